@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -39,49 +39,16 @@ def starts(names: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i in range(len(names)) if i == 0 or names[i] != names[i - 1])
 
 
-def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> Iterator[Bar | None]:
-    """Yield (lower, value, upper) placed on a scale that all share; None of what is undefined."""
-    shown = [each for triple in ends for each in triple if not np.isnan(each)]
-    low, high = min([-epsilon, *shown]), max([epsilon, *shown])
-
-    def place(value: float) -> float:
-        return round(100 * (value - low) / (high - low), 1)
-
-    band, zero = (place(-epsilon), place(epsilon)), place(0)
-    for triple in ends:
-        if np.isnan(triple).any():
-            yield None
-        else:
-            lower, value, upper = map(place, triple)
-            yield Bar(lower, value, upper, band=band, zero=zero)
-
-
-def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
-    """Return every metric in a table that is folded away."""
-    metrics = found.assign(setting=setting_text(found))
-    everyone = metrics["attribute"] == ""
-    ordered = [*records(metrics[everyone]), *records(metrics[~everyone])]
-    columns = [Column("metric"), Column("statistic"), Column("of"), Column("group")]
-    columns += [Column("setting")]
-    columns += [Column("value", "number"), Column("95 % interval", "interval")]
-    columns += [Column("n", "count"), Column("status")]
-    rows = [
-        [
-            row["metric"].replace("_", " "),
-            row["statistic"].replace("_", " "),
-            row["attribute"],
-            row["group"],
-            row["setting"],
-            row["value"],
-            (row["lower"], row["upper"]),
-            row["n"],
-            "" if row["status"] == "ok" else status_text(row["status"], row["reason"]),
-        ]
-        for row in ordered
+def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar | None]:
+    """Return (lower, value, upper) placed on a scale that all share; None of what is undefined."""
+    shown = np.array([*ends, (-epsilon, 0, epsilon)], float)
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    scaled = (100 * (shown - low) / (high - low)).tolist()
+    *placed, (left, zero, right) = [[round(place, 1) for place in triple] for triple in scaled]
+    return [
+        None if np.isnan(triple).any() else Bar(*triple, band=(left, right), zero=zero)
+        for triple in placed
     ]
-    table = Table(columns, rows)
-    notes = [Paragraph(note, "note")] if note else []
-    return Details(f"All metrics ({len(rows)})", [*notes, table])
 
 
 Row = TypeVar("Row")
@@ -123,3 +90,30 @@ def table_of(
         rules=starts([str(field(row, by)) for row in rows]) if by else frozenset(),
         **about,
     )
+
+
+def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
+    """Return every metric in a table that is folded away."""
+    metrics = found.assign(setting=setting_text(found))
+    everyone = metrics["attribute"] == ""
+
+    def status(row: Mapping[str, Any]) -> str:
+        return "" if row["status"] == "ok" else status_text(row["status"], row["reason"])
+
+    table = table_of(
+        [*records(metrics[everyone]), *records(metrics[~everyone])],
+        [
+            (lambda row: row["metric"].replace("_", " "), Column("metric")),
+            (lambda row: row["statistic"].replace("_", " "), Column("statistic")),
+            ("attribute", Column("of")),
+            ("group", Column("group")),
+            ("setting", Column("setting")),
+            ("value", Column("value", "number")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("n", Column("n", "count")),
+            (status, Column("status")),
+        ],
+        by="",
+    )
+    notes = [Paragraph(note, "note")] if note else []
+    return Details(f"All metrics ({len(found)})", [*notes, table])

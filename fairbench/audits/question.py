@@ -268,7 +268,7 @@ class Options:
         if not self.target and (self.labelled or self.selected):
             name = "labelled" if self.labelled else "selected"
             raise UserError(f"{name}= is given without target=: name the column of labels")
-        named = {name: (getattr(self, name),) for name in _COMPARED}
+        named: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
         named |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
         for name, columns in named.items():
             if self.target and self.target in columns:

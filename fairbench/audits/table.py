@@ -94,7 +94,8 @@ class AuditTable:
     @property
     def favoured(self) -> NDArray[np.bool_]:
         """Who gets the favourable decision (n,)."""
-        return self.prediction == self.favourable
+        favoured: NDArray[np.bool_] = self.prediction == self.favourable
+        return favoured
 
     @property
     def known(self) -> NDArray[np.int64]:

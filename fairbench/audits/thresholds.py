@@ -205,8 +205,8 @@ def _constrained(
         _, *ends = measured(~first, labels, asked, 1 - risk).at(0)
         least, most = (sign * end for end in ends[::sign])
         holds = True if least >= sign * bound else False if most < sign * bound else None
-        chosen, before = float(values[attribute][place]), float(shown.value[1])
-        judged.append(JudgedConstraint(attribute, chosen, *shown.at(0), before, holds))
+        chosen, current = float(values[attribute][place]), float(shown.value[1])
+        judged.append(JudgedConstraint(attribute, chosen, *shown.at(0), current, holds))
     others = rows.take(~first)
     changed = (others.score > asked[0]) != (others.score > asked[1])
     after = before = _UNKNOWN

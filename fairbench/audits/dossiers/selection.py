@@ -17,7 +17,6 @@ from scipy import stats
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.facts import FOUR_FIFTHS_FACTS, LL144_FACTS, LL144_SOURCES
 from fairbench.audits.impact import impact_ratios
-from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
@@ -31,6 +30,7 @@ from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import rate_limits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import Column, Document, Figure, Section
+from fairbench.reporting.group_tables import table_of
 
 SMALLEST_SHARE = 0.02  # 6 RCNY 5-301(d), and 29 CFR 1607.15(A)(2)(c)
 UNKNOWN = ("unknown", "not specified", "not disclosed", "prefer not to say", "decline to state")

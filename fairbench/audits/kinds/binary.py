@@ -34,7 +34,6 @@ from fairbench.audits.pages.decisions import (
     decision_sections,
     impact_blocks,
 )
-from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
@@ -54,6 +53,14 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
     Text,
+)
+from fairbench.reporting.group_tables import (
+    MOST_ROWS,
+    OF_GROUP,
+    all_metrics,
+    bars,
+    estimates,
+    table_of,
 )
 
 _MAIN_RATES = {

@@ -20,8 +20,6 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.audits.pages.decisions import density_panel, group_line, score_table
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
@@ -40,6 +38,16 @@ from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
+from fairbench.reporting.group_tables import (
+    MOST_LINES,
+    MOST_ROWS,
+    all_metrics,
+    density_panel,
+    estimates,
+    group_line,
+    score_table,
+    starts,
+)
 
 _FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
 _MINIMUM = 10  # rows of a group

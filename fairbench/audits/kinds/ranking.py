@@ -10,8 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import LARGE, LEVEL, OPEN, SHARE, ErrorBudget, Finding
-from fairbench.audits.pages.decisions import density_panel, group_line, score_table
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.errors import UserError
@@ -23,6 +21,14 @@ from fairbench.inference.exposure import exposure_weights, top_weights, weighted
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
+from fairbench.reporting.group_tables import (
+    MOST_LINES,
+    MOST_ROWS,
+    density_panel,
+    group_line,
+    score_table,
+    table_of,
+)
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -10,11 +10,11 @@ import numpy as np
 from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import Bin
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
-from fairbench.audits.pages.parts import estimates
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.reporting.charts import NAN, forest
 from fairbench.reporting.document.model import Figure, Gallery, Section
+from fairbench.reporting.group_tables import estimates
 
 _MOST_DRAWN = 24  # groups of a picture
 _WIDEST = 2.0  # of the impact ratios that are drawn

@@ -1,22 +1,22 @@
-"""What the reports of all kinds of audits have in common."""
+"""Tables and lines of groups, which reports of all kinds have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import isnan
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.evaluation.columns import records, setting_text, status_text, values_of
-from fairbench.reporting.document.model import (
-    Bar,
-    Column,
-    Details,
-    Paragraph,
-    Table,
-)
+from fairbench.evaluation.score_distributions import GroupScores
+from fairbench.inference.rates import Limits
+from fairbench.reporting.charts import COLOURS, Panel, Series
+from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
 
+Floats = NDArray[np.float64]
 MOST_ROWS = 16  # of a table by group, on a terminal
 MOST_LINES = 8  # groups in a figure
 
@@ -46,8 +46,8 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     scaled = (100 * (shown - low) / (high - low)).tolist()
     *placed, (left, zero, right) = [[round(place, 1) for place in triple] for triple in scaled]
     return [
-        None if np.isnan(triple).any() else Bar(*triple, band=(left, right), zero=zero)
-        for triple in placed
+        None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
+        for lower, value, upper in placed
     ]
 
 
@@ -117,3 +117,52 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
     )
     notes = [Paragraph(note, "note")] if note else []
     return Details(f"All metrics ({len(found)})", [*notes, table])
+
+
+def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
+    """Return the line of the g-th group, with a band where it has intervals."""
+    value, band = y, None
+    if isinstance(y, Limits):
+        value, band = y.value, (y.value - y.lower, y.upper - y.value)
+    colour = COLOURS[g % len(COLOURS)]
+    return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
+
+
+def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
+    """Return how often each score occurs in the groups of one attribute."""
+    corners = np.repeat(scores[0].edges, 2)[1:-1]
+    lines = [
+        group_line(group.group, g, corners, np.repeat(group.density, 2))
+        for g, group in enumerate(scores[:MOST_LINES])
+    ]
+    return Panel(lines, what, "share of the group", from_zero="y")
+
+
+def score_table(scores: Sequence[GroupScores], what: str) -> Table:
+    """Return means and quantiles of the scores of every group.
+
+    Parameters
+    ----------
+    what : what a score is called.
+    """
+    deciles = [
+        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
+        for place, title in enumerate((10, 50, 90))
+    ]
+    return table_of(
+        scores,
+        [
+            ("attribute", Column("of", left_out=2)),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count", left_out=3)),
+            (lambda row: row.mean[0], Column("mean", "number")),
+            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
+            (lambda row: row.difference[1:], Column("less reference's", "interval")),
+            *deciles,
+        ],
+        caption=(
+            "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
+            f"90 %: so many of the group's {what}s are at most this"
+        ),
+        most=MOST_ROWS,
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.calibration import GroupCalibration, calibrations
+from fairbench.audits.calibration import calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.impact import impact_ratios
@@ -24,6 +24,7 @@ from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.group_calibration import GroupCalibration
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.impact_ratios import ImpactRatio

@@ -9,12 +9,7 @@ from math import isnan
 from typing import Any
 
 from fairbench.audits.assessment import Assessment, assess
-from fairbench.audits.calibration import (
-    GroupCalibration,
-    calibrations,
-    excess_findings,
-    least_alike,
-)
+from fairbench.audits.calibration import calibrations, excess_findings, least_alike
 from fairbench.audits.findings import (
     CONSTRAINT,
     GAP,
@@ -44,6 +39,7 @@ from fairbench.audits.tipping import unless
 from fairbench.core.formats import count, interval, number, probability, signed
 from fairbench.data.tabular import spelled
 from fairbench.evaluation.columns import records
+from fairbench.evaluation.group_calibration import GroupCalibration
 from fairbench.reporting.document.model import (
     Column,
     Details,

@@ -8,9 +8,9 @@ from itertools import groupby
 import numpy as np
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.calibration import Bin
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
 from fairbench.core.formats import count, interval, number, signed
+from fairbench.evaluation.group_calibration import Bin
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.reporting.charts import NAN, forest
 from fairbench.reporting.document.model import Figure, Gallery, Section

@@ -152,7 +152,7 @@ def read_audit_table(
     else:
         groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
     singles = {name: groups[name] for name in options.group if groups}
-    named = references_of(singles, options.reference if groups else ())
+    named = references_of(singles, options.reference) if groups else {}
     return AuditTable(
         score,
         prediction,
@@ -190,16 +190,18 @@ def _labels(
         counts = marks_of(frame[options.labelled], replace(place, column=options.labelled))
     text.iloc[list(answers)] = list(answers.values())
     counts[list(answers)] = [spelled(answer) != "" for answer in answers.values()]
-    if (text == "").all():  # decisions have the labels' names, and tell them where no label does
-        if options.prediction:
-            text, place = frame[options.prediction], replace(place, column=options.prediction)
-        return np.full(len(frame), np.nan), labels_of(text, place, options.positive)[1]
+    unlabelled = (text == "").all()
+    if unlabelled and options.prediction:  # decisions have the labels' names
+        text, place = frame[options.prediction], replace(place, column=options.prediction)
     label, names = labels_of(text, place, options.positive)
+    named = options.prediction or not unlabelled
+    if named and options.favourable and spelled(options.favourable) not in names:
+        raise unknown_name("favourable label", options.favourable, names)
+    if unlabelled:
+        return np.full(len(frame), np.nan), names
     if options.labelled:
         wrong = counts & np.isnan(label)
         place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
-    if options.favourable and spelled(options.favourable) not in names:
-        raise unknown_name("favourable label", options.favourable, names)
     return np.where(counts, label, np.nan), names
 
 

@@ -19,7 +19,7 @@ from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import numbers
 from fairbench.audits.question import Options
 from fairbench.data.dataset import Task
-from fairbench.evaluation.evaluator import group_columns
+from fairbench.data.groups import group_columns
 from fairbench.evaluation.predictions import Labelled
 from fairbench.metrics.registry import label
 

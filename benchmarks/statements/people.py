@@ -13,7 +13,7 @@ from scipy import special
 
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
-from fairbench.evaluation.evaluator import group_columns
+from fairbench.data.groups import group_columns
 from fairbench.metrics.rates import Rate
 
 Floats = NDArray[np.float64]

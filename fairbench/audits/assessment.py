@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.calibration import GroupCalibration, calibrations
+from fairbench.audits.calibration import calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
-from fairbench.audits.impact import ImpactRatio, impact_ratios
+from fairbench.audits.impact import impact_ratios
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options
-from fairbench.audits.score_distributions import GroupScores, score_distributions
 from fairbench.audits.stress import with_supposed
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
 from fairbench.audits.tipping import with_tipping
 from fairbench.core.errors import UserError
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.group_calibration import GroupCalibration
+from fairbench.evaluation.impact_ratios import ImpactRatio
+from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.calibration import SIGNED
 from fairbench.inference.few_labels.completion import Calibrated
@@ -157,7 +159,7 @@ def assess(
         assumed,
         gaps,
         [] if table.design else list(calibrations(table, compared, seed=seed)),
-        impact_ratios(table, options),
+        impact_ratios(table),
         thresholds,
         scores,
     )

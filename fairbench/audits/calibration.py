@@ -1,69 +1,17 @@
-"""Calibration by group: whether scores agree with how often the known labels are positive."""
+"""Whether the scores of groups agree with their labels, and whether they do so alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import EXCESS, LARGE, NOT_MEASURED, OPEN, Finding
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
-from fairbench.inference.active.intervals import lasting_level
-from fairbench.inference.beta import Beta
+from fairbench.evaluation.group_calibration import GroupCalibration, group_calibrations
 from fairbench.inference.few_labels.check import unlike
-from fairbench.inference.means import Moments, outcome_limits
-from fairbench.inference.rates import Limits
-from fairbench.inference.stratified import strata_sizes, stratified_error, weights
-
-Floats = NDArray[np.float64]
-
-BINS = 10
-# Fewer labels make a difference of means, let alone a diagram, say next to nothing.
-FEWEST_LABELS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Bin:
-    """Labelled rows of similar scores: their number, mean score, and share of positive labels.
-
-    The interval of the share is that of a Beta(1, 1) prior.
-    """
-
-    size: int
-    score: float
-    share: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, eq=False)
-class GroupCalibration:
-    """The scores of a group against its labels.
-
-    Attributes
-    ----------
-    labels : how many there are. score, share : mean score and share of positives of those rows.
-    excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
-        too few of the rarer one.
-    fit : how often labels as strange as these are foreseen from how the other groups' scores are
-        calibrated (`fairbench.inference.few_labels.check`); NaN where that is not asked.
-    """
-
-    attribute: str
-    group: str
-    labels: int
-    score: float = float("nan")
-    share: float = float("nan")
-    excess: float = float("nan")
-    lower: float = float("nan")
-    upper: float = float("nan")
-    bins: Sequence[Bin] = ()
-    fit: float = float("nan")
-
 
 ALARMS = 0.01  # of audits whose scores are calibrated alike, about the share with an alarm
 
@@ -98,34 +46,25 @@ def calibrations(
     ----------
     asked : the attributes whose groups' labels are compared with those of other groups.
     """
-    known = table.known
+    known, sampling = table.known, table.sampling
     if table.score is None or not len(known):
         return
-    score, label, sampling = table.score[known], table.label[known], table.sampling
-    bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
-    arms = np.zeros(len(table), np.int64) if sampling is None else sampling.codes
-    columns = (None, score, label, (score - label) ** 2)
+    score, label = table.score[known], table.label[known].astype(np.int64)
     for attribute, groups in table.groups.items():
-        names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
-        sizes = strata_sizes(codes, arms)
-        cell = (codes[known] * sizes.shape[1] + arms[known]) * BINS + bins
-        sums = [np.bincount(cell, values, minlength=sizes.size * BINS) for values in columns]
-        of_cells = np.reshape(sums, (len(columns), *sizes.shape, BINS)).astype(np.float64)
-        ends = _ends(score, label, codes[known], len(names), level)
-        fits = np.full(len(names), np.nan)
+        found = group_calibrations(
+            attribute,
+            groups,
+            table.score,
+            table.label,
+            strata=None if sampling is None else sampling.codes,
+            whenever=sampling is not None and sampling.whenever,
+            level=level,
+        )
         if attribute in asked:
-            generator = rng(seed, "calibrated alike", attribute)
-            fits = unlike(score, label.astype(np.int64), codes[known], len(names), generator)
-        for g, name in enumerate(names):
-            own, reach = of_cells[:, g], level
-            if sampling is not None and sampling.whenever:
-                reach = float(lasting_level(level, own[0].sum()))
-            scores = replace(
-                _of_group(attribute, str(name), own, sizes[g], reach), fit=float(fits[g])
-            )
-            if sampling is None:
-                scores = replace(scores, lower=float(ends.lower[g]), upper=float(ends.upper[g]))
-            yield scores
+            codes, number = groups.cat.codes.to_numpy(np.int64)[known], len(groups.cat.categories)
+            fits = unlike(score, label, codes, number, rng(seed, "calibrated alike", attribute))
+            found = map(lambda scores, fit: replace(scores, fit=float(fit)), found, fits)
+        yield from found
 
 
 def excess_findings(
@@ -152,56 +91,3 @@ def excess_findings(
             n=scores.labels,
             needs="" if measured else "there are too few labels, or of one kind",
         )
-
-
-def _ends(
-    score: Floats, label: Floats, codes: NDArray[np.int64], groups: int, level: float
-) -> Limits:
-    """Return mean scores less shares of label 1 of groups (G,), of labels known by chance.
-
-    Where one label is rare, it is its share that is uncertain, which a normal interval misses.
-    """
-    away, other = score - label, score - (1 - label)
-    by_label = Moments.by_label(away, other, label.astype(np.intp), codes, groups)
-    return outcome_limits(by_label.take(np.arange(2 * groups).reshape(-1, 2)), level=level)
-
-
-def _of_group(
-    attribute: str, name: str, sums: Floats, sizes: NDArray[np.int64], level: float
-) -> GroupCalibration:
-    """Summarise a group from (4, S, BINS) sums of 1, score, label and squared difference."""
-    by_stratum = sums.sum(axis=2)
-    labels, scores, positives, squares = by_stratum
-    number = int(labels.sum())
-    if number < FEWEST_LABELS:
-        return GroupCalibration(attribute, name, number)
-    weight = weights(sizes, labels.astype(np.int64))
-    size, score, share = by_stratum[:3] @ weight
-    excess = (score - share) / size
-    error = stratified_error(labels, scores - positives, squares, sizes)
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
-    weighted = np.einsum("s,csb->cb", weight, sums[:3])
-    # Kish: as many equally weighted labels as would be as uncertain.
-    effective = weighted[0] ** 2 / np.maximum(weight**2 @ sums[0], 1e-300)
-    columns = np.stack([sums[0].sum(axis=0), *weighted, effective])
-    bins = [_bin(column, level) for column in columns.T if column[0]]
-    return GroupCalibration(
-        attribute,
-        name,
-        number,
-        float(score / size),
-        float(share / size),
-        float(excess),
-        float(excess - half),
-        float(excess + half),
-        bins,
-    )
-
-
-def _bin(column: Floats, level: float) -> Bin:
-    """Summarise labels' number, their weight, weighted score and positives, and effective size."""
-    count, weight, score, positives, effective = column
-    tail, share = (1 - level) / 2, positives / weight
-    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
-    lower, upper = posterior.quantile([tail, 1 - tail])
-    return Bin(int(count), float(score / weight), float(share), float(lower), float(upper))

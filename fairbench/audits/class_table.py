@@ -47,23 +47,22 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
     ------
     UserError : a column that is not named, or a value that cannot be; names row and column.
     """
-    target, scores = options.target, options.scores
+    file, target, scores = options.path.name, options.target, options.scores
     if not target:
         raise UserError("target= is missing: name the column of true classes, empty if unknown")
     if not (scores or options.score):
         raise UserError(
             "score= is missing: name the column of the probability given to the predicted class"
         )
-    places = {name: Place(options.path.name, name) for name in options.columns}
     if options.labelled:
-        marks = marks_of(frame[options.labelled], places[options.labelled])
+        marks = marks_of(frame[options.labelled], Place(file, options.labelled))
         bare = marks & (class_names(frame[target]) == "").to_numpy()
         expected = f"a class, though '{options.labelled}' is true there"
-        places[target].refuse(frame[target], bare, expected)
+        Place(file, target).refuse(frame[target], bare, expected)
         frame = frame.assign(**{target: frame[target].where(marks, "")})
     return read_class_scores(
         frame,
-        options.path.name,
+        file,
         target=target,
         prediction=options.prediction,
         columns=scores or [options.score],

@@ -1,147 +1,31 @@
-"""Adverse impact: how often each group is selected, against a group that it is compared with."""
+"""Adverse impact in an audit: the ratios of its groups, and what is found of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, Finding
-from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
-from fairbench.data.groups import codes_of
-from fairbench.data.tabular import spelled
-from fairbench.inference.impact import FOUR_FIFTHS, ratios_to_group, ratios_to_highest, wider_level
-from fairbench.inference.rates import Limits, rate_limits
-from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.rates import selection_rate
-
-# A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it:
-# the Uniform Guidelines' advice on groups under 2 % (29 CFR 1607, questions 15 and 16).
-FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
+from fairbench.evaluation.impact_ratios import ImpactRatio, impact_ratios_of
+from fairbench.inference.impact import FOUR_FIFTHS
 
 
-@dataclass(frozen=True)
-class ImpactRatio:
-    """How often a group is selected, and the ratio to the rate of the group compared with.
-
-    Attributes
-    ----------
-    rows : of the group. rate, rate_lower, rate_upper : the share selected, with its interval.
-    reference : the group compared with. given : whether somebody named it; otherwise it is the one
-        selected most often, and the interval allows for its truly being another.
-    ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
-        one.
-    below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
-    """
-
-    attribute: str
-    group: str
-    rows: int
-    rate: float
-    rate_lower: float
-    rate_upper: float
-    reference: str
-    given: bool
-    ratio: float
-    lower: float
-    upper: float
-    below: float
-
-    @property
-    def is_given_reference(self) -> bool:
-        """Whether it is the group that somebody named to compare the others with."""
-        return self.given and self.group == self.reference
-
-
-def impact_ratios(table: AuditTable, options: Options, *, level: float = 0.95) -> list[ImpactRatio]:
-    """Return the impact ratios of every group of every attribute; decisions need no labels.
-
-    Selected is who gets the favourable decision: that of label 1 unless `favourable` says 0.
-    """
-    selected = table.prediction == (0 if unfavourable_is_1(table, options) else 1)
+def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio]:
+    """Return the impact ratios of every group of every attribute; decisions need no labels."""
     return [
         ratio
         for name, groups in table.groups.items()
         for ratio in impact_ratios_of(
             name,
             groups,
-            selected,
+            table.favoured,
             reference=table.references.get(name, ""),
             design=table.design,
             level=level,
         )
     ]
-
-
-def unfavourable_is_1(table: AuditTable, options: Options) -> bool:
-    """Say whether label 0 is the favourable one."""
-    return bool(options.favourable) and spelled(options.favourable) == table.labels[0]
-
-
-def impact_ratios_of(
-    attribute: str,
-    groups: pd.Series,
-    selected: NDArray[np.bool_],
-    *,
-    reference: str = "",
-    design: Design | None = None,
-    level: float = 0.95,
-) -> list[ImpactRatio]:
-    """Return the impact ratios of the groups of one attribute that have rows.
-
-    Parameters
-    ----------
-    groups, selected : (n,) categorical labels, and who is selected.
-    reference : the group to compare with; without one, the group selected most often of those of
-        at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
-    """
-    codes, names = codes_of(groups)
-    if len(names) < 2:
-        return []
-    rows = np.bincount(codes)
-    survey = None
-    if design is not None:
-        survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
-
-    def at(level: float) -> Limits:
-        if survey is not None:
-            return survey.limits(selection_rate, level=level)
-        return rate_limits(np.bincount(codes, selected), rows, level=level)
-
-    given, rates = reference in names, at(level)
-    shared = 0.0 if survey is None else survey.correlation(selection_rate)
-    if given:
-        found = ratios_to_group(rates, names.index(reference), level=level, correlation=shared)
-    else:
-        highest = may_be_compared_with(rows)
-        wider = at(wider_level(level, highest))
-        found = ratios_to_highest(rates, wider, highest, level=level, correlation=shared)
-    return [
-        ImpactRatio(
-            attribute,
-            name,
-            int(rows[g]),
-            *rates.at(g),
-            names[int(found.reference)],
-            given,
-            *found.ratios.at(g),
-            found.below[g].item(),
-        )
-        for g, name in enumerate(names)
-    ]
-
-
-def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Say which groups of so many rows (G,) are large enough that others are compared with them.
-
-    All, where under two are.
-    """
-    enough: NDArray[np.bool_] = (rows >= FEWEST_ROWS) & (rows >= SMALLEST_SHARE * rows.sum())
-    return enough if enough.sum() > 1 else np.ones(len(rows), bool)
 
 
 def impact_findings(

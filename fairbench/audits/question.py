@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
+from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.formats import is_number
-from fairbench.core.options import hidden, option
+from fairbench.core.options import check_declared, hidden, option
 from fairbench.data.bands import bands_apart, check_bands
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.metrics import rates
@@ -112,6 +112,7 @@ class Options:
         2.0,
         "With selected=: by what factor the odds of label 1 of those who were not selected may "
         "differ from those of similar people who were.",
+        least=1,
         applies=(SELECTED,),
     )
     proxy: tuple[str, ...] = option(
@@ -128,7 +129,9 @@ class Options:
         applies=OF_SCORES,
     )
     rare: int = option(
-        0, "Groups of fewer rows than this are pooled into one, which is called other groups."
+        0,
+        "Groups of fewer rows than this are pooled into one, which is called other groups.",
+        least=0,
     )
     leave_out: tuple[str, ...] = option(
         (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
@@ -148,6 +151,7 @@ class Options:
         0.05,
         "A gap under this makes no practical difference; of predicted numbers, as a share of the "
         "standard deviation of the true ones.",
+        share=True,
         applies=LABELLED,
     )
     interval: str = option(
@@ -157,7 +161,7 @@ class Options:
         choices=INTERVALS,
         applies=(BINARY, SELECTED, CLASSES),
     )
-    seed: int = option(0, "The seed of all random draws.")
+    seed: int = option(0, "The seed of all random draws.", least=0)
     out: str = option(
         "", "The folder that the page and the JSON go to; by default one beside the file.",
         shown="FOLDER",
@@ -191,7 +195,10 @@ class Options:
         applies=(SURVIVAL,),
     )
     horizon: float = option(
-        0.0, "With event=: the time by which scores are risks of the event.", applies=(SURVIVAL,)
+        0.0,
+        "With event=: the time by which scores are risks of the event.",
+        least=0,
+        applies=(SURVIVAL,),
     )
     bounds: tuple[str, ...] = option(
         (),
@@ -201,7 +208,10 @@ class Options:
         applies=(NUMBERS,),
     )
     nominal: float = option(
-        0.9, "With bounds=: the share of targets that they promise to hold.", applies=(NUMBERS,)
+        0.9,
+        "With bounds=: the share of targets that they promise to hold.",
+        share=True,
+        applies=(NUMBERS,),
     )
     prior: str = option(
         "uniform",
@@ -212,6 +222,7 @@ class Options:
     strength: float = option(
         2.0,
         "Of three classes and more: how many labels the prior is as much information as.",
+        least=0.1,
         applies=(CLASSES,),
     )
 
@@ -250,22 +261,16 @@ class Options:
         if self.bounds and len(self.bounds) != 2:
             raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
         check_share("threshold", self.threshold, zero=True)
-        for name in ("epsilon", "nominal"):
-            check_share(name, getattr(self, name))
-        for name, least in {"odds": 1, "horizon": 0, "seed": 0, "rare": 0, "strength": 0.1}.items():
-            check_minimum(name, getattr(self, name), least)
-        for declared in fields(Options):
-            if choices := declared.metadata.get("choices"):
-                check_choice(declared.name, getattr(self, declared.name), choices)
+        check_declared(self)
 
     def _check_target(self) -> None:
         """Refuse the column of labels as anything else, and what needs one where there is none."""
         if not self.target and (self.labelled or self.selected):
             name = "labelled" if self.labelled else "selected"
             raise UserError(f"{name}= is given without target=: name the column of labels")
-        named = {name: [getattr(self, name)] for name in _COMPARED}
-        named |= {"score": [self.score, *self.scores], "group": [*self.group]}
-        for name, columns in (named | {"proxy": [*self.proxy]}).items():
+        named: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
+        named |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
+        for name, columns in named.items():
             if self.target and self.target in columns:
                 raise UserError(
                     f"{name}= names '{self.target}', which is the column of labels (target=): an "
@@ -338,14 +343,16 @@ class PlanOptions:
         "Which share of the people each group is; the shares add up to 1.",
         shown="[SHARE,...]",
     )
-    rate: float = option(0.5, "The rate that is compared, as it may be in most groups.")
-    gap: float = option(0.05, "The difference between groups that matters.")
+    rate: float = option(0.5, "The rate that is compared, as it may be in most groups.", share=True)
+    gap: float = option(0.05, "The difference between groups that matters.", share=True)
     among: float = option(
         1.0,
         "The share of people whom the rate is about: 1 for accuracy, that of label 1 for the true "
         "positive rate.",
     )
-    attributes: int = option(1, "How many attributes are audited: more verdicts, each surer.")
+    attributes: int = option(
+        1, "How many attributes are audited: more verdicts, each surer.", least=1
+    )
     seed: int = option(0, "The seed of all random draws.")
 
     def __post_init__(self) -> None:
@@ -357,9 +364,7 @@ class PlanOptions:
             raise UserError(
                 f"groups=[{listed}]: shares are above 0 and add up to 1, these to {total:g}"
             )
-        check_share("rate", self.rate)
-        check_share("gap", self.gap)
-        check_minimum("attributes", self.attributes, 1)
+        check_declared(self)
         if not 0 < self.among <= 1:
             raise UserError(f"among is {self.among}; it must be above 0 and at most 1")
         if self.rate - self.gap < 0 and self.rate + self.gap > 1:

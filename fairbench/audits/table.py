@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -12,23 +12,25 @@ from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.group_sampling import GroupSampling
-from fairbench.audits.leakage import check_score, notes_on_labels
 from fairbench.audits.question import Options
-from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import MISSING, label_notes, quoted
-from fairbench.data.bands import are_quantities
-from fairbench.data.columns import Place, each_value, labels_of, marks_of, scores_of
-from fairbench.data.dataset import check_combinable, combine
-from fairbench.data.groups import MOST_GROUPS, groups_of, references_of
-from fairbench.data.tabular import numbers, spelled
-from fairbench.evaluation.evaluator import design_of, group_columns
+from fairbench.core.errors import unknown_name
+from fairbench.data.columns import (
+    Place,
+    clusters_of,
+    decisions_of,
+    labels_of,
+    marks_of,
+    scores_of,
+    weights_of,
+)
+from fairbench.data.groups import notes_on_groups, read_groups, references_of
+from fairbench.data.leakage import check_score, notes_on_labels
+from fairbench.data.tabular import spelled
+from fairbench.evaluation.evaluator import design_of
 from fairbench.inference.survey import Design
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 100
-_MOST_TOGETHER = 10_000  # groups that are estimated together
-_RARE = 10  # rows of a group, of which hardly anything can be said
 _NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
@@ -49,6 +51,7 @@ class AuditTable:
     selected : (n,) whose labels there can be, where that is not everyone.
     references : attribute -> the group that somebody named to compare its others with.
     notes : what a reader should know of the groups' labels.
+    favourable : the label that is good for a person, 0 or 1.
     """
 
     score: Floats | None
@@ -62,6 +65,7 @@ class AuditTable:
     selected: NDArray[np.bool_] | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    favourable: int = 1
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -85,6 +89,12 @@ class AuditTable:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.prediction)
+
+    @property
+    def favoured(self) -> NDArray[np.bool_]:
+        """Who gets the favourable decision (n,)."""
+        favoured: NDArray[np.bool_] = self.prediction == self.favourable
+        return favoured
 
     @property
     def known(self) -> NDArray[np.int64]:
@@ -114,27 +124,27 @@ def read_audit_table(
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
-    places = {name: Place(file, name) for name in options.columns}
-    label, names = _labels(frame, places, options, answers)
+    label, names = _labels(frame, options, answers)
     selected = score = None
     if options.selected:
-        selected = marks_of(frame[options.selected], places[options.selected])
+        place = Place(file, options.selected)
+        selected = marks_of(frame[options.selected], place)
         if not selected.any():
-            reason = "is true in no row: nobody was selected, and no label can be known"
-            raise places[options.selected].fault(reason)
+            raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
     if options.score:
-        score = scores_of(frame, places[options.score])
-    prediction = decisions_of(frame, places, options, score, names)
+        score = scores_of(frame, Place(file, options.score))
+    decided = Place(file, options.prediction)
+    prediction = decisions_of(frame, decided, names, score, options.threshold)
     if score is not None:
         check_score(label, score, file, options.score)
     groups: Mapping[str, pd.Series] = {}
     if options.proxy:
         cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
     else:
-        groups, cells = read_groups(frame, places, options, many=many)
+        groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
     singles = {name: groups[name] for name in options.group if groups}
-    named = references_of(singles, options.reference if groups else ())
+    named = references_of(singles, options.reference) if groups else {}
     return AuditTable(
         score,
         prediction,
@@ -142,7 +152,7 @@ def read_audit_table(
         groups,
         cells,
         names,
-        design=design_of_options(frame, places, options),
+        design=design_of_options(frame, options),
         selected=selected,
         references={
             attribute: str(labels.cat.categories[0])
@@ -153,143 +163,45 @@ def read_audit_table(
             *notes_on_labels(
                 label, score, prediction, names, columns=(options.score, options.prediction)
             ),
-            *notes_on_groups(frame, options),
+            *notes_on_groups(frame, options.group),
         ],
+        favourable=int(not options.favourable or spelled(options.favourable) != names[0]),
     )
 
 
 def _labels(
-    frame: pd.DataFrame,
-    places: Mapping[str, Place],
-    options: Options,
-    answers: Mapping[int, str],
+    frame: pd.DataFrame, options: Options, answers: Mapping[int, str]
 ) -> tuple[Floats, tuple[str, str]]:
     """Return the labels (n,), NaN where unknown, and the names of 0 and 1."""
     text = pd.Series("", frame.index, dtype=str)
-    place, counts = Place(options.path.name, "label"), np.ones(len(frame), bool)
+    place = Place(options.path.name, options.target or "label")
+    counts = np.ones(len(frame), bool)
     if options.target:
-        text, place = frame[options.target].astype(str), places[options.target]
+        text = frame[options.target].astype(str)
     if options.labelled:
-        counts = marks_of(frame[options.labelled], places[options.labelled])
+        counts = marks_of(frame[options.labelled], replace(place, column=options.labelled))
     text.iloc[list(answers)] = list(answers.values())
     counts[list(answers)] = [spelled(answer) != "" for answer in answers.values()]
-    if (text == "").all():  # decisions have the labels' names, and tell them where no label does
-        source = options.prediction
-        named = (frame[source], places[source]) if source else (text, place)
-        return np.full(len(frame), np.nan), labels_of(*named, options.positive)[1]
+    unlabelled = (text == "").all()
+    if unlabelled and options.prediction:  # decisions have the labels' names
+        text, place = frame[options.prediction], replace(place, column=options.prediction)
     label, names = labels_of(text, place, options.positive)
+    named = options.prediction or not unlabelled
+    if named and options.favourable and spelled(options.favourable) not in names:
+        raise unknown_name("favourable label", options.favourable, names)
+    if unlabelled:
+        return np.full(len(frame), np.nan), names
     if options.labelled:
         wrong = counts & np.isnan(label)
         place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
-    if options.favourable and spelled(options.favourable) not in names:
-        raise unknown_name("favourable label", options.favourable, names)
     return np.where(counts, label, np.nan), names
 
 
-def decisions_of(
-    frame: pd.DataFrame,
-    places: Mapping[str, Place],
-    options: Options,
-    score: Floats | None,
-    names: tuple[str, str],
-) -> NDArray[np.int64]:
-    """Return the decisions, of their column or of the scores.
-
-    Raises
-    ------
-    UserError : a decision that is no label; names the row.
-    """
-    if score is not None and not options.prediction:
-        return (score > options.threshold).astype(np.int64)
-    text, place = frame[options.prediction], places[options.prediction]
-    codes, values = each_value(text, spelled)
-    wrong = np.array([value not in names for value in values])
-    place.refuse(text, wrong[codes], f"'{names[0]}' or '{names[1]}', the labels of the target")
-    decisions: NDArray[np.int64] = np.array([value == names[1] for value in values], np.int64)
-    return decisions[codes]
-
-
-def has_many_groups(groups: pd.DataFrame) -> bool:
-    """Say whether columns hold too many groups, or combinations, to compare each two."""
-    return (
-        bool((groups.nunique() > MOST_GROUPS).any()) or len(groups.drop_duplicates()) > MOST_CELLS
-    )
-
-
-def read_groups(
-    frame: pd.DataFrame, places: Mapping[str, Place], options: Options, *, many: bool = False
-) -> tuple[dict[str, pd.Series], pd.Series]:
-    """Return the groups of each attribute and each two, and the combinations of all attributes.
-
-    Parameters
-    ----------
-    many : there may be thousands of combinations, which are then all that is returned.
-
-    Raises
-    ------
-    UserError : no groups, one group, too many to be groups or to be combined, or names that
-        combinations could not be told apart by.
-    """
-    if not options.group:
-        raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
-    most, most_cells = MOST_GROUPS, MOST_CELLS
-    if many:
-        most = most_cells = max(MOST_GROUPS, min(_MOST_TOGETHER, len(frame) // 2))
-    singles = {name: groups_of(frame[name], places[name], most) for name in options.group}
-    check_combinable(pd.DataFrame(singles), options.path.name)
-    references = {name: str(labels.cat.categories[0]) for name, labels in singles.items()}
-    references |= references_of(singles, options.reference)
-    groups = group_columns(pd.DataFrame(singles), references, 1 if many else 2)
-    cells = combine([groups[name] for name in options.group])
-    if len(cells.cat.categories) > most_cells:
-        raise UserError(
-            f"{options.path.name}: {' x '.join(options.group)} has {len(cells.cat.categories)} "
-            f"combinations in {len(frame)} rows; up to {most_cells} can be assessed: name fewer "
-            "columns, or coarser groups"
-        )
-    return {} if many else groups, cells
-
-
-def notes_on_groups(frame: pd.DataFrame, options: Options) -> list[str]:
-    """Return sentences on labels of groups that a reader could take for one another."""
-    columns = {name: frame[name] for name in options.group}
-    alike = [note for name in columns for note in label_notes(name, columns[name].unique())]
-    sizes = [note for name in columns for note in _notes_on_sizes(name, columns[name])]
-    return [*frame.attrs.get("notes", ()), *alike, *sizes]
-
-
-def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
-    """Yield sentences on groups of a handful of rows, and on numbers that are a group each."""
-    sizes = column.value_counts()
-    rare = sizes.index[sizes < _RARE]
-    if are_quantities([str(value) for value in sizes.index]):
-        yield (
-            f"{name}: {len(sizes)} different numbers are a group each; {name}:25,40,62 or "
-            f"{name}:quantiles(4) makes bands of them"
-        )
-    elif len(rare) and len(sizes) <= MOST_GROUPS:
-        first = quoted(str(rare[0]) or MISSING)
-        which = f"{first} has" if len(rare) == 1 else f"{len(rare)} groups, such as {first}, have"
-        yield (
-            f"{name}: {which} fewer than {_RARE} rows, of which hardly anything can be said; "
-            "rare=30 pools such groups, and leave_out= leaves them out"
-        )
-
-
-def design_of_options(
-    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
-) -> Design | None:
+def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:
     """Return how rows were sampled; None where nothing is said of it."""
     weight = clusters = None
     if options.weight:
-        place = places[options.weight]
-        weight = numbers(frame, options.weight, place.file).to_numpy()
-        place.refuse(frame[options.weight], weight < 0, "a weight of 0 or more")
-        if not weight.any():
-            raise place.fault("is 0 in every row")
+        weight = weights_of(frame, Place(options.path.name, options.weight))
     if options.cluster:
-        clusters, place = frame[options.cluster].astype(str), places[options.cluster]
-        place.refuse(clusters, (clusters == "").to_numpy(), "a mark of rows that belong together")
-        if clusters.nunique() < 2:
-            raise place.fault("has one mark in all rows: of one cluster nothing is sure")
+        clusters = clusters_of(frame, Place(options.path.name, options.cluster))
     return design_of(len(frame), weight, clusters)

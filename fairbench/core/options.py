@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, field
+from dataclasses import MISSING, field, fields
 from typing import Any
+
+from fairbench.core.errors import check_choice, check_minimum, check_share
 
 
 def option(
@@ -15,6 +17,7 @@ def option(
     argument: str = "",
     choices: Sequence[str] = (),
     least: float | None = None,
+    share: bool = False,
     several: str = "",
     pairs: Callable[[str], bool] | None = None,
     applies: Sequence[str] = (),
@@ -28,7 +31,7 @@ def option(
     shown : what ``--help`` shows for the value, such as ``COLUMN``, where the type says too little.
     argument : what ``--help`` calls the value where it may be given without ``name=``.
     choices : the only values that are taken, if they can be listed.
-    least : the smallest number that is taken.
+    least : the smallest number that is taken. share : whether it is between 0 and 1.
     several : the field that gets the value where it is a list of two or more.
     pairs : says of the name in any other ``name=value`` whether this field collects the pair.
     applies : to what the option applies, where a command is about several things; to all of them
@@ -40,6 +43,7 @@ def option(
         "argument": argument,
         "choices": tuple(choices),
         "least": least,
+        "share": share,
         "several": several,
         "pairs": pairs,
         "applies": tuple(applies),
@@ -57,3 +61,20 @@ def hidden(default: Any = MISSING, *, given: bool = False) -> Any:
     given : the field gets the names of the options that were given, as a frozenset.
     """
     return field(default=default, metadata={"hidden": True, "given": given})
+
+
+def check_declared(options: Any) -> None:
+    """Refuse a value of a dataclass of options that its declaration does not take.
+
+    Raises
+    ------
+    UserError : it is none of the choices, under the least, or no share.
+    """
+    for declared in fields(options):
+        name, value = declared.name, getattr(options, declared.name)
+        if choices := declared.metadata.get("choices"):
+            check_choice(name, value, choices)
+        if (least := declared.metadata.get("least")) is not None:
+            check_minimum(name, value, least)
+        if declared.metadata.get("share"):
+            check_share(name, value)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, is_number, quoted, shortened
-from fairbench.data.tabular import plain_pair, spelled, to_numbers
+from fairbench.data.tabular import numbers, plain_pair, spelled, to_numbers
 
 Floats = NDArray[np.float64]
 
@@ -137,3 +137,59 @@ def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
     place.refuse(text, wrong[codes], "true or false")
     marks: NDArray[np.bool_] = np.array([value in _TRUE for value in values])[codes]
     return marks
+
+
+def decisions_of(
+    frame: pd.DataFrame,
+    place: Place,
+    names: tuple[str, str],
+    score: Floats | None,
+    threshold: float,
+) -> NDArray[np.int64]:
+    """Return decisions as 0 and 1: of their column, or where none is named, of the scores.
+
+    Parameters
+    ----------
+    names : of labels 0 and 1, which decisions have too.
+
+    Raises
+    ------
+    UserError : a decision that is no label; names the row.
+    """
+    if score is not None and not place.column:
+        return (score > threshold).astype(np.int64)
+    text = frame[place.column]
+    codes, values = each_value(text, spelled)
+    wrong = np.array([value not in names for value in values])
+    place.refuse(text, wrong[codes], f"'{names[0]}' or '{names[1]}', the labels of the target")
+    decisions: NDArray[np.int64] = np.array([value == names[1] for value in values], np.int64)
+    return decisions[codes]
+
+
+def weights_of(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return a column of how many people each row stands for.
+
+    Raises
+    ------
+    UserError : a value under 0, or nothing else than 0.
+    DataError : a value that is no number; names the row.
+    """
+    weight: Floats = numbers(frame, place.column, place.file).to_numpy()
+    place.refuse(frame[place.column], weight < 0, "a weight of 0 or more")
+    if not weight.any():
+        raise place.fault("is 0 in every row")
+    return weight
+
+
+def clusters_of(frame: pd.DataFrame, place: Place) -> pd.Series:
+    """Return a column of marks of rows that belong together.
+
+    Raises
+    ------
+    UserError : a row without a mark, or one mark in all rows.
+    """
+    clusters = frame[place.column].astype(str)
+    place.refuse(clusters, (clusters == "").to_numpy(), "a mark of rows that belong together")
+    if clusters.nunique() < 2:
+        raise place.fault("has one mark in all rows: of one cluster nothing is sure")
+    return clusters

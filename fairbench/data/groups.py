@@ -1,21 +1,25 @@
-"""Columns of groups: who is left out or pooled, what the groups are, and their reference."""
+"""Columns of groups: who is left out or pooled, the groups, their combinations and reference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice, unknown_name
-from fairbench.core.formats import MISSING, quoted
+from fairbench.core.formats import MISSING, label_notes, quoted
 from fairbench.data.bands import are_quantities, in_order
 from fairbench.data.columns import Place, each_value
-from fairbench.data.dataset import reference_first
+from fairbench.data.dataset import check_combinable, combine, reference_first
 
 MOST_GROUPS = 50
+MOST_CELLS = 100  # combinations of all attributes
+_MOST_TOGETHER = 10_000  # groups that are estimated together
 _POOLED = "other groups"
+_RARE = 10  # rows of a group, of which hardly anything can be said
 
 
 def without_groups(
@@ -115,3 +119,87 @@ def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
     present = groups.cat.remove_unused_categories().cat
     return present.codes.to_numpy(np.intp), list(map(str, present.categories))
+
+
+def group_columns(
+    sensitive: pd.DataFrame, privileged: Mapping[str, str], intersections: int
+) -> dict[str, pd.Series]:
+    """Return every attribute, and every combination of up to `intersections`, as group labels."""
+    single = {name: reference_first(sensitive[name], privileged[name]) for name in sensitive}
+    return {
+        " x ".join(names): combine([single[name] for name in names])
+        for size in range(1, max(1, intersections) + 1)
+        for names in combinations(single, size)
+    }
+
+
+def has_many_groups(groups: pd.DataFrame) -> bool:
+    """Say whether columns hold too many groups, or combinations, to compare each two."""
+    return (
+        bool((groups.nunique() > MOST_GROUPS).any()) or len(groups.drop_duplicates()) > MOST_CELLS
+    )
+
+
+def read_groups(
+    frame: pd.DataFrame,
+    file: str,
+    names: Sequence[str],
+    asked: Sequence[str] = (),
+    *,
+    many: bool = False,
+) -> tuple[dict[str, pd.Series], pd.Series]:
+    """Return the groups of each attribute and each two, and the combinations of all attributes.
+
+    Parameters
+    ----------
+    names : the attributes. asked : their references, as :func:`references_of` has them.
+    many : there may be thousands of combinations, which are then all that is returned.
+
+    Raises
+    ------
+    UserError : no groups, one group, too many to be groups or to be combined, or names that
+        combinations could not be told apart by.
+    """
+    if not names:
+        raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
+    most, most_cells = MOST_GROUPS, MOST_CELLS
+    if many:
+        most = most_cells = max(MOST_GROUPS, min(_MOST_TOGETHER, len(frame) // 2))
+    singles = {name: groups_of(frame[name], Place(file, name), most) for name in names}
+    check_combinable(pd.DataFrame(singles), file)
+    references = {name: str(labels.cat.categories[0]) for name, labels in singles.items()}
+    references |= references_of(singles, asked)
+    groups = group_columns(pd.DataFrame(singles), references, 1 if many else 2)
+    cells = combine([groups[name] for name in names])
+    if len(cells.cat.categories) > most_cells:
+        raise UserError(
+            f"{file}: {' x '.join(names)} has {len(cells.cat.categories)} "
+            f"combinations in {len(frame)} rows; up to {most_cells} can be assessed: name fewer "
+            "columns, or coarser groups"
+        )
+    return {} if many else groups, cells
+
+
+def notes_on_groups(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return sentences on labels of groups that a reader could take for one another."""
+    alike = [note for name in names for note in label_notes(name, frame[name].unique())]
+    sizes = [note for name in names for note in _notes_on_sizes(name, frame[name])]
+    return [*frame.attrs.get("notes", ()), *alike, *sizes]
+
+
+def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
+    """Yield sentences on groups of a handful of rows, and on numbers that are a group each."""
+    sizes = column.value_counts()
+    rare = sizes.index[sizes < _RARE]
+    if are_quantities([str(value) for value in sizes.index]):
+        yield (
+            f"{name}: {len(sizes)} different numbers are a group each; {name}:25,40,62 or "
+            f"{name}:quantiles(4) makes bands of them"
+        )
+    elif len(rare) and len(sizes) <= MOST_GROUPS:
+        first = quoted(str(rare[0]) or MISSING)
+        which = f"{first} has" if len(rare) == 1 else f"{len(rare)} groups, such as {first}, have"
+        yield (
+            f"{name}: {which} fewer than {_RARE} rows, of which hardly anything can be said; "
+            "rare=30 pools such groups, and leave_out= leaves them out"
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.seeds import rng
-from fairbench.data.dataset import Task, check_combinable, combine, reference_first
+from fairbench.data.dataset import Task, check_combinable
+from fairbench.data.groups import group_columns
 from fairbench.evaluation.abstention import (
     OBJECTIVES,
     AbstentionEvaluation,
@@ -386,15 +386,3 @@ def design_of(
         return None
     design = Design.of(rows, weight=weight, clusters=clusters)
     return design if design.weighted or design.clustered else None
-
-
-def group_columns(
-    sensitive: pd.DataFrame, privileged: Mapping[str, str], intersections: int
-) -> dict[str, pd.Series]:
-    """Return every attribute, and every combination of up to `intersections`, as group labels."""
-    single = {name: reference_first(sensitive[name], privileged[name]) for name in sensitive}
-    return {
-        " x ".join(names): combine([single[name] for name in names])
-        for size in range(1, max(1, intersections) + 1)
-        for names in combinations(single, size)
-    }

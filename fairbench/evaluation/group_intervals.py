@@ -384,15 +384,11 @@ def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
 
 def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:
     """Return the ratio of two of the groups (..., G), or the smallest over the largest of more."""
-    single, shared, places = limits.single, limits.correlation, list(groups)
-    if not isinstance(shared, float):
-        shared = shared[np.ix_(places, places)]
-    if len(places) > 2:
-        return smallest_ratio(
-            GroupLimits(single.take(places), limits.together.take(places), shared)
-        )
-    between = np.broadcast_to(shared, (2, 2))[0, 1]
-    return ratio_limits(single.take(places[1]), single.take(places[0]), between)
+    mine = limits.take(list(groups))
+    if len(groups) > 2:
+        return smallest_ratio(mine)
+    between = np.broadcast_to(mine.correlation, (2, 2))[0, 1]
+    return ratio_limits(mine.single.take(1), mine.single.take(0), between)
 
 
 @dataclass(frozen=True, eq=False)

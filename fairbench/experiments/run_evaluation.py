@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import Encoder, Encoding, SequenceEncoding
+from fairbench.data.groups import group_columns
 from fairbench.data.sequences import Sequences
 from fairbench.data.splits import Fold
 from fairbench.evaluation.columns import COSTS
-from fairbench.evaluation.evaluator import Evaluator, design_of, group_columns
+from fairbench.evaluation.evaluator import Evaluator, design_of
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
 from fairbench.evaluation.table import MetricTable, concatenate

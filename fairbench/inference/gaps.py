@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,6 +68,13 @@ class GroupLimits:
             Limits(*(each[place] for each in self.together)),
             shared if isinstance(shared, float) else shared[place],
         )
+
+    def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
+        """Return the limits of some groups alone, by their positions or a mask of all."""
+        shared = self.correlation
+        if not isinstance(shared, float):
+            shared = shared[..., groups, :][..., groups]
+        return GroupLimits(self.single.take(groups), self.together.take(groups), shared)
 
     def only(
         self, groups: NDArray[np.bool_], *, unseen: NDArray[np.bool_] | None = None

@@ -1,8 +1,8 @@
-"""The figures of a run, drawn from its metric table alone, without pyplot's global state."""
+"""The figures of runs and audits, drawn from tables alone, without pyplot's global state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from io import BytesIO
 from itertools import cycle
@@ -24,6 +24,7 @@ from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORAN
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 MOST_GROUPS = 60  # in one figure
+_ACROSS = 4  # small diagrams side by side
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
 _FOUND = "true_positive_rate"
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
@@ -142,6 +143,55 @@ def group_rates_figure(
     axes.set_xlim(0, 1)
     axes.grid(axis="x", alpha=0.3)
     axes.legend(title=short(protect), frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
+    return figure
+
+
+def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
+    """Draw intervals one below the other, and what makes no practical difference shaded.
+
+    Parameters
+    ----------
+    rows : with the columns title, value, lower and upper. label : of the axis.
+    """
+    figure = DrawnFigure(figsize=(7.0, 1.2 + 0.3 * len(rows)), dpi=110, layout="constrained")
+    axes, places = figure.add_subplot(), np.arange(len(rows))
+    axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}")
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.hlines(
+        places, rows["lower"], rows["upper"], color=BLUE, linewidth=2, label="95 % interval"
+    )
+    axes.plot(rows["value"], places, "o", color=BLUE, markersize=5)
+    axes.set_yticks(places, [short(title, 48) for title in rows["title"]])
+    axes.invert_yaxis()
+    axes.set_xlabel(label)
+    axes.grid(axis="x", alpha=0.3)
+    figure.legend(frameon=False, loc="outside lower right", ncols=2)
+    return figure
+
+
+def group_reliability_figure(groups: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw the share of positives among rows of similar scores, a small diagram each group.
+
+    Parameters
+    ----------
+    groups : name -> its bins, with the columns score, share, lower and upper.
+    """
+    across = min(len(groups), _ACROSS)
+    down = -(-len(groups) // across)
+    figure = DrawnFigure(
+        figsize=(2.4 * across + 0.4, 2.4 * down + 0.4), dpi=110, layout="constrained"
+    )
+    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    for axes in panels.flat[len(groups) :]:
+        axes.set_axis_off()
+    for axes, (name, bins) in zip(panels.flat, groups.items(), strict=False):
+        axes.plot([0, 1], [0, 1], "--", color=GREY, linewidth=0.8)
+        axes.vlines(bins["score"], bins["lower"], bins["upper"], color=BLUE, linewidth=1.5)
+        axes.plot(bins["score"], bins["share"], "o", color=BLUE, markersize=4)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.set_title(short(name), fontsize="small")
+    figure.supxlabel("mean score", fontsize="medium")
+    figure.supylabel("share of positives, with 95 % interval", fontsize="medium")
     return figure
 
 

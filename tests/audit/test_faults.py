@@ -102,6 +102,11 @@ FAULTS = {
         r"column 'decision', row 1: 'maybe' is not '0' or '1'",
     ),
     "favourable": (predictions(60), {"favourable": "good"}, r"favourable label 'good'"),
+    "favourable of decisions alone": (
+        predictions(60).assign(decision=lambda frame: (frame["score"] > 0.5).astype(int)),
+        {"score": "", "target": "", "prediction": "decision", "favourable": "good"},
+        r"favourable label 'good'",
+    ),
     "column twice": (
         predictions(60).assign(again=1).rename(columns={"again": "label"}),
         {},

@@ -13,7 +13,6 @@ from fairbench.audits.dossiers.facts import ACT_FACTS, CARD_FACTS, Fact
 from fairbench.audits.findings import LARGE
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.kinds.binary import audit_of, verdict_text
-from fairbench.audits.pages.parts import table_of
 from fairbench.audits.pages.pictures import pictures
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
@@ -22,6 +21,7 @@ from fairbench.core.formats import MISSING, count
 from fairbench.evaluation.columns import values_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Column, Document, Items, Section, Table
+from fairbench.reporting.group_tables import table_of
 
 _OVERALL = (
     "accuracy", "error_rate", "true_positive_rate", "false_positive_rate",

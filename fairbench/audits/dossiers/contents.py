@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, Fact
-from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, refused, unknown_name
@@ -21,6 +20,7 @@ from fairbench.reporting.document.model import (
     Section,
     TableCell,
 )
+from fairbench.reporting.group_tables import table_of
 
 NOTICE = (
     "These are measurements, and what people said. Whether a law or a rule is kept is for people "

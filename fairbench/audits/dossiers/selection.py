@@ -16,13 +16,7 @@ from scipy import stats
 
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.facts import FOUR_FIFTHS_FACTS, LL144_FACTS, LL144_SOURCES
-from fairbench.audits.impact import (
-    ImpactRatio,
-    impact_ratios,
-    impact_ratios_of,
-    unfavourable_is_1,
-)
-from fairbench.audits.pages.parts import table_of
+from fairbench.audits.impact import impact_ratios
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
@@ -31,10 +25,12 @@ from fairbench.data.columns import Place
 from fairbench.data.dataset import combine
 from fairbench.data.groups import groups_of
 from fairbench.data.tabular import numbers
+from fairbench.evaluation.impact_ratios import ImpactRatio, impact_ratios_of
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import rate_limits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import Column, Document, Figure, Section
+from fairbench.reporting.group_tables import table_of
 
 SMALLEST_SHARE = 0.02  # 6 RCNY 5-301(d), and 29 CFR 1607.15(A)(2)(c)
 UNKNOWN = ("unknown", "not specified", "not disclosed", "prefer not to say", "decline to state")
@@ -74,7 +70,7 @@ def ll144(
         selected, median = _above_median(options, frame)
     else:
         table = read_audit_table(options, frame=frame)
-        selected = table.prediction == (0 if unfavourable_is_1(table, options) else 1)
+        selected = table.favoured
     both = f"{sex} x {race}"
     groups = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
     known = {
@@ -239,7 +235,7 @@ class Adverse:
 def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
     """Return what the four-fifths rule of the Uniform Guidelines (29 CFR 1607.4(D)) looks at."""
     _refuse_weights(options)
-    every = impact_ratios(read_audit_table(options, frame=frame), options)
+    every = impact_ratios(read_audit_table(options, frame=frame))
     if not every:
         raise UserError(f"{options.path.name}: no two groups to compare")
     ratios = {

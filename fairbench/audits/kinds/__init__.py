@@ -10,7 +10,8 @@ import pandas as pd
 
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
-from fairbench.audits.table import AuditTable, has_many_groups, read_audit_table
+from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.data.groups import has_many_groups
 from fairbench.reporting.document.model import Document
 
 

@@ -9,11 +9,7 @@ from math import isnan
 from typing import Any
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.calibration import (
-    calibrations,
-    excess_findings,
-    least_alike,
-)
+from fairbench.audits.calibration import calibrations, excess_findings, least_alike
 from fairbench.audits.findings import (
     CONSTRAINT,
     GAP,
@@ -33,7 +29,6 @@ from fairbench.audits.pages.decisions import (
     decision_sections,
     impact_blocks,
 )
-from fairbench.audits.pages.parts import MOST_ROWS, OF_GROUP, all_metrics, bars, estimates, table_of
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.sentences import listed
@@ -52,6 +47,14 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
     Text,
+)
+from fairbench.reporting.group_tables import (
+    MOST_ROWS,
+    OF_GROUP,
+    all_metrics,
+    bars,
+    estimates,
+    table_of,
 )
 
 _MAIN_RATES = {
@@ -106,7 +109,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         singles = replace(table, groups={name: table.groups[name] for name in options.group})
-        findings += impact_findings(ratios, impact_ratios(singles, options, level=1 - 2 * risk))
+        findings += impact_findings(ratios, impact_ratios(singles, level=1 - 2 * risk))
         wider = list(calibrations(singles, level=1 - risk)) if scores else []
         findings += excess_findings(scores, wider)
     return findings
@@ -559,7 +562,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "sizes": assessment.sizes,
         "impact": assessment.impact,
         "decisions": {
-            "thresholds": assessment.thresholds.table,
+            "thresholds": assessment.thresholds.table.to_dict("records"),
             "constraint": assessment.thresholds.constrained,
             "scores": assessment.scores,
         },

@@ -29,10 +29,9 @@ from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
-from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
-from fairbench.data.columns import Place
+from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.evaluation.columns import records
 from fairbench.inference import confusion_matrix, reliability
 from fairbench.inference.beta import Beta, uniform
@@ -61,8 +60,10 @@ _ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
 def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of three classes and more."""
     scores = read_multiclass(options, frame)
-    places = {name: Place(options.path.name, name) for name in options.columns}
-    labels = read_groups(frame, places, options)[0] if options.group else {}
+    labels: Mapping[str, pd.Series] = {}
+    if options.group:
+        file = options.path.name
+        labels = read_groups(frame, file, options.group, options.reference)[0]
     costs = read_costs(options.cost, scores.classes) if options.cost else None
     findings = findings_of(scores, labels, options)
     parts_of = partial(_parts, scores, options, rng(options.seed, "posterior"))
@@ -93,7 +94,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         warning=""
         if everyone["labels"]
         else "There are no labels: everything here is what was assumed before any was seen.",
-        notes=[*notes_on_groups(frame, options), *_notes(scores, options, classes, groups)],
+        notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),

@@ -24,7 +24,6 @@ from fairbench.audits.findings import (
     pair_findings,
 )
 from fairbench.audits.gaps import TOO_FEW
-from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
@@ -40,6 +39,7 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
+from fairbench.reporting.group_tables import bars, table_of
 
 Floats = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]

@@ -20,26 +20,34 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.audits.pages.decisions import density_panel, group_line, score_table
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
-from fairbench.audits.score_distributions import GroupScores, group_means, score_distributions
-from fairbench.audits.table import design_of_options, notes_on_groups, read_groups
+from fairbench.audits.table import design_of_options
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
 from fairbench.data.columns import Place, marks_of
 from fairbench.data.dataset import Task
-from fairbench.data.groups import codes_of
+from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled, to_numbers
 from fairbench.evaluation.columns import records, values_of
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
+from fairbench.evaluation.score_distributions import GroupScores, group_means, score_distributions
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
+from fairbench.reporting.group_tables import (
+    MOST_LINES,
+    MOST_ROWS,
+    all_metrics,
+    density_panel,
+    estimates,
+    group_line,
+    score_table,
+    starts,
+)
 
 _FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
 _MINIMUM = 10  # rows of a group
@@ -79,10 +87,9 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     UserError : a value that is no number, or ends of intervals that are the wrong way round.
     """
     file, percent = options.path.name, f"{100 * options.nominal:g}"
-    places = {name: Place(file, name) for name in options.columns}
     known = _is_given(frame[options.target])
     if options.labelled:
-        known &= marks_of(frame[options.labelled], places[options.labelled])
+        known &= marks_of(frame[options.labelled], Place(file, options.labelled))
     if not known.any():
         raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known].reset_index(drop=True)
@@ -92,12 +99,12 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
         lower, upper = (numbers(rows, name, file) for name in options.bounds)
         first, second = options.bounds
         crossed = (lower > upper).to_numpy()
-        places[first].refuse(rows[first], crossed, f"at most '{second}' of its row")
+        Place(file, first).refuse(rows[first], crossed, f"at most '{second}' of its row")
         columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
-    groups = read_groups(rows, places, options)[0]
-    design = design_of_options(rows, places, options)
+    groups = read_groups(rows, file, options.group, options.reference)[0]
+    design = design_of_options(rows, options)
     data = Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)
-    return data, notes_on_groups(rows, options)
+    return data, notes_on_groups(rows, options.group)
 
 
 def measured(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:

@@ -21,7 +21,6 @@ from fairbench.audits.findings import (
     Finding,
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
-from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
@@ -30,6 +29,7 @@ from fairbench.inference.paired import cells_of, difference, gap_change, rates_o
 from fairbench.inference.rates import Limits
 from fairbench.metrics.rates import Rate, accuracy
 from fairbench.reporting.document.model import Column, Section, Table, TableCell
+from fairbench.reporting.group_tables import bars, table_of
 
 Floats = NDArray[np.float64]
 FEWEST_ROWS = 30  # of a group that is compared

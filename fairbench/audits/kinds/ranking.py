@@ -10,21 +10,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import LARGE, LEVEL, OPEN, SHARE, ErrorBudget, Finding
-from fairbench.audits.pages.decisions import density_panel, group_line, score_table
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.score_distributions import GroupScores, score_distributions
-from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
-from fairbench.data.columns import Place
-from fairbench.data.groups import codes_of
+from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.data.tabular import numbers
+from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
+from fairbench.reporting.group_tables import (
+    MOST_LINES,
+    MOST_ROWS,
+    density_panel,
+    group_line,
+    score_table,
+    table_of,
+)
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -41,9 +45,9 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     """
     if not options.score:
         raise UserError("top= is of a ranking by scores: name their column by score=")
-    score = numbers(frame, options.score, options.path.name).to_numpy()
-    columns = {name: Place(options.path.name, name) for name in options.columns}
-    groups = read_groups(frame, columns, options)[0]
+    file = options.path.name
+    score = numbers(frame, options.score, file).to_numpy()
+    groups = read_groups(frame, file, options.group, options.reference)[0]
     singles = {name: groups[name] for name in options.group}
     lists, in_lists, who = None, "", "people"
     if options.lists:
@@ -76,7 +80,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             "ranking": shares.to_dict("records"),
             "scores": [asdict(distribution) for distribution in scores],
         },
-        notes=notes_on_groups(frame, options),
+        notes=notes_on_groups(frame, options.group),
         pictures=[Section("Who is first", curves)],
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo=["Read what stays open, and rank more rows for what matters most."]

@@ -14,11 +14,10 @@ from scipy import special, stats
 from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.columns import Place, marks_of, scores_of
-from fairbench.data.groups import codes_of
+from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.data.tabular import numbers
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.means import Moments, loss_limits
@@ -106,12 +105,12 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     """
     if not options.horizon:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
-    places = {name: Place(options.path.name, name) for name in options.columns}
-    time = numbers(frame, options.target, options.path.name).to_numpy()
-    places[options.target].refuse(frame[options.target], time < 0, "a time of 0 or more")
-    event = marks_of(frame[options.event], places[options.event])
-    rows = Survival(time, event, scores_of(frame, places[options.score]))
-    groups = read_groups(frame, places, options)[0]
+    file = options.path.name
+    time = numbers(frame, options.target, file).to_numpy()
+    Place(file, options.target).refuse(frame[options.target], time < 0, "a time of 0 or more")
+    event = marks_of(frame[options.event], Place(file, options.event))
+    rows = Survival(time, event, scores_of(frame, Place(file, options.score)))
+    groups = read_groups(frame, file, options.group, options.reference)[0]
     risk = ErrorBudget(2 * len(groups)).risk
     nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
@@ -138,7 +137,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         ],
         [Section("By group", [_table(figures)])],
         {},
-        notes=notes_on_groups(frame, options),
+        notes=notes_on_groups(frame, options.group),
         figures=figures,
     )
 

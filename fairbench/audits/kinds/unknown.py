@@ -28,7 +28,6 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, TOO_FEW
 from fairbench.audits.kinds import binary
-from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
@@ -44,6 +43,7 @@ from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.metrics.rates import Rate, base_rate
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
+from fairbench.reporting.group_tables import table_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

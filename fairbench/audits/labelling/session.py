@@ -21,11 +21,12 @@ from fairbench.audits.columns import read_frame
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.labelling.state import State, sha256
-from fairbench.audits.table import AuditTable, notes_on_groups, read_audit_table, read_groups
+from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError, nearest
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.columns import Place, marks_of
+from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled
 
 Floats = NDArray[np.float64]
@@ -202,27 +203,26 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         return Session(state, read_audit_table(options, answers, frame))
     target, frame = _with_answers(state, frame)
     file = options.path.name
-    places = {name: Place(file, name) for name in options.columns}
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
     if not options.scores and not options.score and is_number.all():
         told = class_names(frame[target])
         label = numbers(frame.assign(**{target: told}), target, file, missing="").to_numpy()
         predicted = numbers(frame, options.prediction, file).to_numpy()
-        groups, cells = read_groups(frame, places, options)
-        nothing, notes = np.zeros(len(frame), np.int64), notes_on_groups(frame, options)
+        groups, cells = read_groups(frame, file, options.group, options.reference)
+        nothing, notes = np.zeros(len(frame), np.int64), notes_on_groups(frame, options.group)
         table = AuditTable(None, nothing, label, groups, cells, ("", ""), notes=notes)
         return Session(state, table, predicted=predicted, told=told.to_numpy(object))
     options = replace(options, target=target, labelled="")
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
     if options.group:
-        groups, cells = read_groups(frame, places, options)
+        groups, cells = read_groups(frame, file, options.group, options.reference)
     else:
         cells = pd.Series(pd.Categorical(classes[scores.prediction], scores.classes))
         cells = cells.cat.remove_unused_categories()
         groups = {PREDICTED: cells}
     right, names = np.ones(len(scores), np.int64), ("wrong", "right")
-    notes = notes_on_groups(frame, options)
+    notes = notes_on_groups(frame, options.group)
     table = AuditTable(scores.confidence, right, scores.correct, groups, cells, names, notes=notes)
     told = np.where(np.isnan(scores.correct), "", classes[scores.target])
     return Session(state, table, scores.classes, bool(options.scores), told=told)

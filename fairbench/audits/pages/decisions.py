@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, Size
-from fairbench.audits.impact import ImpactRatio, unfavourable_is_1
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, OF_GROUP, estimates, table_of
 from fairbench.audits.question import RATIO
-from fairbench.audits.score_distributions import GroupScores
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
+from fairbench.evaluation.impact_ratios import ImpactRatio
+from fairbench.evaluation.score_distributions import GroupScores
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
-from fairbench.reporting.charts import COLOURS, Panel, Series, chart
+from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import (
     Bar,
     Block,
@@ -28,6 +27,16 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
     TableCell,
+)
+from fairbench.reporting.group_tables import (
+    MOST_LINES,
+    MOST_ROWS,
+    OF_GROUP,
+    density_panel,
+    estimates,
+    group_line,
+    score_table,
+    table_of,
 )
 
 _LARGEST = 2.0  # of the ratios that a bar has room for
@@ -72,7 +81,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
         ),
         most=MOST_ROWS,
     )
-    if unfavourable_is_1(assessment.table, assessment.options):
+    if assessment.table.favourable == 0:
         no, yes = assessment.table.labels
         said = (
             f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and "
@@ -98,14 +107,16 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     if errors.rows:
         yield Section("Errors by group", [errors])
     thresholds = assessment.thresholds
-    if thresholds.table:
+    if len(thresholds.table):
         steps = table_of(
-            thresholds.table,
+            thresholds.table.to_dict("records"),
             [
                 ("attribute", Column("of")),
                 (
                     lambda row: TableCell(
-                        f"{row.threshold:.3g}", before="now " * row.current, strong=row.current
+                        f"{row['threshold']:.3g}",
+                        before="now " * row["current"],
+                        strong=row["current"],
                     ),
                     Column("threshold", right=True),
                 ),
@@ -256,53 +267,4 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
         more=more,
         caption=f"{curves.attribute}: who would be selected and who would err at every threshold, "
         "with the 95 % interval of each group by itself (shaded), and how scores are distributed",
-    )
-
-
-def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
-    """Return the line of the g-th group, with a band where it has intervals."""
-    value, band = y, None
-    if isinstance(y, Limits):
-        value, band = y.value, (y.value - y.lower, y.upper - y.value)
-    colour = COLOURS[g % len(COLOURS)]
-    return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
-
-
-def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
-    """Return how often each score occurs in the groups of one attribute."""
-    corners = np.repeat(scores[0].edges, 2)[1:-1]
-    lines = [
-        group_line(group.group, g, corners, np.repeat(group.density, 2))
-        for g, group in enumerate(scores[:MOST_LINES])
-    ]
-    return Panel(lines, what, "share of the group", from_zero="y")
-
-
-def score_table(scores: Sequence[GroupScores], what: str) -> Table:
-    """Return means and quantiles of the scores of every group.
-
-    Parameters
-    ----------
-    what : what a score is called.
-    """
-    deciles = [
-        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
-        for place, title in enumerate((10, 50, 90))
-    ]
-    return table_of(
-        scores,
-        [
-            ("attribute", Column("of", left_out=2)),
-            ("group", Column("group")),
-            ("rows", Column("rows", "count", left_out=3)),
-            (lambda row: row.mean[0], Column("mean", "number")),
-            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
-            (lambda row: row.difference[1:], Column("less reference's", "interval")),
-            *deciles,
-        ],
-        caption=(
-            "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
-            f"90 %: so many of the group's {what}s are at most this"
-        ),
-        most=MOST_ROWS,
     )

@@ -8,13 +8,13 @@ from itertools import groupby
 import numpy as np
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.calibration import Bin
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
-from fairbench.audits.pages.parts import estimates
 from fairbench.core.formats import count, interval, number, signed
+from fairbench.evaluation.group_calibration import Bin
 from fairbench.inference.impact import FOUR_FIFTHS
-from fairbench.reporting.charts import Estimate, forest
+from fairbench.reporting.charts import NAN, forest
 from fairbench.reporting.document.model import Figure, Gallery, Section
+from fairbench.reporting.group_tables import estimates
 
 _MOST_DRAWN = 24  # groups of a picture
 _WIDEST = 2.0  # of the impact ratios that are drawn
@@ -27,7 +27,7 @@ def pictures(assessment: Assessment) -> list[Section]:
     figures = [*_impact_picture(assessment)]
     for metric, rate in RATE_OF.items():
         measured = [
-            (size.attribute, (size.group, *rates[*size.key, rate.name]))
+            (size.attribute, size.group, *rates[*size.key, rate.name])
             for size in assessment.sizes
             if not np.isnan(rates.get((*size.key, rate.name), (np.nan,))[0])
         ]
@@ -36,27 +36,29 @@ def pictures(assessment: Assessment) -> list[Section]:
         drawn = of_single + others[: max(_MOST_DRAWN - len(of_single), 0)]
         if not drawn:
             continue
-        ends = np.array([estimate[1:] for _, estimate in drawn])
+        ends = np.array([estimate for _, _, *estimate in drawn])
         ends = 10 * ends[np.isfinite(ends)]
-        low, high = np.floor(ends.min()) / 10, np.ceil(ends.max()) / 10
+        low, high = float(np.floor(ends.min()) / 10), float(np.ceil(ends.max()) / 10)
         name, left = RATE_NAMES[metric], len(measured) - len(drawn)
         more = f" Not drawn: {left} smaller groups." if left else ""
-        figures.append(
-            Figure(
-                name,
-                svg=forest(name, _parts(drawn), span=(float(low), float(max(high, low + 0.1)))),
-                caption=f"{name}: {rate_meaning(name, assessment.table.labels)}.{more}",
-                style="panel",
-            )
-        )
+        meaning = f"{rate_meaning(name, assessment.table.labels)}.{more}"
+        figures.append(_forest(name, meaning, drawn, (low, max(high, low + 0.1))))
     caption = "Dots: what was measured in each group. Lines: 95 % intervals, in brackets."
     gallery = Section("The groups in pictures", [Gallery(figures, caption)])
     return [gallery] if figures else []
 
 
-def _parts(rows: Iterable[tuple[str, Estimate]]) -> list[list[Estimate]]:
-    """Return the estimates of (attribute, estimate), a list for each attribute."""
-    return [[estimate for _, estimate in part] for _, part in groupby(rows, lambda row: row[0])]
+def _forest(
+    name: str,
+    meaning: str,
+    rows: Iterable[tuple[str, str, float, float, float]],
+    span: tuple[float, float],
+    mark: float = NAN,
+) -> Figure:
+    """Draw (attribute, group, value, lower, upper), with a line between two attributes."""
+    parts = [[row[1:] for row in part] for _, part in groupby(rows, lambda row: row[0])]
+    svg = forest(name, parts, span=span, mark=mark)
+    return Figure(name, svg=svg, caption=f"{name}: {meaning}", style="panel")
 
 
 def rate_meaning(rate: str, labels: tuple[str, str]) -> str:
@@ -81,24 +83,18 @@ def rate_meaning(rate: str, labels: tuple[str, str]) -> str:
 
 def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
     rows = [
-        (row.attribute, (row.group, row.ratio, row.lower, row.upper))
+        (row.attribute, row.group, row.ratio, row.lower, row.upper)
         for row in assessment.impact
         if row.attribute in assessment.options.group and not np.isnan(row.ratio)
     ]
-    if not rows:
-        return
-    top = max(estimate[3] for _, estimate in rows if not np.isnan(estimate[3]))
-    span = (0.0, float(min(max(np.ceil(10 * top) / 10, 1.2), _WIDEST)))
-    title = "impact ratio"
-    yield Figure(
-        title,
-        svg=forest(title, _parts(rows), span=span, mark=FOUR_FIFTHS),
-        caption=(
-            "impact ratio: how often a group is selected, over how often the group is that it is "
-            "compared with. Dashed: four fifths."
-        ),
-        style="panel",
-    )
+    if rows:
+        top = np.nanmax([upper for *_, upper in rows])
+        meaning = (
+            "how often a group is selected, over how often the group is that it is compared with. "
+            "Dashed: four fifths."
+        )
+        span = (0.0, float(np.clip(np.ceil(10 * top) / 10, 1.2, _WIDEST)))
+        yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
 
 
 def diagrams(assessment: Assessment) -> Iterator[Figure]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from fairbench.audits.findings import OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
-from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
@@ -37,6 +36,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Verdict,
 )
+from fairbench.reporting.group_tables import bars, table_of
 
 _MOST_POINTS = 200
 _FAR = 1_000_000  # rows

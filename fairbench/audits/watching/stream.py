@@ -13,8 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.leakage import check_score
-from fairbench.audits.table import decisions_of
 from fairbench.audits.watching.state import (
     CROSSED,
     Period,
@@ -24,7 +22,8 @@ from fairbench.audits.watching.state import (
 )
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import MISSING, count
-from fairbench.data.columns import Place, each_value, labels_of, scores_of
+from fairbench.data.columns import Place, decisions_of, each_value, labels_of, scores_of
+from fairbench.data.leakage import check_score
 from fairbench.data.periods import period_asked, periods_of
 from fairbench.data.tabular import spelled
 
@@ -70,11 +69,10 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     if time:
         frame = _in_order(frame, time, unit, file)
     label, names = _labels(frame, options, names)
-    places = {name: Place(file, name) for name in asked.columns}
-    score = scores_of(frame, places[options.score]) if options.score else None
+    score = scores_of(frame, Place(file, options.score)) if options.score else None
     if score is not None:
         check_score(np.where(label == UNKNOWN, np.nan, label), score, file, options.score)
-    decision = decisions_of(frame, places, asked, score, names)
+    decision = decisions_of(frame, Place(file, asked.prediction), names, score, asked.threshold)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
         _refuse_blank(frame, options.id, file, "an identifier")

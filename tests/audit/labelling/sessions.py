@@ -10,7 +10,7 @@ from fairbench.audits.labelling.session import Session
 from fairbench.audits.labelling.state import Answer, State
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
-from fairbench.evaluation.evaluator import group_columns
+from fairbench.data.groups import group_columns
 from tests.audit.tables import parse
 
 

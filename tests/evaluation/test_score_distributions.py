@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.score_distributions import score_distributions
+from fairbench.evaluation.score_distributions import score_distributions
 from fairbench.inference.survey import Design
 
 GENERATOR = np.random.default_rng(0)

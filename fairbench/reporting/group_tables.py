@@ -1,0 +1,168 @@
+"""Tables and lines of groups, which reports of all kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import isnan
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.evaluation.columns import records, setting_text, status_text, values_of
+from fairbench.evaluation.score_distributions import GroupScores
+from fairbench.inference.rates import Limits
+from fairbench.reporting.charts import COLOURS, Panel, Series
+from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
+
+Floats = NDArray[np.float64]
+MOST_ROWS = 16  # of a table by group, on a terminal
+MOST_LINES = 8  # groups in a figure
+
+
+# (attribute, group, metric) -> (value, lower, upper)
+Estimates: TypeAlias = Mapping[tuple[str, str, str], tuple[float, float, float]]
+
+
+def estimates(metrics: pd.DataFrame, names: Collection[str]) -> Estimates:
+    """Return value, lower and upper of metrics of these names, by attribute, group and metric."""
+    metrics = values_of(metrics)
+    shown = metrics[metrics["metric"].isin(list(names))]
+    columns = ("attribute", "group", "metric", "value", "lower", "upper")
+    rows = zip(*(shown[name] for name in columns), strict=True)
+    return {(str(a), str(g), str(m)): (v, low, up) for a, g, m, v, low, up in rows}
+
+
+def starts(names: Sequence[str]) -> frozenset[int]:
+    """Return the positions where a name differs from the one before."""
+    return frozenset(i for i in range(len(names)) if i == 0 or names[i] != names[i - 1])
+
+
+def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar | None]:
+    """Return (lower, value, upper) placed on a scale that all share; None of what is undefined."""
+    shown = np.array([*ends, (-epsilon, 0, epsilon)], float)
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    scaled = (100 * (shown - low) / (high - low)).tolist()
+    *placed, (left, zero, right) = [[round(place, 1) for place in triple] for triple in scaled]
+    return [
+        None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
+        for lower, value, upper in placed
+    ]
+
+
+Row = TypeVar("Row")
+# What a cell shows of a row: a field, an interval or estimate of several, or what a function makes.
+Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
+OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
+
+
+def table_of(
+    rows: Iterable[Row],
+    columns: Sequence[tuple[Shown[Row], Column]],
+    *,
+    by: str = "attribute",
+    **about: Any,
+) -> Table:
+    """Return a table of rows, in columns that each say what they show of a row.
+
+    Parameters
+    ----------
+    rows : mappings, or objects with the fields as attributes.
+    by : the field at whose changes a rule is drawn; empty for none.
+    about : what else a :class:`Table` has, such as its caption.
+    """
+    rows = list(rows)
+
+    def field(row: Row, name: str) -> object:
+        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+    def cell(row: Row, shown: Shown[Row]) -> object:
+        if isinstance(shown, str):
+            return field(row, shown)
+        if isinstance(shown, tuple):
+            return tuple(field(row, name) for name in shown)
+        return shown(row)
+
+    return Table(
+        [column for _, column in columns],
+        [[cell(row, shown) for shown, _ in columns] for row in rows],
+        rules=starts([str(field(row, by)) for row in rows]) if by else frozenset(),
+        **about,
+    )
+
+
+def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
+    """Return every metric in a table that is folded away."""
+    metrics = found.assign(setting=setting_text(found))
+    everyone = metrics["attribute"] == ""
+
+    def status(row: Mapping[str, Any]) -> str:
+        return "" if row["status"] == "ok" else status_text(row["status"], row["reason"])
+
+    table = table_of(
+        [*records(metrics[everyone]), *records(metrics[~everyone])],
+        [
+            (lambda row: row["metric"].replace("_", " "), Column("metric")),
+            (lambda row: row["statistic"].replace("_", " "), Column("statistic")),
+            ("attribute", Column("of")),
+            ("group", Column("group")),
+            ("setting", Column("setting")),
+            ("value", Column("value", "number")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("n", Column("n", "count")),
+            (status, Column("status")),
+        ],
+        by="",
+    )
+    notes = [Paragraph(note, "note")] if note else []
+    return Details(f"All metrics ({len(found)})", [*notes, table])
+
+
+def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
+    """Return the line of the g-th group, with a band where it has intervals."""
+    value, band = y, None
+    if isinstance(y, Limits):
+        value, band = y.value, (y.value - y.lower, y.upper - y.value)
+    colour = COLOURS[g % len(COLOURS)]
+    return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
+
+
+def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
+    """Return how often each score occurs in the groups of one attribute."""
+    corners = np.repeat(scores[0].edges, 2)[1:-1]
+    lines = [
+        group_line(group.group, g, corners, np.repeat(group.density, 2))
+        for g, group in enumerate(scores[:MOST_LINES])
+    ]
+    return Panel(lines, what, "share of the group", from_zero="y")
+
+
+def score_table(scores: Sequence[GroupScores], what: str) -> Table:
+    """Return means and quantiles of the scores of every group.
+
+    Parameters
+    ----------
+    what : what a score is called.
+    """
+    deciles = [
+        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
+        for place, title in enumerate((10, 50, 90))
+    ]
+    return table_of(
+        scores,
+        [
+            ("attribute", Column("of", left_out=2)),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count", left_out=3)),
+            (lambda row: row.mean[0], Column("mean", "number")),
+            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
+            (lambda row: row.difference[1:], Column("less reference's", "interval")),
+            *deciles,
+        ],
+        caption=(
+            "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
+            f"90 %: so many of the group's {what}s are at most this"
+        ),
+        most=MOST_ROWS,
+    )

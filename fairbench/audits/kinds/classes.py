@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import read_costs, read_multiclass
+from fairbench.audits.class_table import read_multiclass
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -32,11 +32,12 @@ from fairbench.audits.sentences import listed
 from fairbench.audits.table import notes_on_groups, read_groups
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import MulticlassScores, read_costs
 from fairbench.data.columns import Place
 from fairbench.evaluation.columns import records
 from fairbench.inference import confusion_matrix, reliability
 from fairbench.inference.beta import Beta, uniform
-from fairbench.inference.confusion_matrix import MulticlassScores, confusion_posterior
+from fairbench.inference.confusion_matrix import confusion_posterior
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import FREQUENTIST, central_interval
 from fairbench.inference.rates import Limits, rate_limits

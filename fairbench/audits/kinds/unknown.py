@@ -32,11 +32,9 @@ from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval
 from fairbench.core.seeds import rng
-from fairbench.data.columns import Place
-from fairbench.data.tabular import numbers
+from fairbench.data.class_scores import read_group_shares
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size
 from fairbench.inference.partial.proxy import ProxyRows
@@ -57,7 +55,6 @@ WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
 _LARGEST_FACTOR = 1e4
 _STEPS = 2**20  # of factors up to it, equal in their logarithms
-_SLACK = 0.02  # by which sums of rounded probabilities miss 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +312,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
     table = read_audit_table(options, frame=frame)
-    names, group = read_proxy(frame, options)
+    names, group = read_group_shares(frame, options.path.name, options.proxy)
     people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
     labels = np.nan_to_num(table.label).astype(np.int64)
@@ -347,28 +344,6 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),
     )
-
-
-def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats]:
-    """Return the names of groups, and (n, G) the probability of each, which sum to 1.
-
-    Of one column alone, the other group is everybody else.
-    """
-    file, names = options.path.name, list(options.proxy)
-    group = np.stack([numbers(frame, name, file).to_numpy() for name in names], axis=1)
-    for name, share in zip(names, group.T, strict=True):
-        wrong = (share < 0) | (share > 1)
-        Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
-    if len(names) == 1:
-        return [f"not {names[0]}", *names], np.hstack([1 - group, group])
-    total = group.sum(axis=1)
-    if (off := np.abs(total - 1) > _SLACK).any():
-        row = int(np.flatnonzero(off)[0])
-        raise UserError(
-            f"{file}: columns '{names[0]}' to '{names[-1]}', row {row + 1}: the probabilities of "
-            f"the {len(names)} groups sum to {total[row]:.3g}, not 1; name a column for every group"
-        )
-    return names, group / total[:, None]
 
 
 def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:

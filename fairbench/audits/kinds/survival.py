@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
+from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import notes_on_groups, read_groups
@@ -23,7 +24,7 @@ from fairbench.data.tabular import numbers
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
-from fairbench.reporting.document.model import Column, Section, Table
+from fairbench.reporting.document.model import Column, Section
 
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -33,6 +34,19 @@ CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
 FEWEST_EVENTS = 20  # of a group whose concordance has an interval
 _FEW = "there are too few rows or events of all but one of them"
 _BLOCK = 1000  # rows that are compared with all others at once
+_SHOWN = [
+    ("metric", Column("measure")),
+    ("attribute", Column("of")),
+    ("group", Column("group")),
+    ("n", Column("rows", "count")),
+    ("value", Column("value", "number")),
+    (("lower", "upper"), Column("95 % interval", "interval")),
+]
+_CAPTION = (
+    "concordance: of two people of a group, how often the one with the earlier event has the "
+    "higher score; Brier score: the mean squared distance of scores from who had the event by "
+    "the horizon"
+)
 
 
 class Survival(NamedTuple):
@@ -113,19 +127,18 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     rows = Survival(time, event, scores_of(frame, places[options.score]))
     groups = read_groups(frame, places, options)[0]
     risk = ErrorBudget(2 * len(groups)).risk
-    nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
-    figures: list[dict[str, Any]] = []
+    measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for measure, at in _measures(rows, codes, len(names), options.horizon).items():
-            gap = replace(nothing, attribute=attribute, measure=measure)
-            findings += compare_groups(at, names, gap, risk)[1]
-            limits = at(LEVEL).single
-            for g, name in enumerate(names):
-                place = {"metric": measure, "attribute": attribute, "group": name}
-                ends = dict(zip(Limits._fields, limits.at(g), strict=True))
-                figures.append({**place, **ends, "n": int((codes == g).sum())})
+            nothing = Finding(GAP, attribute, measure, NOT_MEASURED, n=len(time), needs=_FEW)
+            nothing = replace(nothing, bound=options.epsilon)
+            findings += compare_groups(at, names, nothing, risk)[1]
+            about = {"metric": measure, "attribute": attribute, "group": names}
+            limits = at(LEVEL).single._asdict()
+            measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
+    figures = pd.concat(measured).to_dict("records")
     return Audit(
         options,
         len(time),
@@ -136,7 +149,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             "others were observed up to their time, and are censored there.",
             "This assumes that who is censored when does not depend, within a group, on the risk.",
         ],
-        [Section("By group", [_table(figures)])],
+        [Section("By group", [table_of(figures, _SHOWN, by="", caption=_CAPTION)])],
         {},
         notes=notes_on_groups(frame, options),
         figures=figures,
@@ -151,7 +164,7 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
     losses = np.empty(len(codes))
     for g, part in enumerate(parts):
         losses[codes == g] = brier_losses(part, horizon)
-    moments = Moments.of_groups(losses[None], codes, groups)
+    moments = Moments.of_groups(losses, codes, groups)
 
     def of_shares(level: float) -> Limits:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -160,22 +173,9 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
             return Limits(shares, *(np.where(np.isfinite(reach), end, np.nan) for end in ends))
 
     def of_losses(level: float) -> Limits:
-        return Limits(*(end[0] for end in loss_limits(moments, level=level, least=0.0)))
+        return loss_limits(moments, level=level, least=0.0)
 
     def together(make: Callable[[float], Limits]) -> Measure:
         return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
 
     return {CONCORDANCE: together(of_shares), BRIER: together(of_losses)}
-
-
-def _table(figures: Sequence[Mapping[str, Any]]) -> Table:
-    columns = [Column("measure"), Column("of"), Column("group"), Column("rows", "count")]
-    columns += [Column("value", "number"), Column("95 % interval", "interval")]
-    keys = ("metric", "attribute", "group", "n", "value")
-    rows = [[*(row[key] for key in keys), (row["lower"], row["upper"])] for row in figures]
-    caption = (
-        "concordance: of two people of a group, how often the one with the earlier event has the "
-        "higher score; Brier score: the mean squared distance of scores from who had the event by "
-        "the horizon"
-    )
-    return Table(columns, rows, caption=caption)

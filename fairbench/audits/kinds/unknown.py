@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import floor
 from typing import Any, TypeAlias
 
@@ -44,7 +44,6 @@ from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 Row: TypeAlias = Mapping[str, Any]
 
 CANNOT = "cannot be known"  # however many rows and labels there are
@@ -53,58 +52,45 @@ TITLE = "What cannot be known"
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
+_NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
 _LARGEST_FACTOR = 1e4
 _STEPS = 2**20  # of factors up to it, equal in their logarithms
 
 
-@dataclass(frozen=True, eq=False)
-class BoundedGap:
-    """The bounds of a gap, and what is said of it; the verdict may be `CANNOT`."""
-
-    finding: Finding
-    bounds: GapBounds = GapBounds(np.nan, np.nan, (np.nan, np.nan))
-    verdict: str = NOT_MEASURED
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """What is known of the gap, in plain columns."""
-        about = {"attribute": self.finding.attribute, "measure": self.finding.measure}
-        return {**about, **asdict(self.bounds), "verdict": self.verdict}
-
-
 def bounded_gap(
-    template: Finding, names: Sequence[str], ends: Ends, compared: Codes, risk: float
-) -> BoundedGap:
-    """Return what is said of the gap between groups, from the ends of their rates.
+    template: Finding, names: Sequence[str], ends: Ends, risk: float
+) -> tuple[Finding, Row]:
+    """Return what is said of the gap between groups, and what is known of it, in plain columns.
+
+    The verdict of the columns may be `CANNOT`; the finding is then open.
 
     Parameters
     ----------
     template : the finding of a gap that is not measured, with the reason.
-    names : of the groups. compared : positions of those of which anything is known.
+    names, ends : of the groups of whose rate anything is known.
     risk : the probability with which the answer may be wrong.
     """
-    if len(compared) < 2:
-        return BoundedGap(template)
-    ends = ends.take(compared)
-    answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
-    bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
-    least, most = bounds.size
-    if verdict == OPEN and (most < template.bound or least > template.bound):
-        needs = "more rows may settle it"
-    elif verdict == OPEN:
-        verdict = CANNOT
-        needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
-    lower, upper = bounds.interval
-    finding = replace(template, verdict=answer.verdict, lower=lower, upper=upper, needs=needs)
-    if verdict == LARGE:
-        named = compared[[answer.high, answer.low]]
-        finding = replace(finding, groups=tuple(names[place] for place in named))
-    return BoundedGap(finding, bounds, verdict)
+    finding, bounds, verdict = template, _NO_BOUNDS, NOT_MEASURED
+    if len(names) > 1:
+        answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
+        bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
+        named = (names[answer.high], names[answer.low]) if verdict == LARGE else ()
+        least, most = bounds.size
+        if verdict == OPEN and (most < template.bound or least > template.bound):
+            needs = "more rows may settle it"
+        elif verdict == OPEN:
+            verdict = CANNOT
+            needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
+        lower, upper = bounds.interval
+        finding = replace(template, verdict=answer.verdict, groups=named, needs=needs)
+        finding = replace(finding, lower=lower, upper=upper)
+    about = {"attribute": template.attribute, "measure": template.measure}
+    return finding, {**about, **asdict(bounds), "verdict": verdict}
 
 
-def _measured(ends: Ends) -> Codes:
-    """Return the positions of the groups of whose rate anything is known."""
-    return np.flatnonzero(np.isfinite(ends.lower + ends.upper))
+def _nothing(metric: str, options: Options) -> Finding:
+    """Return the finding of a gap that is not measured."""
+    return Finding(GAP, "", RATE_NAMES[metric], NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
 
 
 def _bounds(ends: Ends) -> pd.DataFrame:
@@ -114,19 +100,14 @@ def _bounds(ends: Ends) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _verdict(verdict: str) -> TableCell:
-    return TableCell(verdict, mark=OPEN if verdict == CANNOT else verdict)
-
-
-def _nothing(attribute: str, metric: str, scope: str, options: Options) -> Finding:
-    """Return the finding of a gap that is not measured."""
-    bound, measure = options.epsilon, RATE_NAMES[metric]
-    return Finding(GAP, attribute, measure, NOT_MEASURED, bound=bound, needs=TOO_FEW, scope=scope)
+def _verdict(name: str) -> Callable[[Row], TableCell]:
+    """Return the function that makes the cell of the verdict in a field of a row."""
+    return lambda row: TableCell(row[name], mark=OPEN if row[name] == CANNOT else row[name])
 
 
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
-    assessment = _of_selected(table, options)
+    assessment = assess_selected(table, options)
     findings, gaps, rates = of_everyone(table, options, assessment.budget.risk)
     audit = binary.audit_of(assessment)
     first, *others = audit.sections
@@ -156,14 +137,9 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     )
 
 
-def findings_of_selected(table: AuditTable, options: Options) -> list[Finding]:
-    """Return what the audit finds, of the selected and of everyone, without the rest of it."""
-    assessment = _of_selected(table, options, only_findings=True)
-    everyone, _, _ = of_everyone(table, options, assessment.budget.risk)
-    return [*binary.findings_of(assessment), *everyone]
-
-
-def _of_selected(table: AuditTable, options: Options, *, only_findings: bool = False) -> Assessment:
+def assess_selected(
+    table: AuditTable, options: Options, *, only_findings: bool = False
+) -> Assessment:
     """Return the assessment of the selected; questions about everyone share its error rate."""
     questions = len(table.groups) * len(RATE_OF)
     return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
@@ -217,51 +193,49 @@ def _gap(
     odds may differ for the verdict to hold; None where there is none, or it holds all the same.
     """
     rate = RATE_OF[metric]
-    template = _nothing(attribute, metric, EVERYONE, options)
-    compared = _measured(labels.ends(rate))
+    compared = labels.ends(rate).known
+    groups = [names[place] for place in compared]
+    nothing = replace(_nothing(metric, options), attribute=attribute, scope=EVERYONE)
 
-    def at(odds: float) -> BoundedGap:
-        return bounded_gap(template, names, labels.ends(rate, odds=odds), compared, risk)
+    def at(odds: float) -> tuple[Finding, Row]:
+        return bounded_gap(nothing, groups, labels.ends(rate, odds=odds).take(compared), risk)
 
-    plain, assumed, alike = map(at, (NOTHING, options.odds, 1.0))
-    return plain.finding, {
-        **plain.row,
-        "groups": [names[place] for place in compared],
-        "assumed": assumed.bounds.interval,
-        "assumed_verdict": assumed.verdict,
-        "alike": alike.verdict,
-        "factor": _largest_factor(at, alike.verdict),
+    def verdict(odds: float) -> str:
+        return str(at(odds)[1]["verdict"])
+
+    finding, row = at(NOTHING)
+    _, assumed = at(options.odds)
+    return finding, {
+        **row,
+        "groups": groups,
+        "assumed": assumed["interval"],
+        "assumed_verdict": assumed["verdict"],
+        "alike": verdict(1.0),
+        "factor": _largest_factor(verdict),
     }
 
 
-def _largest_factor(at: Callable[[float], BoundedGap], verdict: str) -> float | None:
+def _largest_factor(verdict: Callable[[float], str]) -> float | None:
     """Return the largest factor between odds with which a verdict holds, None if all do."""
-    if verdict not in (SMALL, LARGE) or at(NOTHING).verdict == verdict:
+    alike = verdict(1.0)
+    if alike not in (SMALL, LARGE) or verdict(NOTHING) == alike:
         return None
-    steps, size = range(_STEPS), float(np.log(_LARGEST_FACTOR)) / _STEPS
-    fails = bisect_left(steps, True, key=lambda step: at(np.exp(step * size)).verdict != verdict)
+    size = float(np.log(_LARGEST_FACTOR)) / _STEPS
+    fails = bisect_left(range(_STEPS), True, key=lambda step: verdict(np.exp(step * size)) != alike)
     return float(np.exp((fails - 1) * size))
 
 
 def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
     return table_of(
-        (
-            {
-                **gap,
-                "verdict": _verdict(gap["verdict"]),
-                "assumed_verdict": _verdict(gap["assumed_verdict"]),
-                "holds": _holds(gap["alike"], gap["factor"]),
-            }
-            for gap in gaps
-        ),
+        gaps,
         [
             ("attribute", Column("groups")),
             ("measure", Column("gap in")),
             ("interval", Column("whatever they are", "interval")),
-            ("verdict", Column("verdict")),
+            (_verdict("verdict"), Column("verdict")),
             ("assumed", Column(f"odds within {options.odds:g}", "interval")),
-            ("assumed_verdict", Column("verdict")),
-            ("holds", Column("holds up to", right=True)),
+            (_verdict("assumed_verdict"), Column("verdict")),
+            (lambda gap: _holds(gap["alike"], gap["factor"]), Column("holds up to", right=True)),
         ],
         title="Gaps of everyone, selected or not",
         caption=(
@@ -284,20 +258,18 @@ def _holds(verdict: str, factor: float | None) -> str:
 
 
 def _rates_of_everyone(rates: Sequence[Row], options: Options) -> Table:
+    within = f"odds within {options.odds:g}"
     return table_of(
-        ({**row, "rate": label(row["rate"])} for row in rates),
+        rates,
         [
             ("attribute", Column("of")),
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("others", Column("not selected", "count")),
-            ("rate", Column("rate")),
+            (lambda row: label(row["rate"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
-            (
-                ("assumed_lowest", "assumed_highest"),
-                Column(f"bounds, odds within {options.odds:g}", "interval"),
-            ),
+            (("assumed_lowest", "assumed_highest"), Column(f"bounds, {within}", "interval")),
             (("assumed_lower", "assumed_upper"), Column("95 % interval", "interval")),
         ],
         by="",
@@ -325,21 +297,23 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
         rates.append(_bounds(ends[rate]).assign(**about, weighted=weighted))
     risk = ErrorBudget(len(RATE_OF)).risk
-    gaps = [
-        bounded_gap(
-            _nothing("", metric, WHOEVER, options), names, ends[rate], _measured(ends[rate]), risk
-        )
-        for metric, rate in RATE_OF.items()
-    ]
+    findings, gaps = [], []
+    for metric, rate in RATE_OF.items():
+        compared = ends[rate].known
+        groups, known = [names[place] for place in compared], ends[rate].take(compared)
+        nothing = replace(_nothing(metric, options), scope=WHOEVER)
+        finding, gap = bounded_gap(nothing, groups, known, risk)
+        findings.append(finding)
+        gaps.append(gap)
     every_rate = pd.concat(rates, ignore_index=True)
     return Audit(
         options,
         len(table),
         len(table.known),
-        [gap.finding for gap in gaps],
+        findings,
         list(_basis(table, people)),
         [Section(TITLE, [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names)])],
-        {"groups": people, "gaps": [gap.row for gap in gaps]},
+        {"groups": people, "gaps": gaps},
         notes=table.notes,
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),
@@ -358,19 +332,19 @@ def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
     )
 
 
-def _gaps_by_proxy(gaps: Sequence[BoundedGap], names: Sequence[str]) -> Table:
+def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
     size = (
         f"{names[1]}'s rate minus that of {names[0]}"
         if len(names) == 2
         else "the largest difference between two groups"
     )
     return table_of(
-        ({**gap.row, "verdict": _verdict(gap.verdict)} for gap in gaps),
+        gaps,
         [
             ("measure", Column("gap in")),
             (("lower", "upper"), Column("bounds", "interval")),
             ("interval", Column("95 % interval", "interval")),
-            ("verdict", Column("verdict")),
+            (_verdict("verdict"), Column("verdict")),
         ],
         by="",
         title="Gaps between groups",
@@ -386,11 +360,11 @@ def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str]) -> Table:
         "group", key=lambda groups: groups.map(names.index), kind="stable"
     )
     return table_of(
-        by_group.assign(metric=by_group["metric"].map(label)).to_dict("records"),
+        by_group.to_dict("records"),
         [
             ("group", Column("group")),
             ("n", Column("people", "count")),
-            ("metric", Column("rate")),
+            (lambda row: label(row["metric"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("weighted", Column("weighted", "number")),

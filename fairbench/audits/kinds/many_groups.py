@@ -71,7 +71,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             "expect, the more the fewer its rows.",
             *on_labels(rows, labels, _NO_LABELS),
         ],
-        list(_sections(frame, rates, options.epsilon)),
+        _sections(frame, rates, options.epsilon),
         {"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
@@ -142,15 +142,11 @@ def estimated(
 
 
 def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floats, Floats]:
-    """Return the names of the rates, and their counts (R, G); without labels, of decisions."""
-    known, rows = table.known, np.bincount(codes).astype(np.float64)
-    selected = np.bincount(codes, table.prediction).astype(np.float64)
-    if not len(known):
-        return [selection_rate.name], selected[None], rows[None]
+    """Return the names of the rates that any row is of, and their counts (R, G)."""
+    known, rows, at = table.known, np.bincount(codes), list(SHOWN).index(selection_rate)
     labels = table.label[known], table.prediction[known], codes[known]
     successes, sizes = shares_of(list(SHOWN), binary_confusion(*labels, n_groups=len(rows)))
-    at = list(SHOWN).index(selection_rate)
-    successes[at], sizes[at] = selected, rows
+    successes[at], sizes[at] = np.bincount(codes, table.prediction), rows
     some = sizes.sum(axis=1) > 0
     names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
     return names, successes[some], sizes[some]
@@ -234,30 +230,32 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
         )
 
 
-def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> Iterator[Section]:
+def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> list[Section]:
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
-    shown = frame.assign(rate=frame["rate"].map(label), **from_everyone)
+    shown = frame.assign(**from_everyone)
     flagged = shown[frame["unlike_everyone"]]
     flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
     least_known = shown.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
     more = f"; the {count(_MOST)} surest are shown" * (len(flagged) > _MOST)
     title = f"{count(len(flagged))} rates of groups{more}"
-    stand_out: Block = _groups(flagged.head(_MOST), epsilon, title)
-    if flagged.empty:
-        stand_out = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    if len(flagged):
+        stand_out = _groups(flagged.head(_MOST), epsilon, title)
+    unknown = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
     note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {TABLE}.", "note")
-    yield Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)])
-    yield Section("Groups that stand out", [stand_out])
-    table = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
-    yield Section("Groups of which least is known", [table])
-    yield Section("", [note])
+    return [
+        Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)]),
+        Section("Groups that stand out", [stand_out]),
+        Section("Groups of which least is known", [unknown]),
+        Section("", [note]),
+    ]
 
 
 def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
     return table_of(
-        ({**row, "rate": label(row["rate"])} for row in rates),
+        rates,
         [
-            ("rate", Column("rate")),
+            (lambda row: label(row["rate"]), Column("rate")),
             ("everyone", Column("everyone", "estimate")),
             ("flagged", Column("flagged", "count")),
             (WITHIN, Column(f"within {epsilon:g}", "percent")),
@@ -282,7 +280,7 @@ def _groups(rows: pd.DataFrame, epsilon: float, title: str) -> Table:
     return table_of(
         rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),
         [
-            ("rate", Column("rate")),
+            (lambda row: label(row["rate"]), Column("rate")),
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("raw", Column("raw", "number")),

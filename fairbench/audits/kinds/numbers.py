@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache, partial
 
 import numpy as np
@@ -21,7 +21,7 @@ from fairbench.audits.findings import (
     answer_gap,
 )
 from fairbench.audits.pages.decisions import density_panel, group_line, score_table
-from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, all_metrics, estimates, starts
+from fairbench.audits.pages.parts import MOST_LINES, MOST_ROWS, OF_GROUP, all_metrics, table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.score_distributions import GroupScores, group_means, score_distributions
@@ -132,12 +132,10 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
         gap, verdict = at(LEVEL).loc[key], NOT_MEASURED
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
-            ends = partial(interval, key)
-            verdict = answer_gap(ends, bound, risk, may_be_small=is_whole).verdict
-        value, lower, upper = (float(gap[end]) for end in ("value", "lower", "upper"))
-        answer = Finding(GAP, attribute, label(metric), verdict, (), value, lower, upper)
-        needs = gap["reason"]
-        findings.append(replace(answer, bound=bound, is_share=is_share, n=len(data), needs=needs))
+            verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict
+        size = gap[["value", "lower", "upper"]].astype(float).tolist()
+        about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
+        findings.append(Finding(GAP, attribute, label(metric), verdict, (), *size, **about))
     return findings
 
 
@@ -162,7 +160,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         list(_basis(options, data, len(frame) - len(data))),
         [
             Section("Gaps between groups", [_gaps(findings)]),
-            Section("Errors by group", [_errors(metrics, name, data, options) for name in shown]),
+            Section("Errors by group", [_errors(metrics, name, options) for name in shown]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
@@ -199,43 +197,40 @@ def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
 
 
 def _gaps(findings: Sequence[Finding]) -> Table:
-    columns = [Column("groups"), Column("gap in"), Column("size", "number")]
-    columns += [Column("95 % interval", "interval"), Column("matters from", "number", left_out=1)]
-    columns += [Column("verdict")]
-    rows = []
-    for gap in findings:
-        verdict = TableCell(gap.verdict, mark=gap.verdict)
-        rows.append([gap.attribute, gap.measure, gap.value, gap.interval, gap.bound, verdict])
-    return Table(
-        columns,
-        rows,
+    return table_of(
+        findings,
+        [
+            ("attribute", Column("groups")),
+            ("measure", Column("gap in")),
+            ("value", Column("size", "number")),
+            ("interval", Column("95 % interval", "interval")),
+            ("bound", Column("matters from", "number", left_out=1)),
+            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
+        ],
         caption=(
             "size: the largest difference between two groups; residual: by how much a target "
             "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
             "residuals' sizes"
         ),
-        rules=starts([gap.attribute for gap in findings]),
     )
 
 
-def _errors(metrics: pd.DataFrame, metric: str, data: Labelled, options: Options) -> Table:
+def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
-    columns = [Column("of", left_out=1), Column("group"), Column("rows", "count", left_out=2)]
-    columns += [Column(label(metric), "number"), Column("95 % interval", "interval")]
-    columns += [Column("less reference's", "interval")]
-    difference, rows = f"{metric}_difference", []
-    values = estimates(metrics, [metric, difference])
-    for (attribute, group, name), (value, *ends) in values.items():
-        if group and name == metric:
-            size = int((data.groups[attribute] == group).sum())
-            _, *less = values.get((attribute, group, difference), (np.nan,) * 3)
-            rows.append([attribute, group, size, value, tuple(ends), tuple(less)])
+    of_groups = values_of(metrics).query("group != ''")
+    error, less = (of_groups.query("metric == @name") for name in (metric, f"{metric}_difference"))
+    rows = error.merge(less, "left", ["attribute", "group"], suffixes=("", "_less"))
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
-    return Table(
-        columns,
-        rows,
+    return table_of(
+        rows.to_dict("records"),
+        [
+            *OF_GROUP,
+            ("n", Column("rows", "count", left_out=2)),
+            ("value", Column(label(metric), "number")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            (("lower_less", "upper_less"), Column("less reference's", "interval")),
+        ],
         title=f"{label(metric)}{promised}",
-        rules=starts([str(row[0]) for row in rows]),
         most=MOST_ROWS,
     )
 

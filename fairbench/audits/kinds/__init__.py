@@ -66,7 +66,7 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
     }
     kind = next((kind for kind, wanted in asked.items() if wanted), "")
     if not kind and (options.scores or (options.target and options.prediction)):
-        from fairbench.audits.class_table import is_multiclass
+        from fairbench.audits.kinds.classes import is_multiclass
         from fairbench.audits.kinds.numbers import is_regression
 
         if is_regression(options, frame):

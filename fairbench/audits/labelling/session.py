@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import read_multiclass
 from fairbench.audits.columns import read_frame
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
+from fairbench.audits.kinds.classes import read_multiclass
 from fairbench.audits.labelling.state import State, sha256
 from fairbench.audits.table import AuditTable, notes_on_groups, read_audit_table, read_groups
 from fairbench.core.errors import UserError, nearest

@@ -32,10 +32,8 @@ from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
-from fairbench.inference.flags import adjusted, differs_from_rest
+from fairbench.evaluation.many_groups import BEYOND, SHOWN, WITHIN, estimates_of_rates
 from fairbench.inference.gaps import GroupLimits, surest_gap
-from fairbench.inference.pooled import Pooled, pool_rates
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 from fairbench.metrics.registry import label
@@ -44,10 +42,7 @@ from fairbench.reporting.document.model import Block, Column, Paragraph, Section
 Floats = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]
 
-CERTAIN = 0.95
-FALSE_DISCOVERIES = 0.1  # share of the groups called unlike everyone else that may not be
 FEWEST_ROWS = 10  # of a group that gaps are taken between
-WITHIN, BEYOND = "within", "beyond"
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
 TABLE = "groups.csv"
 _NO_LABELS = "Without labels nothing is said of errors: scores are not taken at their word here."
@@ -97,48 +92,39 @@ def estimated(
     """
     attribute = " x ".join(options.group)
     names, successes, sizes = _counts(table, codes)
-    posteriors = pool_rates(
-        successes[:, None],
-        sizes[:, None],
-        [rng(options.seed, "posterior")],
-        attributes=parts_of(attribute, groups),
-        draws=DRAWS,
+    frame = estimates_of_rates(
+        names,
+        successes,
+        sizes,
+        attribute,
+        groups,
+        generator=rng(options.seed, "posterior"),
+        epsilon=options.epsilon,
     )
-    p_values = differs_from_rest(successes, sizes)
-    discoveries = adjusted(p_values, overlapping=True)
     half = ErrorBudget(2).risk
-    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (p_values.size, len(names)))
-    frames: list[pd.DataFrame] = []
+    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
     rates: list[Row] = []
     findings: list[Finding] = []
     for r, name in enumerate(names):
-        pooled = posteriors.take(r).take(0)
-        frame = pd.DataFrame({"rate": name, "group": groups}).assign(
-            **_estimated(successes[r], sizes[r], pooled, options.epsilon),
-            p_value=p_values[r],
-            adjusted=discoveries[r],
-            unlike_everyone=discoveries[r] <= FALSE_DISCOVERIES,
-            exception=adjusted(pooled.surprise) < EXCEPTIONAL,
-        )
-        nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=int(sizes[r].sum()))
-        findings += _unlike(frame, test_risk, nothing)
+        of_rate, total = frame[frame["rate"] == name], int(sizes[r].sum())
+        nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=total)
+        findings += _unlike(of_rate, test_risk, nothing)
         nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
         surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
-        verdicts = frame["verdict"].value_counts(normalize=True)
+        verdicts = of_rate["verdict"].value_counts(normalize=True)
         rates.append(
             {
                 "rate": name,
-                "everyone": tuple(map(float, rate_limits(successes[r].sum(), sizes[r].sum()))),
-                "flagged": int(frame["unlike_everyone"].sum()),
+                "everyone": tuple(map(float, rate_limits(successes[r].sum(), total))),
+                "flagged": int(of_rate["unlike_everyone"].sum()),
                 **verdicts.reindex([WITHIN, BEYOND, OPEN], fill_value=0.0).to_dict(),
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
                 "surest_pair": surest,
             }
         )
-        frames.append(frame)
         findings += gaps
-    return pd.concat(frames, ignore_index=True), rates, findings
+    return frame, rates, findings
 
 
 def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floats, Floats]:
@@ -150,19 +136,6 @@ def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floa
     some = sizes.sum(axis=1) > 0
     names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
     return names, successes[some], sizes[some]
-
-
-def _estimated(successes: Floats, sizes: Floats, pooled: Pooled, epsilon: float) -> Row:
-    """Return a rate of each group, and how probably it is under `epsilon` from everyone."""
-    everyone = pooled.draws @ sizes / sizes.sum()
-    within = (np.abs(pooled.draws - everyone[:, None]) < epsilon).mean(axis=0)
-    return {
-        "rows": sizes.astype(int),
-        **estimates_of(successes, sizes, pooled),
-        "everyone": float(successes.sum() / sizes.sum()),
-        "within_epsilon": within,
-        "verdict": np.select([within >= CERTAIN, within <= 1 - CERTAIN], [WITHIN, BEYOND], OPEN),
-    }
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:

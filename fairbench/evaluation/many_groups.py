@@ -46,8 +46,6 @@ SHOWN = {
     false_positive_rate: True,
 }
 DRAWS = 400  # that a table needs: a probability to two digits
-WITHIN, BEYOND = "within", "beyond"  # epsilon of everyone
-_CERTAIN = 0.95  # the probability with which that is said
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
 _JOINT = " x "
 _TESTED = ["metric", "attribute", "group"]  # what one test is about
@@ -274,65 +272,6 @@ def estimates_of(
     raw, (lower, upper) = rate_limits(successes, sizes, level=level), posterior.interval(level)
     own = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
     return {**own, "pooled": posterior.mean, "lower": lower, "upper": upper}
-
-
-def estimates_of_rates(
-    names: Sequence[str],
-    successes: Array,
-    sizes: Array,
-    attribute: str,
-    groups: Sequence[str],
-    *,
-    generator: np.random.Generator,
-    epsilon: float,
-    false_discovery_rate: float = 0.1,
-) -> pd.DataFrame:
-    """Estimate several rates of many groups, each rate's groups together, and tell who stands out.
-
-    Parameters
-    ----------
-    names, successes, sizes : of R rates, and their counts (R, G).
-    attribute, groups : names; those of combinations join the names of their parts.
-    epsilon : a distance from everyone under this makes no practical difference.
-    false_discovery_rate : the share of the groups called unlike everyone else that may not be.
-
-    Returns
-    -------
-    A row for each rate and group: rate, group, rows, own rate and pooled estimate with intervals,
-    the rate of ``everyone``, how probably the group's is ``within_epsilon`` of it (``verdict``:
-    `WITHIN`, `BEYOND` or open), ``p_value`` of the exact test against the rest, ``adjusted`` for
-    all tests together, ``unlike_everyone``, and ``exception``: the own rate is the one to read.
-    """
-    posteriors = pool_rates(
-        successes[:, None],
-        sizes[:, None],
-        [generator],
-        attributes=parts_of(attribute, groups),
-        draws=DRAWS,
-    )
-    p_values = differs_from_rest(successes, sizes)
-    discoveries = adjusted(p_values, overlapping=True)
-    frames = []
-    for r, name in enumerate(names):
-        posterior = posteriors.take(r).take(0)
-        everyone = posterior.draws @ sizes[r] / sizes[r].sum()
-        within = (np.abs(posterior.draws - everyone[:, None]) < epsilon).mean(axis=0)
-        sure = [within >= _CERTAIN, within <= 1 - _CERTAIN]
-        columns = {
-            "rate": name,
-            "group": groups,
-            "rows": sizes[r].astype(int),
-            **estimates_of(successes[r], sizes[r], posterior),
-            "everyone": float(successes[r].sum() / sizes[r].sum()),
-            "within_epsilon": within,
-            "verdict": np.select(sure, [WITHIN, BEYOND], "open"),
-            "p_value": p_values[r],
-            "adjusted": discoveries[r],
-            "unlike_everyone": discoveries[r] <= false_discovery_rate,
-            "exception": adjusted(posterior.surprise) < EXCEPTIONAL,
-        }
-        frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)
 
 
 def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:

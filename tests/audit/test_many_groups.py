@@ -12,7 +12,7 @@ from fairbench.audits.kinds.many_groups import audit_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, has_many_groups
 from fairbench.cli.main import main
-from fairbench.evaluation.many_groups import BEYOND, WITHIN
+from fairbench.evaluation.pooled_rates import BEYOND, WITHIN
 from tests.audit.tables import written
 
 EPSILON = 0.05

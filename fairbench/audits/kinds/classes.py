@@ -55,21 +55,6 @@ _MOST_NAMED = 5
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
-    """Say whether a table is of classes rather than of labels 0 and 1.
-
-    It is where several columns of scores are named, or predictions have more than three values,
-    or have three and labels too: a third value in one of them alone is a mistake in it.
-    """
-    if options.scores:
-        return True
-    if not (options.target and options.prediction):
-        return False
-    columns = (frame[options.prediction], frame[options.target])
-    predicted, labels = (len(set(class_names(column)) - {""}) for column in columns)
-    return predicted > 3 or min(predicted, labels) > 2
-
-
 def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
     """Return the predictions that `options` describe.
 

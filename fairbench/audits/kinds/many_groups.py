@@ -32,7 +32,8 @@ from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.evaluation.many_groups import BEYOND, SHOWN, WITHIN, estimates_of_rates
+from fairbench.evaluation.many_groups import SHOWN
+from fairbench.evaluation.pooled_rates import BEYOND, UNSURE, WITHIN, estimates_of_rates
 from fairbench.inference.gaps import GroupLimits, surest_gap
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
@@ -117,7 +118,7 @@ def estimated(
                 "rate": name,
                 "everyone": tuple(map(float, rate_limits(successes[r].sum(), total))),
                 "flagged": int(of_rate["unlike_everyone"].sum()),
-                **verdicts.reindex([WITHIN, BEYOND, OPEN], fill_value=0.0).to_dict(),
+                **verdicts.reindex([WITHIN, BEYOND, UNSURE], fill_value=0.0).to_dict(),
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
                 "surest_pair": surest,
@@ -233,7 +234,7 @@ def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
             ("flagged", Column("flagged", "count")),
             (WITHIN, Column(f"within {epsilon:g}", "percent")),
             (BEYOND, Column("beyond", "percent")),
-            (OPEN, Column("open", "percent")),
+            (UNSURE, Column("open", "percent")),
             ("gap", Column("widest gap", "number", left_out=1)),
             ("interval", Column("95 % interval", "interval")),
         ],

@@ -9,7 +9,6 @@ from functools import cache, partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
     GAP,
@@ -31,7 +30,8 @@ from fairbench.core.formats import count, number
 from fairbench.data.columns import Place, marks_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of
-from fairbench.data.tabular import numbers, spelled, to_numbers
+from fairbench.data.prediction_kinds import is_given
+from fairbench.data.tabular import numbers
 from fairbench.evaluation.columns import records, values_of
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
@@ -41,34 +41,11 @@ from fairbench.metrics.registry import label
 from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
 
-_FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
 _MINIMUM = 10  # rows of a group
 _BINS = 10
 COVERAGE = "coverage"
 # What groups are compared in: all but coverage in the target's units.
 COMPARED = ("mean_prediction", "mean_residual", "mae", COVERAGE)
-
-
-def is_regression(options: Options, frame: pd.DataFrame) -> bool:
-    """Say whether a table is of numbers rather than of labels or classes.
-
-    It is where targets and predictions are numbers, of which there are many, and not all of them
-    are whole numbers that a target has, as the codes of classes are.
-    """
-    if not (options.target and options.prediction) or options.scores:
-        return False
-    target, prediction = frame[options.target], frame[options.prediction]
-    if target.nunique() <= _FEWEST_VALUES:
-        return False
-    values, predicted = to_numbers(target), to_numbers(prediction)
-    if not np.isfinite(values[_is_given(target)]).all() or not np.isfinite(predicted).all():
-        return False
-    whole = (predicted == np.round(predicted)).all()
-    return not (whole and np.isin(predicted, values).all())
-
-
-def _is_given(text: pd.Series) -> NDArray[np.bool_]:
-    return np.array([spelled(str(value)) != "" for value in text])
 
 
 def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
@@ -80,7 +57,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     """
     file, percent = options.path.name, f"{100 * options.nominal:g}"
     places = {name: Place(file, name) for name in options.columns}
-    known = _is_given(frame[options.target])
+    known = is_given(frame[options.target])
     if options.labelled:
         known &= marks_of(frame[options.labelled], places[options.labelled])
     if not known.any():

@@ -5,7 +5,6 @@ The rows tell bounds of every rate. What is said of a gap holds wherever between
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import floor
@@ -38,7 +37,7 @@ from fairbench.data.class_scores import read_group_shares
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size
 from fairbench.inference.partial.proxy import ProxyRows
-from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.inference.partial.selected import NOTHING, SelectedLabels, largest_factor
 from fairbench.metrics.rates import Rate, base_rate
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
@@ -53,8 +52,6 @@ EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
 _NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
-_LARGEST_FACTOR = 1e4
-_STEPS = 2**20  # of factors up to it, equal in their logarithms
 
 
 def bounded_gap(
@@ -91,13 +88,6 @@ def bounded_gap(
 def _nothing(metric: str, options: Options) -> Finding:
     """Return the finding of a gap that is not measured."""
     return Finding(GAP, "", RATE_NAMES[metric], NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
-
-
-def _bounds(ends: Ends) -> pd.DataFrame:
-    """Return the bounds of each group's rate, and the ends of an interval that holds them."""
-    lower, upper = ends.interval()
-    columns = {"lowest": ends.lower, "highest": ends.upper, "lower": lower, "upper": upper}
-    return pd.DataFrame(columns)
 
 
 def _verdict(name: str) -> Callable[[Row], TableCell]:
@@ -173,9 +163,10 @@ def of_everyone(
         people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
         for rate in RATES:
             about = {"attribute": attribute, "group": names, "rate": rate.name, **people}
-            assumed = _bounds(labels.ends(rate, odds=options.odds)).add_prefix("assumed_")
-            parts = pd.DataFrame(about), _bounds(labels.ends(rate)), assumed
-            rates += pd.concat(parts, axis=1).to_dict("records")
+            ends = labels.ends(rate, odds=options.odds).columns()
+            assumed = {f"assumed_{end}": values for end, values in ends.items()}
+            bounds = pd.DataFrame({**about, **labels.ends(rate).columns(), **assumed})
+            rates += bounds.to_dict("records")
     return findings, gaps, rates
 
 
@@ -205,24 +196,16 @@ def _gap(
 
     finding, row = at(NOTHING)
     _, assumed = at(options.odds)
+    alike = verdict(1.0)
+    can_change = alike in (SMALL, LARGE) and row["verdict"] != alike
     return finding, {
         **row,
         "groups": groups,
         "assumed": assumed["interval"],
         "assumed_verdict": assumed["verdict"],
-        "alike": verdict(1.0),
-        "factor": _largest_factor(verdict),
+        "alike": alike,
+        "factor": largest_factor(lambda odds: verdict(odds) == alike) if can_change else None,
     }
-
-
-def _largest_factor(verdict: Callable[[float], str]) -> float | None:
-    """Return the largest factor between odds with which a verdict holds, None if all do."""
-    alike = verdict(1.0)
-    if alike not in (SMALL, LARGE) or verdict(NOTHING) == alike:
-        return None
-    size = float(np.log(_LARGEST_FACTOR)) / _STEPS
-    fails = bisect_left(range(_STEPS), True, key=lambda step: verdict(np.exp(step * size)) != alike)
-    return float(np.exp((fails - 1) * size))
 
 
 def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
@@ -295,7 +278,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         ends[rate] = counted.ends(rate)
         size, weighted = group[rows].sum(axis=0).round().astype(int), counted.weighted(rate)
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
-        rates.append(_bounds(ends[rate]).assign(**about, weighted=weighted))
+        rates.append(pd.DataFrame({**ends[rate].columns(), **about, "weighted": weighted}))
     risk = ErrorBudget(len(RATE_OF)).risk
     findings, gaps = [], []
     for metric, rate in RATE_OF.items():

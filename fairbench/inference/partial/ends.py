@@ -50,6 +50,11 @@ class Ends:
         """The positions of the groups, along the last axis, of whose rate anything is known."""
         return np.flatnonzero(np.isfinite(self.lower + self.upper))
 
+    def columns(self) -> dict[str, Floats]:
+        """Return arrays (..., G): the ends, lowest and highest, and the interval, lower and upper."""
+        lower, upper = self.interval()
+        return {"lowest": self.lower, "highest": self.upper, "lower": lower, "upper": upper}
+
     def take(self, groups: ArrayLike) -> Ends:
         """Return the ends of some groups."""
         parts = (self.lower, self.upper, self.lower_rows, self.upper_rows)

@@ -13,13 +13,15 @@ from fairbench.inference.exposure import exposure_weights, top_weights, weighted
 from fairbench.inference.rates import Limits
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
 TOP, EXPOSURE = "top", "exposure"
+_LENGTHS = 40  # of the first places
 
 
 def shares_of_places(
     score: Floats,
     groups: Mapping[str, pd.Series],
-    lists: NDArray[np.intp] | None,
+    lists: Codes | None,
     top: float,
     *,
     level: float = 0.95,
@@ -63,6 +65,27 @@ def shares_of_places(
             sure = {"below": shown.below, "surely": (lower > 1) | (upper < 1)}
             parts.append(pd.DataFrame(about | counted | ends | sure))
     return pd.concat(parts, ignore_index=True)
+
+
+def shares_by_length(
+    score: Floats, codes: Codes, groups: int, lists: Codes | None
+) -> tuple[Floats, Limits]:
+    """Return the groups' shares of the first places, however many these are.
+
+    Parameters
+    ----------
+    score : (n,) the highest first. codes : (n,) the group 0 .. G - 1 of each row.
+    lists : (n,) which list a row is in, where there are several.
+
+    Returns
+    -------
+    Numbers of places (L,), up to those of the longest list, and the shares (L, G).
+    """
+    one = np.zeros(len(score), np.intp) if lists is None else lists
+    lengths = np.unique(np.round(np.geomspace(1, np.bincount(one).max(), _LENGTHS)))
+    tops = [top_weights(score, one, length) for length in lengths]
+    shares = [weighted_shares(top, codes, groups, lists=lists).shares for top in tops]
+    return lengths, Limits(*np.stack(shares, axis=1))
 
 
 def _ends(name: str, limits: Limits) -> dict[str, Floats]:

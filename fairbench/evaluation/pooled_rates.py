@@ -8,13 +8,35 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, estimates_of, parts_of
+from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
 from fairbench.inference.flags import adjusted, differs_from_rest
 from fairbench.inference.pooled import pool_rates
+from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 
 Floats = NDArray[np.float64]
 WITHIN, BEYOND, UNSURE = "within", "beyond", "open"  # epsilon of everyone
 _CERTAIN = 0.95  # the probability with which that is said
+
+
+def counts_of_rates(
+    label: Floats, prediction: NDArray[np.int64], codes: NDArray[np.intp]
+) -> tuple[list[str], Floats, Floats]:
+    """Return the names of the rates that any row is of, and their counts (R, G).
+
+    The selection rate is of all rows. Rates that need labels are of the rows that have one.
+
+    Parameters
+    ----------
+    label : (n,) 0, 1, or NaN where unknown. prediction : (n,) 0 or 1.
+    codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
+    """
+    known, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)
+    counts = binary_confusion(label[known], prediction[known], codes[known], n_groups=len(rows))
+    successes, sizes = shares_of(list(SHOWN), counts)
+    successes[at], sizes[at] = np.bincount(codes, prediction), rows
+    some = sizes.sum(axis=1) > 0
+    names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
+    return names, successes[some], sizes[some]
 
 
 def estimates_of_rates(

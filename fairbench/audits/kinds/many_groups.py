@@ -32,11 +32,15 @@ from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.evaluation.many_groups import SHOWN
-from fairbench.evaluation.pooled_rates import BEYOND, UNSURE, WITHIN, estimates_of_rates
+from fairbench.evaluation.pooled_rates import (
+    BEYOND,
+    UNSURE,
+    WITHIN,
+    counts_of_rates,
+    estimates_of_rates,
+)
 from fairbench.inference.gaps import GroupLimits, surest_gap
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 
@@ -82,8 +86,7 @@ def estimated(
 ) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
     """Return what is measured of groups with codes (n,), and what is said of them.
 
-    The selection rate is of all rows. Rates that need labels are of the rows that have one. Half of
-    the error rate is for which groups are unlike everyone else, half for the largest gaps.
+    Half of the error rate is for which groups are unlike everyone else, half for the largest gaps.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def estimated(
     epsilon of everyone, beyond it, or neither, and the largest gap. The findings.
     """
     attribute = " x ".join(options.group)
-    names, successes, sizes = _counts(table, codes)
+    names, successes, sizes = counts_of_rates(table.label, table.prediction, codes)
     frame = estimates_of_rates(
         names,
         successes,
@@ -126,17 +129,6 @@ def estimated(
         )
         findings += gaps
     return frame, rates, findings
-
-
-def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floats, Floats]:
-    """Return the names of the rates that any row is of, and their counts (R, G)."""
-    known, rows, at = table.known, np.bincount(codes), list(SHOWN).index(selection_rate)
-    labels = table.label[known], table.prediction[known], codes[known]
-    successes, sizes = shares_of(list(SHOWN), binary_confusion(*labels, n_groups=len(rows)))
-    successes[at], sizes[at] = np.bincount(codes, table.prediction), rows
-    some = sizes.sum(axis=1) > 0
-    names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
-    return names, successes[some], sizes[some]
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:

@@ -21,15 +21,12 @@ from fairbench.core.formats import count
 from fairbench.data.columns import Place
 from fairbench.data.groups import codes_of
 from fairbench.data.tabular import numbers
-from fairbench.evaluation.places import EXPOSURE, TOP, shares_of_places
-from fairbench.inference.exposure import top_weights, weighted_shares
-from fairbench.inference.rates import Limits
+from fairbench.evaluation.places import EXPOSURE, TOP, shares_by_length, shares_of_places
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-_POINTS = 40  # lengths of the top in a curve
 
 
 def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
@@ -158,15 +155,11 @@ def _figure(
 ) -> Figure:
     """Return the groups' shares of the first places, at so many lengths of the top."""
     codes, names = codes_of(labels)
-    one = np.zeros(len(score), np.intp) if lists is None else lists
-    lengths = np.unique(np.round(np.geomspace(1, np.bincount(one).max(), _POINTS)))
-    tops = [top_weights(score, one, length) for length in lengths]
-    shares = [weighted_shares(top, codes, len(names), lists=lists).shares for top in tops]
+    lengths, shares = shares_by_length(score, codes, len(names), lists)
     of_rows, x = np.bincount(codes) / len(codes), np.log10(lengths)
     lines, whole = [], []
     for g, name in enumerate(names[:MOST_LINES]):
-        limits = Limits(*np.array([share.at(g) for share in shares]).T)
-        lines.append(group_line(name, g, x, limits))
+        lines.append(group_line(name, g, x, shares.take(g)))
         colour = COLOURS[g % len(COLOURS)]
         whole.append(Series("", x[[0, -1]], of_rows[[g, g]], colour, marked=False))
     title = "log10 of how many places are the first"

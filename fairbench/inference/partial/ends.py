@@ -51,7 +51,7 @@ class Ends:
         return np.flatnonzero(np.isfinite(self.lower + self.upper))
 
     def columns(self) -> dict[str, Floats]:
-        """Return arrays (..., G): the ends, lowest and highest, and the interval, lower and upper."""
+        """Return both ends, lowest and highest, and the interval, lower and upper, (..., G)."""
         lower, upper = self.interval()
         return {"lowest": self.lower, "highest": self.upper, "lower": lower, "upper": upper}
 

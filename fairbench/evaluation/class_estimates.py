@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ Floats = NDArray[np.float64]
 
 DRAWS = 4000
 _MISTAKES = 10
+_METRICS = {
+    "accuracy": "accuracy",
+    "calibration": "expected_calibration_error",
+    "cost": "expected_cost",
+}
 # Of every estimate, beside its interval: how probably it is the worst of all, if it has a
 # posterior, and the interval of its rank, 1 being the worst; NaN of everyone together.
 _ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
@@ -89,6 +95,26 @@ def estimates_by_group(
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
     parts = counts.drop(columns="right").rename_axis("name").reset_index()
     return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
+
+
+def in_long_form(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield every estimate of what `estimates_by_group` returns, a row each.
+
+    Parameters
+    ----------
+    parts : attribute, empty of everyone -> its groups.
+
+    Yields
+    ------
+    metric, attribute, group, value, lower, upper, n, the group's labels, and rows.
+    """
+    for attribute, rows in parts.items():
+        for row, (quantity, metric) in itertools.product(rows, _METRICS.items()):
+            if estimate := row[quantity]:
+                group = row["name"] if attribute else ""
+                whom = {"metric": metric, "attribute": attribute, "group": group}
+                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
+                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
 
 
 def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:

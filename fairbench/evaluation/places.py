@@ -15,6 +15,7 @@ from fairbench.inference.rates import Limits
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 TOP, EXPOSURE = "top", "exposure"
+_LONG = ("value", "lower", "upper", "n")
 _LENGTHS = 40  # of the first places
 
 
@@ -67,6 +68,21 @@ def shares_of_places(
     return pd.concat(parts, ignore_index=True)
 
 
+def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
+    """Return shares and ratios, of what `shares_of_places` returns, a row each.
+
+    Returns
+    -------
+    metric, such as ``top_share``, attribute, group, value, lower, upper and n, the group's rows.
+    """
+    parts = []
+    for name in ("share", "ratio"):
+        ends = dict(zip((name, f"{name}_lower", f"{name}_upper", "rows"), _LONG, strict=True))
+        long = shares.rename(columns=ends).assign(metric=shares["kind"] + f"_{name}")
+        parts.append(long[["metric", "attribute", "group", *_LONG]])
+    return pd.concat(parts).sort_index(kind="stable")
+
+
 def shares_by_length(
     score: Floats, codes: Codes, groups: int, lists: Codes | None
 ) -> tuple[Floats, Limits]:
@@ -82,7 +98,8 @@ def shares_by_length(
     Numbers of places (L,), up to those of the longest list, and the shares (L, G).
     """
     one = np.zeros(len(score), np.intp) if lists is None else lists
-    lengths = np.unique(np.round(np.geomspace(1, np.bincount(one).max(), _LENGTHS)))
+    spread = np.round(np.geomspace(1, np.bincount(one).max(), _LENGTHS))
+    lengths = np.unique(np.asarray(spread, np.float64))
     tops = [top_weights(score, one, length) for length in lengths]
     shares = [weighted_shares(top, codes, groups, lists=lists).shares for top in tops]
     return lengths, Limits(*np.stack(shares, axis=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,6 +37,7 @@ from fairbench.evaluation.class_estimates import (
     counts_of,
     estimates_by_group,
     frequent_mistakes,
+    in_long_form,
     reliability_bins,
 )
 from fairbench.inference.gaps import GroupLimits
@@ -131,7 +131,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),
-        figures=list(_figures({"": [everyone], **groups, CLASSES: classes})),
+        figures=list(in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 
 
@@ -182,19 +182,6 @@ def _compared(
 
 def _predicted(scores: MulticlassScores) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
-
-
-def _figures(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
-    """Yield every estimate of everyone, of groups and of predicted classes."""
-    metrics = {"accuracy": ACCURACY, "calibration": "expected_calibration_error"}
-    metrics |= {"cost": "expected_cost"}
-    for attribute, rows in parts.items():
-        for row, (quantity, metric) in itertools.product(rows, metrics.items()):
-            if estimate := row[quantity]:
-                group = row["name"] if attribute else ""
-                whom = {"metric": metric, "attribute": attribute, "group": group}
-                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
-                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:

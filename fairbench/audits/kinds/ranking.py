@@ -21,7 +21,13 @@ from fairbench.core.formats import count
 from fairbench.data.columns import Place
 from fairbench.data.groups import codes_of
 from fairbench.data.tabular import numbers
-from fairbench.evaluation.places import EXPOSURE, TOP, shares_by_length, shares_of_places
+from fairbench.evaluation.places import (
+    EXPOSURE,
+    TOP,
+    in_long_form,
+    shares_by_length,
+    shares_of_places,
+)
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 
@@ -78,19 +84,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo=["Read what stays open, and rank more rows for what matters most."]
         * (not shares["surely"].all()),
-        figures=[
-            {
-                "metric": f"{row['kind']}_{quantity}",
-                "attribute": row["attribute"],
-                "group": row["group"],
-                "value": row[quantity],
-                "lower": row[f"{quantity}_lower"],
-                "upper": row[f"{quantity}_upper"],
-                "n": row["rows"],
-            }
-            for row in shares.to_dict("records")
-            for quantity in ("share", "ratio")
-        ],
+        figures=in_long_form(shares).to_dict("records"),
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
-from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import notes_on_groups, read_groups
@@ -24,7 +23,7 @@ from fairbench.data.tabular import numbers
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
-from fairbench.reporting.document.model import Column, Section
+from fairbench.reporting.document.model import Column, Section, Table
 
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -34,19 +33,6 @@ CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
 FEWEST_EVENTS = 20  # of a group whose concordance has an interval
 _FEW = "there are too few rows or events of all but one of them"
 _BLOCK = 1000  # rows that are compared with all others at once
-_SHOWN = [
-    ("metric", Column("measure")),
-    ("attribute", Column("of")),
-    ("group", Column("group")),
-    ("n", Column("rows", "count")),
-    ("value", Column("value", "number")),
-    (("lower", "upper"), Column("95 % interval", "interval")),
-]
-_CAPTION = (
-    "concordance: of two people of a group, how often the one with the earlier event has the "
-    "higher score; Brier score: the mean squared distance of scores from who had the event by "
-    "the horizon"
-)
 
 
 class Survival(NamedTuple):
@@ -149,7 +135,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             "others were observed up to their time, and are censored there.",
             "This assumes that who is censored when does not depend, within a group, on the risk.",
         ],
-        [Section("By group", [table_of(figures, _SHOWN, by="", caption=_CAPTION)])],
+        [Section("By group", [_table(figures)])],
         {},
         notes=notes_on_groups(frame, options),
         figures=figures,
@@ -179,3 +165,16 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
         return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
 
     return {CONCORDANCE: together(of_shares), BRIER: together(of_losses)}
+
+
+def _table(figures: Sequence[Mapping[str, Any]]) -> Table:
+    columns = [Column("measure"), Column("of"), Column("group"), Column("rows", "count")]
+    columns += [Column("value", "number"), Column("95 % interval", "interval")]
+    keys = ("metric", "attribute", "group", "n", "value")
+    rows = [[*(row[key] for key in keys), (row["lower"], row["upper"])] for row in figures]
+    caption = (
+        "concordance: of two people of a group, how often the one with the earlier event has the "
+        "higher score; Brier score: the mean squared distance of scores from who had the event by "
+        "the horizon"
+    )
+    return Table(columns, rows, caption=caption)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fairbench.audits.class_table import read_class_scores
 from fairbench.core.errors import check_choice
+from fairbench.data.class_scores import MulticlassScores, read_class_scores
 from fairbench.data.dataset import Source
 from fairbench.data.delimited import header, read_table, read_typed
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers
-from fairbench.inference.confusion_matrix import MulticlassScores
 from fairbench.inference.few_labels.table import PartlyLabelled
 
 _TARGET = "true class"

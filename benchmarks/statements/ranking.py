@@ -17,6 +17,7 @@ from fairbench.audits.findings import SHARE, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import ranking
 from fairbench.audits.question import Options
+from fairbench.evaluation.places import shares_of_places
 from fairbench.inference.exposure import exposure_weights, top_weights
 
 Floats = NDArray[np.float64]
@@ -108,7 +109,7 @@ def drawn(people: Ranked, generator: np.random.Generator) -> Sample:
         single = pd.Series(pd.Categorical.from_codes(place[group], named))
         lists = of if people.lists > 1 else None
         first = ranking.first_places(people.top, of_each=people.lists > 1)
-        shares = ranking.shares_of_places(score, {"sex": single}, lists, people.top)
+        shares = shares_of_places(score, {"sex": single}, lists, people.top)
         return ranking.findings_of(shares, first), []
 
     def frame() -> pd.DataFrame:

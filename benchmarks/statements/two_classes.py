@@ -239,12 +239,13 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     table = replace(rows.table(), selected=rows.selected)
     chosen = rows.take(np.flatnonzero(rows.selected))
     budget = ErrorBudget(2 * len(drawing.people.attributes) * len(RATE_OF))
-    return Sample(
-        options,
-        lambda: (unknown.findings_of_selected(table, options), []),
-        rows.frame,
-        partial(gaps_alone, chosen, budget),
-    )
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        assessment = unknown.assess_selected(table, options, only_findings=True)
+        everyone, _, _ = unknown.of_everyone(table, options, assessment.bounds.risk)
+        return [*binary.findings_of(assessment), *everyone], []
+
+    return Sample(options, findings, rows.frame, partial(gaps_alone, chosen, budget))
 
 
 def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:

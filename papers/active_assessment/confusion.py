@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms, Integers
 from fairbench.inference.active.rewards import OutcomeEstimation
 from fairbench.inference.active.strategies import assess, random_row, thompson
 from fairbench.inference.confusion_matrix import (
-    MulticlassScores,
     confusion_posterior,
     uninformative_prior,
 )

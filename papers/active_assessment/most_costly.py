@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
 from fairbench.core.files import atomic
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms
 from fairbench.inference.active.rewards import MostCostly
-from fairbench.inference.confusion_matrix import MulticlassScores
 from papers import PAPERS, run_main
 from papers.active_assessment.curves import Question, curves
 from papers.active_assessment.least_calibrated import EVERY

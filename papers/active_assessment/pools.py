@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms
 from fairbench.inference.active.strategies import Queues
 from fairbench.inference.beta import Beta, centred, uniform
-from fairbench.inference.confusion_matrix import MulticlassScores
 from fairbench.inference.reliability import ReliabilityDiagram, bin_of, reliability_diagram
 from papers.black_box.costs import superclasses
 from papers.black_box.pools import pool

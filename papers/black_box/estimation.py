@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.options import option
-from fairbench.inference.confusion_matrix import MulticlassScores
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.reliability import reliability_diagram
 from fairbench.metrics.probability import reliability
 from papers import run_main

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.beta import Beta, probability_less, uniform
 from fairbench.inference.confusion_matrix import (
-    MulticlassScores,
     confusion_posterior,
     cost_draws,
     expected_cost,

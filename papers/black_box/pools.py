@@ -10,8 +10,8 @@ from hydra.utils import get_class, instantiate
 
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.data.download import Archive
-from fairbench.inference.confusion_matrix import MulticlassScores
 from papers import CONF
 from papers.released_scores import MulticlassFile
 

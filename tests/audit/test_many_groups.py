@@ -8,11 +8,12 @@ import pytest
 from scipy import special
 
 from fairbench.audits.findings import OPEN
-from fairbench.audits.kinds.many_groups import BEYOND, WITHIN, audit_many
+from fairbench.audits.kinds.many_groups import audit_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.cli.main import main
 from fairbench.data.groups import has_many_groups
+from fairbench.evaluation.pooled_rates import BEYOND, WITHIN
 from tests.audit.tables import written
 
 EPSILON = 0.05

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.findings import LARGE, OPEN, SMALL
-from fairbench.audits.kinds.pair import compare_tables, verdict_text
+from fairbench.audits.kinds.pair import compare_tables, verdict_cell
 from fairbench.audits.table import read_audit_table
 from tests.audit.tables import audit, parse, predictions, written
 
@@ -73,8 +73,8 @@ def test_the_command_prints_and_keeps_it(tmp_path, capsys):
 
 def test_verdicts_are_those_of_the_intervals(tmp_path):
     rows = compared(pair(), tmp_path)
-    assert verdict_text(rows["", "accuracy"]) == "lower"
-    assert verdict_text(rows["sex", "accuracy"]) == "larger"
+    assert verdict_cell(rows["", "accuracy"]).value == "lower"
+    assert verdict_cell(rows["sex", "accuracy"]).value == "larger"
     assert {row.verdict for row in compared(pair(), tmp_path, "epsilon=0.9").values()} == {SMALL}
     few = compared(pair(labels=40), tmp_path)["sex", "precision"]
     assert few.lower < 0 < few.upper

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.kinds.ranking import EXPOSURE, TOP, audit_ranking
+from fairbench.audits.kinds.ranking import audit_ranking
 from fairbench.audits.sentences import can_be_concluded
 from fairbench.core.errors import UserError
+from fairbench.evaluation.places import EXPOSURE, TOP
 from tests.audit.tables import audit, parse, written
 
 WORDS = ("score=rating", "group=sex")

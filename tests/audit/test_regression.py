@@ -8,12 +8,13 @@ import pytest
 
 import fairbench
 from fairbench.audits.columns import read_frame
+from fairbench.audits.kinds import kind_of
 from fairbench.audits.kinds.numbers import (
     audit_numbers,
-    is_regression,
     measured,
     read_numbers,
 )
+from fairbench.audits.question import NUMBERS
 from fairbench.audits.report import document_of
 from fairbench.core.errors import UserError
 from tests.audit.tables import audit, parse, predictions, written
@@ -117,7 +118,7 @@ def test_weights_and_clusters_widen(tmp_path):
 )
 def test_what_is_read_as_numbers(frame, words, regression, tmp_path):
     options = parse([str(written(frame, tmp_path)), *words])
-    assert is_regression(options, read_frame(options)) is regression
+    assert (kind_of(options, read_frame(options)) == NUMBERS) is regression
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
+from fairbench.data.class_scores import UNKNOWN, MulticlassScores
 from fairbench.inference.confusion_matrix import (
-    UNKNOWN,
     ConfusionPosterior,
-    MulticlassScores,
     confusion_posterior,
     cost_draws,
     expected_cost,

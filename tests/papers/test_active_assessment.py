@@ -6,9 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
+from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms
 from fairbench.inference.beta import Beta, centred
-from fairbench.inference.confusion_matrix import MulticlassScores
 from fairbench.metrics.probability import reliability
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.confusion_matrix import MulticlassScores
+from fairbench.data.class_scores import MulticlassScores
 from papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
 from papers.black_box.estimation import ece_errors, full_ece
 

@@ -12,6 +12,7 @@ from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.data.groups import has_many_groups
+from fairbench.data.prediction_kinds import are_classes, are_numbers
 from fairbench.reporting.document.model import Document
 
 
@@ -68,13 +69,13 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
         question.SELECTED: options.selected,
     }
     kind = next((kind for kind, wanted in asked.items() if wanted), "")
-    if not kind and (options.scores or (options.target and options.prediction)):
-        from fairbench.audits.class_table import is_multiclass
-        from fairbench.audits.kinds.numbers import is_regression
-
-        if is_regression(options, frame):
+    if not kind and options.scores:
+        kind = question.CLASSES
+    elif not kind and options.target and options.prediction:
+        columns = frame[options.target], frame[options.prediction]
+        if are_numbers(*columns):
             kind = question.NUMBERS
-        elif is_multiclass(options, frame):
+        elif are_classes(*columns):
             kind = question.CLASSES
     if not kind:
         many = options.group and has_many_groups(frame[list(options.group)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import read_costs, read_multiclass
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -29,32 +27,62 @@ from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
+from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import MulticlassScores, class_names, read_class_scores, read_costs
+from fairbench.data.columns import Place, marks_of
 from fairbench.data.groups import notes_on_groups, read_groups
-from fairbench.evaluation.columns import records
-from fairbench.inference import confusion_matrix, reliability
-from fairbench.inference.beta import Beta, uniform
-from fairbench.inference.confusion_matrix import MulticlassScores, confusion_posterior
-from fairbench.inference.gaps import GroupLimits, leads
-from fairbench.inference.posterior import FREQUENTIST, central_interval
-from fairbench.inference.rates import Limits, rate_limits
+from fairbench.evaluation.class_estimates import (
+    counts_of,
+    estimates_by_group,
+    frequent_mistakes,
+    in_long_form,
+    reliability_bins,
+)
+from fairbench.inference.gaps import GroupLimits
+from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
 
 Floats = NDArray[np.float64]
 
-DRAWS = 4000
 FEWEST_COMPARED = 10  # labels of a group that is compared with others
 CLASSES = "predicted class"
 ACCURACY = "accuracy"
 _MOST = 12  # rows of a table on a terminal
 _MOST_NAMED = 5
-_MISTAKES = 10
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
-# Of every estimate, beside its interval: how probably it is the worst of all, if it has a
-# posterior, and the interval of its rank, 1 being the worst; NaN of everyone together.
-_ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
+
+
+def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
+    """Return the predictions that `options` describe.
+
+    Raises
+    ------
+    UserError : a column that is not named, or a value that cannot be; names row and column.
+    """
+    target = options.target
+    if not target:
+        raise UserError("target= is missing: name the column of true classes, empty if unknown")
+    if not (options.scores or options.score):
+        raise UserError(
+            "score= is missing: name the column of the probability given to the predicted class"
+        )
+    file = options.path.name
+    if options.labelled:
+        marks = marks_of(frame[options.labelled], Place(file, options.labelled))
+        bare = marks & (class_names(frame[target]) == "").to_numpy()
+        expected = f"a class, though '{options.labelled}' is true there"
+        Place(file, target).refuse(frame[target], bare, expected)
+        frame = frame.assign(**{target: frame[target].where(marks, "")})
+    return read_class_scores(
+        frame,
+        file,
+        target=target,
+        prediction=options.prediction,
+        columns=options.scores or [options.score],
+    )
 
 
 def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
@@ -66,11 +94,18 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         labels = read_groups(frame, file, options.group, options.reference)[0]
     costs = read_costs(options.cost, scores.classes) if options.cost else None
     findings = findings_of(scores, labels, options)
-    parts_of = partial(_parts, scores, options, rng(options.seed, "posterior"))
+    parts_of = partial(
+        estimates_by_group,
+        scores,
+        generator=rng(options.seed, "posterior"),
+        strength=options.strength,
+        informed=options.prior == "scores",
+        frequentist=options.interval == FREQUENTIST,
+    )
     (everyone,) = parts_of(pd.Series(pd.Categorical(["everyone"] * len(scores))))
     classes = parts_of(_predicted(scores), costs=costs)
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
-    bins, mistakes = _bins(scores, options.strength), _mistakes(scores)
+    bins, mistakes = reliability_bins(scores, options.strength), frequent_mistakes(scores)
     return Audit(
         options,
         len(scores),
@@ -98,7 +133,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),
-        figures=list(_figures({"": [everyone], **groups, CLASSES: classes})),
+        figures=list(in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 
 
@@ -123,7 +158,7 @@ def _compared(
     scores: MulticlassScores, options: Options, attribute: str, groups: pd.Series, risk: float
 ) -> list[Finding]:
     """Return what labels alone say of the accuracies of groups, and of more than two the lowest."""
-    counts = _counts(scores, groups)
+    counts = counts_of(scores, groups)
     enough = counts[counts["labels"] >= FEWEST_COMPARED]
     names = enough.index.astype(str).tolist()
     bound, labels = options.epsilon, int(enough["labels"].sum())
@@ -149,111 +184,6 @@ def _compared(
 
 def _predicted(scores: MulticlassScores) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
-
-
-def _counts(scores: MulticlassScores, groups: pd.Series) -> pd.DataFrame:
-    """Return the rows, labels and right predictions of the groups that have rows."""
-    by_group = pd.Series(scores.correct).groupby(groups.array, observed=True)
-    return by_group.agg(rows="size", labels="count", right="sum")
-
-
-def _parts(
-    scores: MulticlassScores,
-    options: Options,
-    generator: np.random.Generator,
-    groups: pd.Series,
-    *,
-    costs: Floats | None = None,
-) -> list[dict[str, Any]]:
-    """Return accuracy, calibration error and cost of the groups that have rows.
-
-    The accuracy is that of the labels alone, unless scores are its prior; other quantities are
-    means of their posterior.
-
-    Parameters
-    ----------
-    costs : (C, C), where groups are the predicted classes and mistakes have costs.
-    """
-    names, code = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
-    n, strength, informed = len(names), options.strength, options.prior == "scores"
-    counts = _counts(scores, groups)
-    kept = names.get_indexer(counts.index)
-    diagram = reliability.reliability_diagram(
-        scores.confidence, scores.correct, code, n_groups=n, strength=strength
-    )
-    error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
-    calibration = _of_draws(diagram.expected_calibration_error()[kept], error)
-    cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
-    if costs is not None:
-        shares = confusion_matrix.uninformative_prior(n, strength=strength)
-        if informed:
-            shares = confusion_matrix.score_prior(scores, strength=strength)
-        mistakes = confusion_posterior(scores, shares)
-        draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
-        cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
-    limits = rate_limits(counts["right"], counts["labels"])
-    if informed or options.interval != FREQUENTIST:
-        prior = uniform(n, strength)
-        if informed:
-            prior = reliability.score_prior(scores.confidence, code, n, strength=strength)
-        posterior = reliability.accuracy_posterior(scores.correct, code, prior)
-        draws = posterior.draws(DRAWS, generator)[:, kept]
-        limits = Limits(posterior.mean[kept], *central_interval(draws))
-    # Ranks are of the labels alone.
-    above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
-    worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
-    accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
-    parts = counts.drop(columns="right").rename_axis("name").reset_index()
-    return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
-
-
-def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
-    """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
-    order = reliability.ranks(draws, largest=True)
-    ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
-    return _estimates(Limits(mean, *central_interval(draws)), **ranked)
-
-
-def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
-    """Return the estimates of groups, with what is known of their order if there are several."""
-    columns = limits._asdict() | (order if len(limits.value) > 1 else {})
-    return records(pd.DataFrame(columns, columns=list(_ESTIMATE), dtype=float))
-
-
-def _mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
-    """Return the most frequent mistakes, with their shares of those predicted so."""
-    n, classes = len(scores.classes), np.array(scores.classes, object)
-    counts = confusion_posterior(scores, np.zeros((n, n))).alpha
-    wrong = counts * (1 - np.eye(n))
-    cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
-    predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
-    number_wrong, total = wrong[predicted, true], counts.sum(axis=1)[predicted]
-    ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
-    share = Limits(number_wrong / total, *ends)
-    mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
-    return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
-
-
-def _bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
-    """Return the bins of the reliability diagram of all rows."""
-    diagram = reliability.reliability_diagram(scores.confidence, scores.correct, strength=strength)
-    lower, upper = diagram.accuracy.interval()
-    columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
-    columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}
-    return pd.DataFrame({name: values[0] for name, values in columns.items()})
-
-
-def _figures(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
-    """Yield every estimate of everyone, of groups and of predicted classes."""
-    metrics = {"accuracy": ACCURACY, "calibration": "expected_calibration_error"}
-    metrics |= {"cost": "expected_cost"}
-    for attribute, rows in parts.items():
-        for row, (quantity, metric) in itertools.product(rows, metrics.items()):
-            if estimate := row[quantity]:
-                group = row["name"] if attribute else ""
-                whom = {"metric": metric, "attribute": attribute, "group": group}
-                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
-                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:

@@ -31,12 +31,15 @@ from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
-from fairbench.inference.flags import adjusted, differs_from_rest
+from fairbench.evaluation.pooled_rates import (
+    BEYOND,
+    UNSURE,
+    WITHIN,
+    counts_of_rates,
+    estimates_of_rates,
+)
 from fairbench.inference.gaps import GroupLimits, surest_gap
-from fairbench.inference.pooled import Pooled, pool_rates
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 from fairbench.reporting.group_tables import bars, table_of
@@ -44,10 +47,7 @@ from fairbench.reporting.group_tables import bars, table_of
 Floats = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]
 
-CERTAIN = 0.95
-FALSE_DISCOVERIES = 0.1  # share of the groups called unlike everyone else that may not be
 FEWEST_ROWS = 10  # of a group that gaps are taken between
-WITHIN, BEYOND = "within", "beyond"
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
 TABLE = "groups.csv"
 _NO_LABELS = "Without labels nothing is said of errors: scores are not taken at their word here."
@@ -71,7 +71,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             "expect, the more the fewer its rows.",
             *on_labels(rows, labels, _NO_LABELS),
         ],
-        list(_sections(frame, rates, options.epsilon)),
+        _sections(frame, rates, options.epsilon),
         {"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
@@ -86,8 +86,7 @@ def estimated(
 ) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
     """Return what is measured of groups with codes (n,), and what is said of them.
 
-    The selection rate is of all rows. Rates that need labels are of the rows that have one. Half of
-    the error rate is for which groups are unlike everyone else, half for the largest gaps.
+    Half of the error rate is for which groups are unlike everyone else, half for the largest gaps.
 
     Returns
     -------
@@ -96,77 +95,40 @@ def estimated(
     epsilon of everyone, beyond it, or neither, and the largest gap. The findings.
     """
     attribute = " x ".join(options.group)
-    names, successes, sizes = _counts(table, codes)
-    posteriors = pool_rates(
-        successes[:, None],
-        sizes[:, None],
-        [rng(options.seed, "posterior")],
-        attributes=parts_of(attribute, groups),
-        draws=DRAWS,
+    names, successes, sizes = counts_of_rates(table.label, table.prediction, codes)
+    frame = estimates_of_rates(
+        names,
+        successes,
+        sizes,
+        attribute,
+        groups,
+        generator=rng(options.seed, "posterior"),
+        epsilon=options.epsilon,
     )
-    p_values = differs_from_rest(successes, sizes)
-    discoveries = adjusted(p_values, overlapping=True)
     half = ErrorBudget(2).risk
-    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (p_values.size, len(names)))
-    frames: list[pd.DataFrame] = []
+    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
     rates: list[Row] = []
     findings: list[Finding] = []
     for r, name in enumerate(names):
-        pooled = posteriors.take(r).take(0)
-        frame = pd.DataFrame({"rate": name, "group": groups}).assign(
-            **_estimated(successes[r], sizes[r], pooled, options.epsilon),
-            p_value=p_values[r],
-            adjusted=discoveries[r],
-            unlike_everyone=discoveries[r] <= FALSE_DISCOVERIES,
-            exception=adjusted(pooled.surprise) < EXCEPTIONAL,
-        )
-        nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=int(sizes[r].sum()))
-        findings += _unlike(frame, test_risk, nothing)
+        of_rate, total = frame[frame["rate"] == name], int(sizes[r].sum())
+        nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=total)
+        findings += _unlike(of_rate, test_risk, nothing)
         nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
         surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
-        verdicts = frame["verdict"].value_counts(normalize=True)
+        verdicts = of_rate["verdict"].value_counts(normalize=True)
         rates.append(
             {
                 "rate": name,
-                "everyone": tuple(map(float, rate_limits(successes[r].sum(), sizes[r].sum()))),
-                "flagged": int(frame["unlike_everyone"].sum()),
-                **verdicts.reindex([WITHIN, BEYOND, OPEN], fill_value=0.0).to_dict(),
+                "everyone": tuple(map(float, rate_limits(successes[r].sum(), total))),
+                "flagged": int(of_rate["unlike_everyone"].sum()),
+                **verdicts.reindex([WITHIN, BEYOND, UNSURE], fill_value=0.0).to_dict(),
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
                 "surest_pair": surest,
             }
         )
-        frames.append(frame)
         findings += gaps
-    return pd.concat(frames, ignore_index=True), rates, findings
-
-
-def _counts(table: AuditTable, codes: NDArray[np.intp]) -> tuple[list[str], Floats, Floats]:
-    """Return the names of the rates, and their counts (R, G); without labels, of decisions."""
-    known, rows = table.known, np.bincount(codes).astype(np.float64)
-    selected = np.bincount(codes, table.prediction).astype(np.float64)
-    if not len(known):
-        return [selection_rate.name], selected[None], rows[None]
-    labels = table.label[known], table.prediction[known], codes[known]
-    successes, sizes = shares_of(list(SHOWN), binary_confusion(*labels, n_groups=len(rows)))
-    at = list(SHOWN).index(selection_rate)
-    successes[at], sizes[at] = selected, rows
-    some = sizes.sum(axis=1) > 0
-    names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
-    return names, successes[some], sizes[some]
-
-
-def _estimated(successes: Floats, sizes: Floats, pooled: Pooled, epsilon: float) -> Row:
-    """Return a rate of each group, and how probably it is under `epsilon` from everyone."""
-    everyone = pooled.draws @ sizes / sizes.sum()
-    within = (np.abs(pooled.draws - everyone[:, None]) < epsilon).mean(axis=0)
-    return {
-        "rows": sizes.astype(int),
-        **estimates_of(successes, sizes, pooled),
-        "everyone": float(successes.sum() / sizes.sum()),
-        "within_epsilon": within,
-        "verdict": np.select([within >= CERTAIN, within <= 1 - CERTAIN], [WITHIN, BEYOND], OPEN),
-    }
+    return frame, rates, findings
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:
@@ -234,35 +196,37 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
         )
 
 
-def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> Iterator[Section]:
+def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> list[Section]:
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
-    shown = frame.assign(rate=frame["rate"].map(label), **from_everyone)
+    shown = frame.assign(**from_everyone)
     flagged = shown[frame["unlike_everyone"]]
     flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
     least_known = shown.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
     more = f"; the {count(_MOST)} surest are shown" * (len(flagged) > _MOST)
     title = f"{count(len(flagged))} rates of groups{more}"
-    stand_out: Block = _groups(flagged.head(_MOST), epsilon, title)
-    if flagged.empty:
-        stand_out = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    if len(flagged):
+        stand_out = _groups(flagged.head(_MOST), epsilon, title)
+    unknown = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
     note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {TABLE}.", "note")
-    yield Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)])
-    yield Section("Groups that stand out", [stand_out])
-    table = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
-    yield Section("Groups of which least is known", [table])
-    yield Section("", [note])
+    return [
+        Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)]),
+        Section("Groups that stand out", [stand_out]),
+        Section("Groups of which least is known", [unknown]),
+        Section("", [note]),
+    ]
 
 
 def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
     return table_of(
-        ({**row, "rate": label(row["rate"])} for row in rates),
+        rates,
         [
-            ("rate", Column("rate")),
+            (lambda row: label(row["rate"]), Column("rate")),
             ("everyone", Column("everyone", "estimate")),
             ("flagged", Column("flagged", "count")),
             (WITHIN, Column(f"within {epsilon:g}", "percent")),
             (BEYOND, Column("beyond", "percent")),
-            (OPEN, Column("open", "percent")),
+            (UNSURE, Column("open", "percent")),
             ("gap", Column("widest gap", "number", left_out=1)),
             ("interval", Column("95 % interval", "interval")),
         ],
@@ -282,7 +246,7 @@ def _groups(rows: pd.DataFrame, epsilon: float, title: str) -> Table:
     return table_of(
         rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),
         [
-            ("rate", Column("rate")),
+            (lambda row: label(row["rate"]), Column("rate")),
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("raw", Column("raw", "number")),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache, partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
     GAP,
@@ -28,7 +27,8 @@ from fairbench.core.formats import count, number
 from fairbench.data.columns import Place, marks_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
-from fairbench.data.tabular import numbers, spelled, to_numbers
+from fairbench.data.prediction_kinds import is_given
+from fairbench.data.tabular import numbers
 from fairbench.evaluation.columns import records, values_of
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
@@ -41,42 +41,19 @@ from fairbench.reporting.document.model import Column, Figure, Section, Table, T
 from fairbench.reporting.group_tables import (
     MOST_LINES,
     MOST_ROWS,
+    OF_GROUP,
     all_metrics,
     density_panel,
-    estimates,
     group_line,
     score_table,
-    starts,
+    table_of,
 )
 
-_FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
 _MINIMUM = 10  # rows of a group
 _BINS = 10
 COVERAGE = "coverage"
 # What groups are compared in: all but coverage in the target's units.
 COMPARED = ("mean_prediction", "mean_residual", "mae", COVERAGE)
-
-
-def is_regression(options: Options, frame: pd.DataFrame) -> bool:
-    """Say whether a table is of numbers rather than of labels or classes.
-
-    It is where targets and predictions are numbers, of which there are many, and not all of them
-    are whole numbers that a target has, as the codes of classes are.
-    """
-    if not (options.target and options.prediction) or options.scores:
-        return False
-    target, prediction = frame[options.target], frame[options.prediction]
-    if target.nunique() <= _FEWEST_VALUES:
-        return False
-    values, predicted = to_numbers(target), to_numbers(prediction)
-    if not np.isfinite(values[_is_given(target)]).all() or not np.isfinite(predicted).all():
-        return False
-    whole = (predicted == np.round(predicted)).all()
-    return not (whole and np.isin(predicted, values).all())
-
-
-def _is_given(text: pd.Series) -> NDArray[np.bool_]:
-    return np.array([spelled(str(value)) != "" for value in text])
 
 
 def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
@@ -87,7 +64,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     UserError : a value that is no number, or ends of intervals that are the wrong way round.
     """
     file, percent = options.path.name, f"{100 * options.nominal:g}"
-    known = _is_given(frame[options.target])
+    known = is_given(frame[options.target])
     if options.labelled:
         known &= marks_of(frame[options.labelled], Place(file, options.labelled))
     if not known.any():
@@ -139,12 +116,10 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
         gap, verdict = at(LEVEL).loc[key], NOT_MEASURED
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
-            ends = partial(interval, key)
-            verdict = answer_gap(ends, bound, risk, may_be_small=is_whole).verdict
-        value, lower, upper = (float(gap[end]) for end in ("value", "lower", "upper"))
-        answer = Finding(GAP, attribute, label(metric), verdict, (), value, lower, upper)
-        needs = gap["reason"]
-        findings.append(replace(answer, bound=bound, is_share=is_share, n=len(data), needs=needs))
+            verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict
+        size = gap[["value", "lower", "upper"]].astype(float).tolist()
+        about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
+        findings.append(Finding(GAP, attribute, label(metric), verdict, (), *size, **about))
     return findings
 
 
@@ -169,7 +144,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         list(_basis(options, data, len(frame) - len(data))),
         [
             Section("Gaps between groups", [_gaps(findings)]),
-            Section("Errors by group", [_errors(metrics, name, data, options) for name in shown]),
+            Section("Errors by group", [_errors(metrics, name, options) for name in shown]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
@@ -206,43 +181,40 @@ def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
 
 
 def _gaps(findings: Sequence[Finding]) -> Table:
-    columns = [Column("groups"), Column("gap in"), Column("size", "number")]
-    columns += [Column("95 % interval", "interval"), Column("matters from", "number", left_out=1)]
-    columns += [Column("verdict")]
-    rows = []
-    for gap in findings:
-        verdict = TableCell(gap.verdict, mark=gap.verdict)
-        rows.append([gap.attribute, gap.measure, gap.value, gap.interval, gap.bound, verdict])
-    return Table(
-        columns,
-        rows,
+    return table_of(
+        findings,
+        [
+            ("attribute", Column("groups")),
+            ("measure", Column("gap in")),
+            ("value", Column("size", "number")),
+            ("interval", Column("95 % interval", "interval")),
+            ("bound", Column("matters from", "number", left_out=1)),
+            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
+        ],
         caption=(
             "size: the largest difference between two groups; residual: by how much a target "
             "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
             "residuals' sizes"
         ),
-        rules=starts([gap.attribute for gap in findings]),
     )
 
 
-def _errors(metrics: pd.DataFrame, metric: str, data: Labelled, options: Options) -> Table:
+def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
-    columns = [Column("of", left_out=1), Column("group"), Column("rows", "count", left_out=2)]
-    columns += [Column(label(metric), "number"), Column("95 % interval", "interval")]
-    columns += [Column("less reference's", "interval")]
-    difference, rows = f"{metric}_difference", []
-    values = estimates(metrics, [metric, difference])
-    for (attribute, group, name), (value, *ends) in values.items():
-        if group and name == metric:
-            size = int((data.groups[attribute] == group).sum())
-            _, *less = values.get((attribute, group, difference), (np.nan,) * 3)
-            rows.append([attribute, group, size, value, tuple(ends), tuple(less)])
+    of_groups = values_of(metrics).query("group != ''")
+    error, less = (of_groups.query("metric == @name") for name in (metric, f"{metric}_difference"))
+    rows = error.merge(less, "left", ["attribute", "group"], suffixes=("", "_less"))
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
-    return Table(
-        columns,
-        rows,
+    return table_of(
+        rows.to_dict("records"),
+        [
+            *OF_GROUP,
+            ("n", Column("rows", "count", left_out=2)),
+            ("value", Column(label(metric), "number")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            (("lower_less", "upper_less"), Column("less reference's", "interval")),
+        ],
         title=f"{label(metric)}{promised}",
-        rules=starts([str(row[0]) for row in rows]),
         most=MOST_ROWS,
     )
 

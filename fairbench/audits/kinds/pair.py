@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
     """
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     findings = compare_tables(table, other, options)
-    figures = list(map(_figures, findings))
+    figures = [_figures(finding) for finding in findings]
     rows, labels = len(table), len(table.known)
     title = f"{options.against} against {options.score}"
     return Audit(
@@ -64,7 +64,14 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         ],
         [Section("Gaps between groups, of both", [_table(findings, options)])],
         {"comparison": figures},
-        notes=[*table.notes, *_left_out(table)],
+        notes=[
+            *table.notes,
+            *(
+                f"{attribute}: left out for under {FEWEST_ROWS} rows: {', '.join(small)}."
+                for attribute, groups in table.groups.items()
+                if (small := _small(groups))
+            ),
+        ],
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),
         title=title,
@@ -85,8 +92,7 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
     findings = [_compared(accuracies, accuracy, everyone, risk)]
     for attribute, groups in first.groups.items():
-        enough = large_enough(groups)
-        codes = np.where(enough, np.cumsum(enough) - 1, -1)[groups.cat.codes.to_numpy()]
+        codes = groups.cat.remove_categories(_small(groups)).cat.codes.to_numpy(np.intp)
         for metric, rate in RATE_OF.items():
             cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
             gaps = replace(accuracies, attribute=attribute, measure=RATE_NAMES[metric])
@@ -94,10 +100,10 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     return findings
 
 
-def large_enough(groups: pd.Series) -> NDArray[np.bool_]:
-    """Say of each category whether its rows are enough to be compared."""
-    size = np.bincount(groups.cat.codes, minlength=len(groups.cat.categories))
-    return size >= FEWEST_ROWS
+def _small(groups: pd.Series) -> list[str]:
+    """Return the groups that have too few rows to be compared."""
+    size = groups.value_counts(sort=False)
+    return list(size.index[size < FEWEST_ROWS])
 
 
 def _cells(
@@ -140,19 +146,13 @@ def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Find
     return replace(nothing, verdict=verdict, value=value, lower=lower, upper=upper, values=values)
 
 
-def _left_out(table: AuditTable) -> Iterator[str]:
-    for attribute, groups in table.groups.items():
-        few = ", ".join(map(str, groups.cat.categories[~large_enough(groups)]))
-        if few:
-            yield f"{attribute}: left out for under {FEWEST_ROWS} rows: {few}."
-
-
-def verdict_text(finding: Finding) -> str:
+def verdict_cell(finding: Finding) -> TableCell:
     """Return the verdict on the second classifier in a word; accuracies are no gaps."""
+    text = "alike" if finding.verdict == SMALL else finding.verdict
     if finding.verdict == LARGE:
-        words = ("smaller", "larger") if finding.attribute else ("lower", "higher")
-        return words[finding.value > 0]
-    return "alike" if finding.verdict == SMALL else finding.verdict
+        ways = ("smaller", "larger") if finding.attribute else ("lower", "higher")
+        text = ways[finding.value > 0]
+    return TableCell(text, mark=finding.verdict)
 
 
 def _figures(finding: Finding) -> dict[str, Any]:
@@ -177,25 +177,16 @@ def _table(findings: Sequence[Finding], options: Options) -> Table:
     ends = [(finding.lower, finding.value, finding.upper) for finding in findings]
     placed = zip(findings, bars(ends, options.epsilon), strict=True)
     return table_of(
-        (
-            {
-                **_figures(finding),
-                "attribute": finding.attribute or "everyone",
-                "measure": finding.measure,
-                "bar": bar,
-                "verdict": TableCell(verdict_text(finding), mark=finding.verdict),
-            }
-            for finding, bar in placed
-        ),
+        ({**_figures(finding), "finding": finding, "bar": bar} for finding, bar in placed),
         [
-            ("attribute", Column("groups")),
-            ("measure", Column("gap in")),
+            (lambda row: row["attribute"] or "everyone", Column("groups")),
+            (lambda row: row["finding"].measure, Column("gap in")),
             ("first", Column(options.score, "number")),
             ("second", Column(options.against, "number")),
             ("difference", Column("difference", "signed")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("bar", Column("", "bar", narrow=True)),
-            ("verdict", Column("verdict")),
+            (lambda row: verdict_cell(row["finding"]), Column("verdict")),
         ],
         caption=f"Difference: {options.against} less {options.score}.",
         reading=(

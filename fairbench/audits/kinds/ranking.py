@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.findings import LARGE, LEVEL, OPEN, SHARE, ErrorBudget, Finding
+from fairbench.audits.findings import ERROR_RATE, LARGE, LEVEL, OPEN, SHARE, Finding
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.data.tabular import numbers
+from fairbench.evaluation.places import (
+    EXPOSURE,
+    TOP,
+    in_long_form,
+    shares_by_length,
+    shares_of_places,
+)
 from fairbench.evaluation.score_distributions import GroupScores, score_distributions
-from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
-from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 from fairbench.reporting.group_tables import (
@@ -32,8 +37,6 @@ from fairbench.reporting.group_tables import (
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-TOP, EXPOSURE = "top", "exposure"
-_POINTS = 40  # lengths of the top in a curve
 
 
 def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
@@ -55,7 +58,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         if lists.max() == 0:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
         in_lists, who = f", in {count(lists.max() + 1)} lists", "lists"
-    shares = shares_of_places(score, groups, lists, options.top)
+    shares = shares_of_places(score, groups, lists, options.top, level=LEVEL, error_rate=ERROR_RATE)
     scores = score_distributions(score, singles)
     first = first_places(options.top, of_each=lists is not None)
     curves = [_figure(score, name, labels, lists, scores) for name, labels in singles.items()]
@@ -85,74 +88,8 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo=["Read what stays open, and rank more rows for what matters most."]
         * (not shares["surely"].all()),
-        figures=[
-            {
-                "metric": f"{row['kind']}_{quantity}",
-                "attribute": row["attribute"],
-                "group": row["group"],
-                "value": row[quantity],
-                "lower": row[f"{quantity}_lower"],
-                "upper": row[f"{quantity}_upper"],
-                "n": row["rows"],
-            }
-            for row in shares.to_dict("records")
-            for quantity in ("share", "ratio")
-        ],
+        figures=in_long_form(shares).to_dict("records"),
     )
-
-
-def shares_of_places(
-    score: Floats, groups: Mapping[str, pd.Series], lists: Codes | None, top: float
-) -> pd.DataFrame:
-    """Return what every group of every attribute gets of the places of a ranking.
-
-    Parameters
-    ----------
-    score : (n,) the highest first. lists : (n,) which list a row is in, where there are several.
-    top : how many places are the first, or which share of them.
-
-    Returns
-    -------
-    A row for each attribute, kind and group. kind : `TOP`, of the first places, or `EXPOSURE`, of
-    all weighted by how much they are seen. of_rows : the group's share of all rows. share : of the
-    places. ratio : of the two, 1 where the group gets as much as it has rows. below : how sure it
-    is that this is under four fifths. surely : whether all such statements of an audit together say
-    that it is not 1.
-    """
-    one = np.zeros(len(score), np.intp) if lists is None else lists
-    kinds = {TOP: top_weights(score, one, top), EXPOSURE: exposure_weights(score, one)}
-    questions = len(kinds) * sum(len(labels.cat.categories) for labels in groups.values())
-    parts = []
-    for attribute, labels in groups.items():
-        codes, names = codes_of(labels)
-        for kind, weight in kinds.items():
-            shown, wider = (
-                weighted_shares(weight, codes, len(names), lists=lists, level=level)
-                for level in (LEVEL, 1 - ErrorBudget(questions).risk)
-            )
-            # The errors' correlation depends on the level a little, and so does what is wider.
-            lower = np.minimum(shown.ratios.lower, wider.ratios.lower)
-            upper = np.maximum(shown.ratios.upper, wider.ratios.upper)
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "attribute": attribute,
-                        "group": names,
-                        "kind": kind,
-                        "rows": np.bincount(codes),
-                        "of_rows": shown.rows.value,
-                        **_ends("share", shown.shares),
-                        **_ends("ratio", shown.ratios),
-                        "below": shown.below,
-                        "surely": (lower > 1) | (upper < 1),
-                    }
-                )
-            )
-    return pd.concat(parts, ignore_index=True)
-
-
-def _ends(name: str, limits: Limits) -> dict[str, Floats]:
-    return dict(zip((name, f"{name}_lower", f"{name}_upper"), limits, strict=True))
 
 
 def first_places(top: float, *, of_each: bool) -> str:
@@ -216,15 +153,11 @@ def _figure(
 ) -> Figure:
     """Return the groups' shares of the first places, at so many lengths of the top."""
     codes, names = codes_of(labels)
-    one = np.zeros(len(score), np.intp) if lists is None else lists
-    lengths = np.unique(np.round(np.geomspace(1, np.bincount(one).max(), _POINTS)))
-    tops = [top_weights(score, one, length) for length in lengths]
-    shares = [weighted_shares(top, codes, len(names), lists=lists).shares for top in tops]
+    lengths, shares = shares_by_length(score, codes, len(names), lists)
     of_rows, x = np.bincount(codes) / len(codes), np.log10(lengths)
     lines, whole = [], []
     for g, name in enumerate(names[:MOST_LINES]):
-        limits = Limits(*np.array([share.at(g) for share in shares]).T)
-        lines.append(group_line(name, g, x, limits))
+        lines.append(group_line(name, g, x, shares.take(g)))
         colour = COLOURS[g % len(COLOURS)]
         whole.append(Series("", x[[0, -1]], of_rows[[g, g]], colour, marked=False))
     title = "log10 of how many places are the first"

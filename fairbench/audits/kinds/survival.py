@@ -112,19 +112,18 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     rows = Survival(time, event, scores_of(frame, Place(file, options.score)))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     risk = ErrorBudget(2 * len(groups)).risk
-    nothing = Finding(GAP, "", "", NOT_MEASURED, bound=options.epsilon, n=len(time), needs=_FEW)
     findings: list[Finding] = []
-    figures: list[dict[str, Any]] = []
+    measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for measure, at in _measures(rows, codes, len(names), options.horizon).items():
-            gap = replace(nothing, attribute=attribute, measure=measure)
-            findings += compare_groups(at, names, gap, risk)[1]
-            limits = at(LEVEL).single
-            for g, name in enumerate(names):
-                place = {"metric": measure, "attribute": attribute, "group": name}
-                ends = dict(zip(Limits._fields, limits.at(g), strict=True))
-                figures.append({**place, **ends, "n": int((codes == g).sum())})
+            nothing = Finding(GAP, attribute, measure, NOT_MEASURED, n=len(time), needs=_FEW)
+            nothing = replace(nothing, bound=options.epsilon)
+            findings += compare_groups(at, names, nothing, risk)[1]
+            about = {"metric": measure, "attribute": attribute, "group": names}
+            limits = at(LEVEL).single._asdict()
+            measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
+    figures = pd.concat(measured).to_dict("records")
     return Audit(
         options,
         len(time),
@@ -150,7 +149,7 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
     losses = np.empty(len(codes))
     for g, part in enumerate(parts):
         losses[codes == g] = brier_losses(part, horizon)
-    moments = Moments.of_groups(losses[None], codes, groups)
+    moments = Moments.of_groups(losses, codes, groups)
 
     def of_shares(level: float) -> Limits:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,7 +158,7 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
             return Limits(shares, *(np.where(np.isfinite(reach), end, np.nan) for end in ends))
 
     def of_losses(level: float) -> Limits:
-        return Limits(*(end[0] for end in loss_limits(moments, level=level, least=0.0)))
+        return loss_limits(moments, level=level, least=0.0)
 
     def together(make: Callable[[float], Limits]) -> Measure:
         return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))

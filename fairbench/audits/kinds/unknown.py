@@ -5,9 +5,8 @@ The rows tell bounds of every rate. What is said of a gap holds wherever between
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import floor
 from typing import Any, TypeAlias
 
@@ -31,22 +30,19 @@ from fairbench.audits.kinds import binary
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval
 from fairbench.core.seeds import rng
-from fairbench.data.columns import Place
-from fairbench.data.tabular import numbers
+from fairbench.data.class_scores import read_group_shares
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size
 from fairbench.inference.partial.proxy import ProxyRows
-from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.inference.partial.selected import NOTHING, SelectedLabels, largest_factor
 from fairbench.metrics.rates import Rate, base_rate
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
 from fairbench.reporting.group_tables import table_of
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 Row: TypeAlias = Mapping[str, Any]
 
 CANNOT = "cannot be known"  # however many rows and labels there are
@@ -55,81 +51,53 @@ TITLE = "What cannot be known"
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
-_LARGEST_FACTOR = 1e4
-_STEPS = 2**20  # of factors up to it, equal in their logarithms
-_SLACK = 0.02  # by which sums of rounded probabilities miss 1
-
-
-@dataclass(frozen=True, eq=False)
-class BoundedGap:
-    """The bounds of a gap, and what is said of it; the verdict may be `CANNOT`."""
-
-    finding: Finding
-    bounds: GapBounds = GapBounds(np.nan, np.nan, (np.nan, np.nan))
-    verdict: str = NOT_MEASURED
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """What is known of the gap, in plain columns."""
-        about = {"attribute": self.finding.attribute, "measure": self.finding.measure}
-        return {**about, **asdict(self.bounds), "verdict": self.verdict}
+_NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
 
 
 def bounded_gap(
-    template: Finding, names: Sequence[str], ends: Ends, compared: Codes, risk: float
-) -> BoundedGap:
-    """Return what is said of the gap between groups, from the ends of their rates.
+    template: Finding, names: Sequence[str], ends: Ends, risk: float
+) -> tuple[Finding, Row]:
+    """Return what is said of the gap between groups, and what is known of it, in plain columns.
+
+    The verdict of the columns may be `CANNOT`; the finding is then open.
 
     Parameters
     ----------
     template : the finding of a gap that is not measured, with the reason.
-    names : of the groups. compared : positions of those of which anything is known.
+    names, ends : of the groups of whose rate anything is known.
     risk : the probability with which the answer may be wrong.
     """
-    if len(compared) < 2:
-        return BoundedGap(template)
-    ends = ends.take(compared)
-    answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
-    bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
-    least, most = bounds.size
-    if verdict == OPEN and (most < template.bound or least > template.bound):
-        needs = "more rows may settle it"
-    elif verdict == OPEN:
-        verdict = CANNOT
-        needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
-    lower, upper = bounds.interval
-    finding = replace(template, verdict=answer.verdict, lower=lower, upper=upper, needs=needs)
-    if verdict == LARGE:
-        named = compared[[*answer.named]]
-        finding = replace(finding, groups=tuple(names[place] for place in named))
-    return BoundedGap(finding, bounds, verdict)
+    finding, bounds, verdict = template, _NO_BOUNDS, NOT_MEASURED
+    if len(names) > 1:
+        answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
+        bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
+        named = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
+        least, most = bounds.size
+        if verdict == OPEN and (most < template.bound or least > template.bound):
+            needs = "more rows may settle it"
+        elif verdict == OPEN:
+            verdict = CANNOT
+            needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
+        lower, upper = bounds.interval
+        finding = replace(template, verdict=answer.verdict, groups=named, needs=needs)
+        finding = replace(finding, lower=lower, upper=upper)
+    about = {"attribute": template.attribute, "measure": template.measure}
+    return finding, {**about, **asdict(bounds), "verdict": verdict}
 
 
-def _measured(ends: Ends) -> Codes:
-    """Return the positions of the groups of whose rate anything is known."""
-    return np.flatnonzero(np.isfinite(ends.lower + ends.upper))
-
-
-def _bounds(ends: Ends) -> pd.DataFrame:
-    """Return the bounds of each group's rate, and the ends of an interval that holds them."""
-    lower, upper = ends.interval()
-    columns = {"lowest": ends.lower, "highest": ends.upper, "lower": lower, "upper": upper}
-    return pd.DataFrame(columns)
-
-
-def _verdict(verdict: str) -> TableCell:
-    return TableCell(verdict, mark=OPEN if verdict == CANNOT else verdict)
-
-
-def _nothing(attribute: str, metric: str, scope: str, options: Options) -> Finding:
+def _nothing(metric: str, options: Options) -> Finding:
     """Return the finding of a gap that is not measured."""
-    bound, measure = options.epsilon, RATE_NAMES[metric]
-    return Finding(GAP, attribute, measure, NOT_MEASURED, bound=bound, needs=TOO_FEW, scope=scope)
+    return Finding(GAP, "", RATE_NAMES[metric], NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
+
+
+def _verdict(name: str) -> Callable[[Row], TableCell]:
+    """Return the function that makes the cell of the verdict in a field of a row."""
+    return lambda row: TableCell(row[name], mark=OPEN if row[name] == CANNOT else row[name])
 
 
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
-    assessment = _of_selected(table, options)
+    assessment = assess_selected(table, options)
     findings, gaps, rates = of_everyone(table, options, assessment.bounds.risk)
     audit = binary.audit_of(assessment)
     first, *others = audit.sections
@@ -159,14 +127,9 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     )
 
 
-def findings_of_selected(table: AuditTable, options: Options) -> list[Finding]:
-    """Return what the audit finds, of the selected and of everyone, without the rest of it."""
-    assessment = _of_selected(table, options, only_findings=True)
-    everyone, _, _ = of_everyone(table, options, assessment.bounds.risk)
-    return [*binary.findings_of(assessment), *everyone]
-
-
-def _of_selected(table: AuditTable, options: Options, *, only_findings: bool = False) -> Assessment:
+def assess_selected(
+    table: AuditTable, options: Options, *, only_findings: bool = False
+) -> Assessment:
     """Return the assessment of the selected; questions about everyone share its error rate."""
     questions = len(table.groups) * len(RATE_OF)
     return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
@@ -200,9 +163,10 @@ def of_everyone(
         people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
         for rate in RATES:
             about = {"attribute": attribute, "group": names, "rate": rate.name, **people}
-            assumed = _bounds(labels.ends(rate, odds=options.odds)).add_prefix("assumed_")
-            parts = pd.DataFrame(about), _bounds(labels.ends(rate)), assumed
-            rates += pd.concat(parts, axis=1).to_dict("records")
+            ends = labels.ends(rate, odds=options.odds).columns()
+            assumed = {f"assumed_{end}": values for end, values in ends.items()}
+            bounds = pd.DataFrame({**about, **labels.ends(rate).columns(), **assumed})
+            rates += bounds.to_dict("records")
     return findings, gaps, rates
 
 
@@ -220,51 +184,41 @@ def _gap(
     odds may differ for the verdict to hold; None where there is none, or it holds all the same.
     """
     rate = RATE_OF[metric]
-    template = _nothing(attribute, metric, EVERYONE, options)
-    compared = _measured(labels.ends(rate))
+    compared = labels.ends(rate).known
+    groups = [names[place] for place in compared]
+    nothing = replace(_nothing(metric, options), attribute=attribute, scope=EVERYONE)
 
-    def at(odds: float) -> BoundedGap:
-        return bounded_gap(template, names, labels.ends(rate, odds=odds), compared, risk)
+    def at(odds: float) -> tuple[Finding, Row]:
+        return bounded_gap(nothing, groups, labels.ends(rate, odds=odds).take(compared), risk)
 
-    plain, assumed, alike = map(at, (NOTHING, options.odds, 1.0))
-    return plain.finding, {
-        **plain.row,
-        "groups": [names[place] for place in compared],
-        "assumed": assumed.bounds.interval,
-        "assumed_verdict": assumed.verdict,
-        "alike": alike.verdict,
-        "factor": _largest_factor(at, alike.verdict),
+    def verdict(odds: float) -> str:
+        return str(at(odds)[1]["verdict"])
+
+    finding, row = at(NOTHING)
+    _, assumed = at(options.odds)
+    alike = verdict(1.0)
+    can_change = alike in (SMALL, LARGE) and row["verdict"] != alike
+    return finding, {
+        **row,
+        "groups": groups,
+        "assumed": assumed["interval"],
+        "assumed_verdict": assumed["verdict"],
+        "alike": alike,
+        "factor": largest_factor(lambda odds: verdict(odds) == alike) if can_change else None,
     }
-
-
-def _largest_factor(at: Callable[[float], BoundedGap], verdict: str) -> float | None:
-    """Return the largest factor between odds with which a verdict holds, None if all do."""
-    if verdict not in (SMALL, LARGE) or at(NOTHING).verdict == verdict:
-        return None
-    steps, size = range(_STEPS), float(np.log(_LARGEST_FACTOR)) / _STEPS
-    fails = bisect_left(steps, True, key=lambda step: at(np.exp(step * size)).verdict != verdict)
-    return float(np.exp((fails - 1) * size))
 
 
 def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
     return table_of(
-        (
-            {
-                **gap,
-                "verdict": _verdict(gap["verdict"]),
-                "assumed_verdict": _verdict(gap["assumed_verdict"]),
-                "holds": _holds(gap["alike"], gap["factor"]),
-            }
-            for gap in gaps
-        ),
+        gaps,
         [
             ("attribute", Column("groups")),
             ("measure", Column("gap in")),
             ("interval", Column("whatever they are", "interval")),
-            ("verdict", Column("verdict")),
+            (_verdict("verdict"), Column("verdict")),
             ("assumed", Column(f"odds within {options.odds:g}", "interval")),
-            ("assumed_verdict", Column("verdict")),
-            ("holds", Column("holds up to", right=True)),
+            (_verdict("assumed_verdict"), Column("verdict")),
+            (lambda gap: _holds(gap["alike"], gap["factor"]), Column("holds up to", right=True)),
         ],
         title="Gaps of everyone, selected or not",
         caption=(
@@ -287,20 +241,18 @@ def _holds(verdict: str, factor: float | None) -> str:
 
 
 def _rates_of_everyone(rates: Sequence[Row], options: Options) -> Table:
+    within = f"odds within {options.odds:g}"
     return table_of(
-        ({**row, "rate": label(row["rate"])} for row in rates),
+        rates,
         [
             ("attribute", Column("of")),
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("others", Column("not selected", "count")),
-            ("rate", Column("rate")),
+            (lambda row: label(row["rate"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
-            (
-                ("assumed_lowest", "assumed_highest"),
-                Column(f"bounds, odds within {options.odds:g}", "interval"),
-            ),
+            (("assumed_lowest", "assumed_highest"), Column(f"bounds, {within}", "interval")),
             (("assumed_lower", "assumed_upper"), Column("95 % interval", "interval")),
         ],
         by="",
@@ -315,7 +267,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
     table = read_audit_table(options, frame=frame)
-    names, group = read_proxy(frame, options)
+    names, group = read_group_shares(frame, options.path.name, options.proxy)
     people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
     labels = np.nan_to_num(table.label).astype(np.int64)
@@ -326,49 +278,29 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         ends[rate] = counted.ends(rate)
         size, weighted = group[rows].sum(axis=0).round().astype(int), counted.weighted(rate)
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
-        rates.append(_bounds(ends[rate]).assign(**about, weighted=weighted))
+        rates.append(pd.DataFrame({**ends[rate].columns(), **about, "weighted": weighted}))
     risk = ErrorBudget(len(RATE_OF)).risk
-    gaps = [
-        bounded_gap(
-            _nothing("", metric, WHOEVER, options), names, ends[rate], _measured(ends[rate]), risk
-        )
-        for metric, rate in RATE_OF.items()
-    ]
+    findings, gaps = [], []
+    for metric, rate in RATE_OF.items():
+        compared = ends[rate].known
+        groups, known = [names[place] for place in compared], ends[rate].take(compared)
+        nothing = replace(_nothing(metric, options), scope=WHOEVER)
+        finding, gap = bounded_gap(nothing, groups, known, risk)
+        findings.append(finding)
+        gaps.append(gap)
     every_rate = pd.concat(rates, ignore_index=True)
     return Audit(
         options,
         len(table),
         len(table.known),
-        [gap.finding for gap in gaps],
+        findings,
         list(_basis(table, people)),
         [Section(TITLE, [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names)])],
-        {"groups": people, "gaps": [gap.row for gap in gaps]},
+        {"groups": people, "gaps": gaps},
         notes=table.notes,
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),
     )
-
-
-def read_proxy(frame: pd.DataFrame, options: Options) -> tuple[list[str], Floats]:
-    """Return the names of groups, and (n, G) the probability of each, which sum to 1.
-
-    Of one column alone, the other group is everybody else.
-    """
-    file, names = options.path.name, list(options.proxy)
-    group = np.stack([numbers(frame, name, file).to_numpy() for name in names], axis=1)
-    for name, share in zip(names, group.T, strict=True):
-        wrong = (share < 0) | (share > 1)
-        Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
-    if len(names) == 1:
-        return [f"not {names[0]}", *names], np.hstack([1 - group, group])
-    total = group.sum(axis=1)
-    if (off := np.abs(total - 1) > _SLACK).any():
-        row = int(np.flatnonzero(off)[0])
-        raise UserError(
-            f"{file}: columns '{names[0]}' to '{names[-1]}', row {row + 1}: the probabilities of "
-            f"the {len(names)} groups sum to {total[row]:.3g}, not 1; name a column for every group"
-        )
-    return names, group / total[:, None]
 
 
 def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
@@ -383,19 +315,19 @@ def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
     )
 
 
-def _gaps_by_proxy(gaps: Sequence[BoundedGap], names: Sequence[str]) -> Table:
+def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
     size = (
         f"{names[1]}'s rate minus that of {names[0]}"
         if len(names) == 2
         else "the largest difference between two groups"
     )
     return table_of(
-        ({**gap.row, "verdict": _verdict(gap.verdict)} for gap in gaps),
+        gaps,
         [
             ("measure", Column("gap in")),
             (("lower", "upper"), Column("bounds", "interval")),
             ("interval", Column("95 % interval", "interval")),
-            ("verdict", Column("verdict")),
+            (_verdict("verdict"), Column("verdict")),
         ],
         by="",
         title="Gaps between groups",
@@ -411,11 +343,11 @@ def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str]) -> Table:
         "group", key=lambda groups: groups.map(names.index), kind="stable"
     )
     return table_of(
-        by_group.assign(metric=by_group["metric"].map(label)).to_dict("records"),
+        by_group.to_dict("records"),
         [
             ("group", Column("group")),
             ("n", Column("people", "count")),
-            ("metric", Column("rate")),
+            (lambda row: label(row["metric"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("weighted", Column("weighted", "number")),

@@ -16,15 +16,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.class_table import class_names, read_multiclass
 from fairbench.audits.columns import read_frame
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
+from fairbench.audits.kinds.classes import read_multiclass
 from fairbench.audits.labelling.state import State, sha256
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError, nearest
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
+from fairbench.data.class_scores import class_names
 from fairbench.data.columns import Place, marks_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled

@@ -45,6 +45,16 @@ class Ends:
         unknown = np.isnan(low.value)
         return np.where(unknown, 0.0, low.lower), np.where(unknown, 1.0, high.upper)
 
+    @property
+    def known(self) -> NDArray[np.intp]:
+        """The positions of the groups, along the last axis, of whose rate anything is known."""
+        return np.flatnonzero(np.isfinite(self.lower + self.upper))
+
+    def columns(self) -> dict[str, Floats]:
+        """Return both ends, lowest and highest, and the interval, lower and upper, (..., G)."""
+        lower, upper = self.interval()
+        return {"lowest": self.lower, "highest": self.upper, "lower": lower, "upper": upper}
+
     def take(self, groups: ArrayLike) -> Ends:
         """Return the ends of some groups."""
         parts = (self.lower, self.upper, self.lower_rows, self.upper_rows)

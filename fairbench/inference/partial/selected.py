@@ -11,6 +11,8 @@ bounded as in Rosenbaum's and Tan's models of sensitivity.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
@@ -27,6 +29,8 @@ Marks = NDArray[np.bool_]
 NOTHING = np.inf  # the factor that assumes nothing
 _BANDS = 5
 _LABELS_OF_BAND = 30
+_LARGEST_FACTOR = 1e4
+_STEPS = 2**20  # of factors up to it, equal in their logarithms
 _QUANTILE = 1.96  # standard errors to either side of an interval
 
 
@@ -149,6 +153,18 @@ class SelectedLabels:
         variance = (between + moved**2 * noise).sum(axis=(-2, -1))
         inside = np.abs((step * others * bend * noise / 2).sum(axis=(-2, -1)))
         return numerator, denominator, (np.sqrt(variance) + inside / _QUANTILE) ** 2
+
+
+def largest_factor(holds: Callable[[float], bool]) -> float:
+    """Return the largest factor between odds, up to 10,000, for which something holds.
+
+    Parameters
+    ----------
+    holds : factor -> whether it does; it does for 1, and for all that are under another such.
+    """
+    size = float(np.log(_LARGEST_FACTOR)) / _STEPS
+    fails = bisect_left(range(_STEPS), True, key=lambda step: not holds(np.exp(step * size)))
+    return float(np.exp((fails - 1) * size))
 
 
 def _bands(score: Floats, known: Marks) -> Codes:

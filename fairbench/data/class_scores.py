@@ -1,73 +1,80 @@
-"""Predictions of several classes, and costs of their mistakes, read from a user's file."""
+"""Probabilities of several classes, with costs of mistakes, or of groups: arrays and files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.question import Options
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.columns import Place, marks_of, scores_of
+from fairbench.data.columns import Place, scores_of
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
-from fairbench.inference.confusion_matrix import UNKNOWN, MulticlassScores
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+UNKNOWN = -1
 _MISSING = ("", "nan")
 # Sums of rounded probabilities miss 1 by this much at most, even of a thousand classes.
 _SLACK = 0.05
+_GROUP_SLACK = 0.02  # the same of groups, of which there are few
 
 
-def is_multiclass(options: Options, frame: pd.DataFrame) -> bool:
-    """Say whether a table is of classes rather than of labels 0 and 1.
+@dataclass(frozen=True, eq=False)
+class MulticlassScores:
+    """A pool of rows with predicted classes and confidences; labels where they are known.
 
-    It is where several columns of scores are named, or predictions have more than three values,
-    or have three and labels too: a third value in one of them alone is a mistake in it.
+    Attributes
+    ----------
+    target : (n,) codes into `classes`, `UNKNOWN` where there is no label.
+    prediction : (n,) codes of the predicted classes.
+    confidence : (n,) probability that the classifier gave its prediction, in [0, 1].
+    classes : names of the C classes.
+    probabilities : (n, C) of all classes, where they are known.
     """
-    if options.scores:
-        return True
-    if not (options.target and options.prediction):
-        return False
-    columns = (frame[options.prediction], frame[options.target])
-    predicted, labels = (len(set(class_names(column)) - {""}) for column in columns)
-    return predicted > 3 or min(predicted, labels) > 2
 
+    target: Codes
+    prediction: Codes
+    confidence: Floats
+    classes: tuple[str, ...]
+    probabilities: Floats | None = None
 
-def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
-    """Return the predictions that `options` describe.
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.prediction)
 
-    Raises
-    ------
-    UserError : a column that is not named, or a value that cannot be; names row and column.
-    """
-    file, target, scores = options.path.name, options.target, options.scores
-    if not target:
-        raise UserError("target= is missing: name the column of true classes, empty if unknown")
-    if not (scores or options.score):
-        raise UserError(
-            "score= is missing: name the column of the probability given to the predicted class"
-        )
-    if options.labelled:
-        marks = marks_of(frame[options.labelled], Place(file, options.labelled))
-        bare = marks & (class_names(frame[target]) == "").to_numpy()
-        expected = f"a class, though '{options.labelled}' is true there"
-        Place(file, target).refuse(frame[target], bare, expected)
-        frame = frame.assign(**{target: frame[target].where(marks, "")})
-    return read_class_scores(
-        frame,
-        file,
-        target=target,
-        prediction=options.prediction,
-        columns=scores or [options.score],
-        classes=_classes(scores, frame[target]) if scores else (),
-    )
+    @property
+    def labelled(self) -> Codes:
+        """Return the positions of the rows with a label."""
+        return np.flatnonzero(self.target != UNKNOWN)
+
+    @cached_property
+    def correct(self) -> Floats:
+        """(n,) 1 where the prediction is right, 0 where it is wrong, NaN without a label."""
+        right = (self.target == self.prediction).astype(np.float64)
+        return np.where(self.target == UNKNOWN, np.nan, right)
+
+    def showing(self, rows: Codes) -> MulticlassScores:
+        """Return the same pool with the labels of `rows` alone."""
+        target = np.full(len(self), UNKNOWN)
+        target[rows] = self.target[rows]
+        return replace(self, target=target)
+
+    def distribution(self) -> Floats:
+        """Return (n, C) probabilities; what a lone confidence leaves is shared by the others."""
+        if self.probabilities is not None:
+            return self.probabilities
+        n, others = len(self), max(len(self.classes) - 1, 1)
+        shares = np.repeat(((1 - self.confidence) / others)[:, None], len(self.classes), axis=1)
+        shares[np.arange(n), self.prediction] = self.confidence
+        return shares
 
 
 def read_class_scores(
@@ -87,23 +94,20 @@ def read_class_scores(
     file : the name for messages.
     columns : of the probability of the predicted class alone, or of those of all `classes`.
     prediction : column of predicted classes; if left out, the most probable of all is predicted.
-    classes : their names in order; if left out, those that occur, in sorted order.
+    classes : their names in order; if left out, what the columns of all of them are called, or
+        those that occur, in sorted order.
 
     Raises
     ------
     UserError : an unknown class, no prediction, or probabilities that are none or do not sum to 1.
     """
     shares = np.column_stack([scores_of(frame, Place(file, name)) for name in columns])
-    total = shares.sum(axis=1)
-    if len(columns) > 1 and (wrong := np.abs(total - 1) > _SLACK).any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
-            f"of the {len(columns)} classes sum to {total[row]:.3g}, not 1"
-        )
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
     names = tuple(classes) or _sorted({*labels, *predicted} - {""})
+    if len(columns) > 1:
+        _check_sums(shares, columns, file, "classes", _SLACK)
+        names = tuple(classes) or _classes(columns, labels)
     targets = _codes(labels, names, Place(file, target), optional=True)
     most_probable = shares.argmax(axis=1).astype(np.int64)
     chosen = _codes(predicted, names, Place(file, prediction)) if prediction else most_probable
@@ -140,12 +144,49 @@ def _codes(
     return np.where(missing, UNKNOWN, codes)
 
 
-def _classes(columns: Sequence[str], target: pd.Series) -> list[str]:
+def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
     """Return what columns of probabilities are of: their names, or what follows a shared start."""
     start = len(os.path.commonprefix(list(columns)))
-    rest = [name[start:] for name in columns]
-    labels = set(class_names(target)) - {""}
-    return rest if all(rest) and not labels <= set(columns) else list(columns)
+    rest = tuple(name[start:] for name in columns)
+    return rest if all(rest) and not {*labels} - {""} <= {*columns} else tuple(columns)
+
+
+def read_group_shares(
+    frame: pd.DataFrame, file: str, columns: Sequence[str]
+) -> tuple[list[str], Floats]:
+    """Return the names of groups, and (n, G) the probability of each, which sum to 1.
+
+    Parameters
+    ----------
+    columns : one for each group, which it is called after; of one alone, the other group is
+        everybody else. file : the name for messages.
+
+    Raises
+    ------
+    UserError : a probability that is none, or of a row that do not sum to 1.
+    """
+    shares = np.column_stack([numbers(frame, name, file) for name in columns])
+    for name, share in zip(columns, shares.T, strict=True):
+        wrong = (share < 0) | (share > 1)
+        Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
+    if len(columns) == 1:
+        return [f"not {columns[0]}", *columns], np.hstack([1 - shares, shares])
+    hint = "; name a column for every group"
+    _check_sums(shares, columns, file, "groups", _GROUP_SLACK, hint)
+    return list(columns), shares / shares.sum(axis=1)[:, None]
+
+
+def _check_sums(
+    shares: Floats, columns: Sequence[str], file: str, of_what: str, slack: float, hint: str = ""
+) -> None:
+    """Refuse the first row whose probabilities (n, K) miss the sum of 1 by more than `slack`."""
+    total = shares.sum(axis=1)
+    if (wrong := np.abs(total - 1) > slack).any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
+            f"of the {len(columns)} {of_what} sum to {total[row]:.3g}, not 1{hint}"
+        )
 
 
 def read_costs(path: str, classes: Sequence[str]) -> Floats:

@@ -1,0 +1,42 @@
+"""What predictions are of, by their columns: numbers, several classes, or labels 0 and 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.data.class_scores import class_names
+from fairbench.data.tabular import spelled, to_numbers
+
+_FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
+
+
+def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
+    """Say whether targets and their predictions are numbers rather than labels or classes.
+
+    They are where both are numbers, of which there are many, and not all predictions are whole
+    numbers that a target has, as the codes of classes are.
+    """
+    if target.nunique() <= _FEWEST_VALUES:
+        return False
+    values, predicted = to_numbers(target), to_numbers(prediction)
+    if not np.isfinite(values[is_given(target)]).all() or not np.isfinite(predicted).all():
+        return False
+    whole = (predicted == np.round(predicted)).all()
+    return not (whole and np.isin(predicted, values).all())
+
+
+def is_given(text: pd.Series) -> NDArray[np.bool_]:
+    """Say of each value (n,) whether there is one."""
+    return np.array([spelled(str(value)) != "" for value in text])
+
+
+def are_classes(target: pd.Series, prediction: pd.Series) -> bool:
+    """Say whether targets and their predictions are of classes rather than labels 0 and 1.
+
+    They are where predictions have more than three values, or have three and targets too: a third
+    value in one of them alone is a mistake in it.
+    """
+    predicted, labels = (len(set(class_names(column)) - {""}) for column in (prediction, target))
+    return predicted > 3 or min(predicted, labels) > 2

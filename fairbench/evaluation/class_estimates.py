@@ -1,0 +1,167 @@
+"""Predictions of several classes, measured by group or by predicted class, in plain columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.data.class_scores import MulticlassScores
+from fairbench.evaluation.columns import records
+from fairbench.inference import confusion_matrix, reliability
+from fairbench.inference.beta import Beta, uniform
+from fairbench.inference.gaps import GroupLimits, leads
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import Limits, rate_limits
+
+Floats = NDArray[np.float64]
+
+DRAWS = 4000
+_MISTAKES = 10
+_METRICS = {
+    "accuracy": "accuracy",
+    "calibration": "expected_calibration_error",
+    "cost": "expected_cost",
+}
+# Of every estimate, beside its interval: how probably it is the worst of all, if it has a
+# posterior, and the interval of its rank, 1 being the worst; NaN of everyone together.
+_ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
+
+
+def counts_of(scores: MulticlassScores, groups: pd.Series) -> pd.DataFrame:
+    """Return the rows, labels and right predictions of the groups that have rows."""
+    by_group = pd.Series(scores.correct).groupby(groups.array, observed=True)
+    return by_group.agg(rows="size", labels="count", right="sum")
+
+
+def estimates_by_group(
+    scores: MulticlassScores,
+    groups: pd.Series,
+    generator: np.random.Generator,
+    *,
+    strength: float,
+    informed: bool = False,
+    frequentist: bool = True,
+    costs: Floats | None = None,
+) -> list[dict[str, Any]]:
+    """Return accuracy, calibration error and cost of the groups that have rows.
+
+    The accuracy is that of the labels alone, unless scores are its prior; other quantities are
+    means of their posterior.
+
+    Parameters
+    ----------
+    groups : (n,) categorical labels.
+    strength : how many labels a prior is worth. informed : whether scores are the prior.
+    frequentist : whether intervals of accuracies are of the labels alone; not where `informed`.
+    costs : (C, C), where groups are the predicted classes and mistakes have costs.
+
+    Returns
+    -------
+    Of each group, by name, its rows, labels, ``accuracy``, ``calibration`` and ``cost``: None, or
+    value, lower, upper, extreme (how probably it is the worst), worst_rank and best_rank.
+    """
+    names, code = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
+    n, counts = len(names), counts_of(scores, groups)
+    kept = names.get_indexer(counts.index)
+    diagram = reliability.reliability_diagram(
+        scores.confidence, scores.correct, code, n_groups=n, strength=strength
+    )
+    error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
+    calibration = _of_draws(diagram.expected_calibration_error()[kept], error)
+    cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
+    if costs is not None:
+        shares = confusion_matrix.uninformative_prior(n, strength=strength)
+        if informed:
+            shares = confusion_matrix.score_prior(scores, strength=strength)
+        mistakes = confusion_matrix.confusion_posterior(scores, shares)
+        draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
+        cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
+    limits = rate_limits(counts["right"], counts["labels"])
+    if informed or not frequentist:
+        prior = uniform(n, strength)
+        if informed:
+            prior = reliability.score_prior(scores.confidence, code, n, strength=strength)
+        posterior = reliability.accuracy_posterior(scores.correct, code, prior)
+        draws = posterior.draws(DRAWS, generator)[:, kept]
+        limits = Limits(posterior.mean[kept], *central_interval(draws))
+    # Ranks are of the labels alone.
+    above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
+    worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
+    accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
+    parts = counts.drop(columns="right").rename_axis("name").reset_index()
+    return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
+
+
+def in_long_form(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield every estimate of what `estimates_by_group` returns, a row each.
+
+    Parameters
+    ----------
+    parts : attribute, empty of everyone -> its groups.
+
+    Yields
+    ------
+    metric, attribute, group, value, lower, upper, n, the group's labels, and rows.
+    """
+    for attribute, rows in parts.items():
+        for row, (quantity, metric) in itertools.product(rows, _METRICS.items()):
+            if estimate := row[quantity]:
+                group = row["name"] if attribute else ""
+                whom = {"metric": metric, "attribute": attribute, "group": group}
+                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
+                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
+
+
+def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
+    """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
+    order = reliability.ranks(draws, largest=True)
+    ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
+    return _estimates(Limits(mean, *central_interval(draws)), **ranked)
+
+
+def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
+    """Return the estimates of groups, with what is known of their order if there are several."""
+    columns = limits._asdict() | (order if len(limits.value) > 1 else {})
+    return records(pd.DataFrame(columns, columns=list(_ESTIMATE), dtype=float))
+
+
+def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
+    """Return the most frequent mistakes, with their shares of those predicted so.
+
+    Returns
+    -------
+    Of each: target, prediction, count, and share: value, lower and upper.
+    """
+    n, classes = len(scores.classes), np.array(scores.classes, object)
+    counts = confusion_matrix.confusion_posterior(scores, np.zeros((n, n))).alpha
+    wrong = counts * (1 - np.eye(n))
+    cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
+    predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
+    number_wrong, total = wrong[predicted, true], counts.sum(axis=1)[predicted]
+    ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    share = Limits(number_wrong / total, *ends)
+    mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
+    return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
+
+
+def reliability_bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
+    """Return the bins of the reliability diagram of all rows.
+
+    Parameters
+    ----------
+    strength : how many labels the prior of a bin is worth.
+
+    Returns
+    -------
+    A row for each bin: share_of_rows, score (their mean), labels, accuracy, lower and upper.
+    """
+    diagram = reliability.reliability_diagram(scores.confidence, scores.correct, strength=strength)
+    lower, upper = diagram.accuracy.interval()
+    columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
+    columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}
+    return pd.DataFrame({name: values[0] for name, values in columns.items()})

@@ -1,0 +1,109 @@
+"""What every group gets of the places of a ranking, in plain columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.data.groups import codes_of
+from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
+from fairbench.inference.rates import Limits
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+TOP, EXPOSURE = "top", "exposure"
+_LONG = ("value", "lower", "upper", "n")
+_LENGTHS = 40  # of the first places
+
+
+def shares_of_places(
+    score: Floats,
+    groups: Mapping[str, pd.Series],
+    lists: Codes | None,
+    top: float,
+    *,
+    level: float = 0.95,
+    error_rate: float = 0.05,
+) -> pd.DataFrame:
+    """Return what every group of every attribute gets of the places of a ranking.
+
+    Parameters
+    ----------
+    score : (n,) the highest first. lists : (n,) which list a row is in, where there are several.
+    groups : attribute -> (n,) categorical labels.
+    top : how many places are the first, or which share of them.
+    level : of the intervals.
+    error_rate : the probability with which any row may be wrong to say `surely`.
+
+    Returns
+    -------
+    A row for each attribute, kind and group. kind : `TOP`, of the first places, or `EXPOSURE`, of
+    all weighted by how much they are seen. of_rows : the group's share of all rows. share : of the
+    places. ratio : of the two, 1 where the group gets as much as it has rows. below : how sure it
+    is that this is under four fifths. surely : whether all such statements together say that it is
+    not 1.
+    """
+    one = np.zeros(len(score), np.intp) if lists is None else lists
+    kinds = {TOP: top_weights(score, one, top), EXPOSURE: exposure_weights(score, one)}
+    questions = len(kinds) * sum(len(labels.cat.categories) for labels in groups.values())
+    parts = []
+    for attribute, labels in groups.items():
+        codes, names = codes_of(labels)
+        for kind, weight in kinds.items():
+            shown, wider = (
+                weighted_shares(weight, codes, len(names), lists=lists, level=each)
+                for each in (level, 1 - error_rate / questions)
+            )
+            # The errors' correlation depends on the level a little, and so does what is wider.
+            lower = np.minimum(shown.ratios.lower, wider.ratios.lower)
+            upper = np.maximum(shown.ratios.upper, wider.ratios.upper)
+            about = {"attribute": attribute, "group": names, "kind": kind}
+            counted = {"rows": np.bincount(codes), "of_rows": shown.rows.value}
+            ends = _ends("share", shown.shares) | _ends("ratio", shown.ratios)
+            sure = {"below": shown.below, "surely": (lower > 1) | (upper < 1)}
+            parts.append(pd.DataFrame(about | counted | ends | sure))
+    return pd.concat(parts, ignore_index=True)
+
+
+def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
+    """Return shares and ratios, of what `shares_of_places` returns, a row each.
+
+    Returns
+    -------
+    metric, such as ``top_share``, attribute, group, value, lower, upper and n, the group's rows.
+    """
+    parts = []
+    for name in ("share", "ratio"):
+        ends = dict(zip((name, f"{name}_lower", f"{name}_upper", "rows"), _LONG, strict=True))
+        long = shares.rename(columns=ends).assign(metric=shares["kind"] + f"_{name}")
+        parts.append(long[["metric", "attribute", "group", *_LONG]])
+    return pd.concat(parts).sort_index(kind="stable")
+
+
+def shares_by_length(
+    score: Floats, codes: Codes, groups: int, lists: Codes | None
+) -> tuple[Floats, Limits]:
+    """Return the groups' shares of the first places, however many these are.
+
+    Parameters
+    ----------
+    score : (n,) the highest first. codes : (n,) the group 0 .. G - 1 of each row.
+    lists : (n,) which list a row is in, where there are several.
+
+    Returns
+    -------
+    Numbers of places (L,), up to those of the longest list, and the shares (L, G).
+    """
+    one = np.zeros(len(score), np.intp) if lists is None else lists
+    spread = np.round(np.geomspace(1, np.bincount(one).max(), _LENGTHS))
+    lengths = np.unique(np.asarray(spread, np.float64))
+    tops = [top_weights(score, one, length) for length in lengths]
+    shares = [weighted_shares(top, codes, groups, lists=lists).shares for top in tops]
+    return lengths, Limits(*np.stack(shares, axis=1))
+
+
+def _ends(name: str, limits: Limits) -> dict[str, Floats]:
+    return dict(zip((name, f"{name}_lower", f"{name}_upper"), limits, strict=True))

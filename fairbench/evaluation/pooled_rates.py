@@ -1,0 +1,98 @@
+"""Several rates of many groups: each rate's groups are estimated together, in plain columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
+from fairbench.inference.flags import adjusted, differs_from_rest
+from fairbench.inference.pooled import pool_rates
+from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
+
+Floats = NDArray[np.float64]
+WITHIN, BEYOND, UNSURE = "within", "beyond", "open"  # epsilon of everyone
+_CERTAIN = 0.95  # the probability with which that is said
+
+
+def counts_of_rates(
+    label: Floats, prediction: NDArray[np.int64], codes: NDArray[np.intp]
+) -> tuple[list[str], Floats, Floats]:
+    """Return the names of the rates that any row is of, and their counts (R, G).
+
+    The selection rate is of all rows. Rates that need labels are of the rows that have one.
+
+    Parameters
+    ----------
+    label : (n,) 0, 1, or NaN where unknown. prediction : (n,) 0 or 1.
+    codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
+    """
+    known, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)
+    counts = binary_confusion(label[known], prediction[known], codes[known], n_groups=len(rows))
+    successes, sizes = shares_of(list(SHOWN), counts)
+    successes[at], sizes[at] = np.bincount(codes, prediction), rows
+    some = sizes.sum(axis=1) > 0
+    names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
+    return names, successes[some], sizes[some]
+
+
+def estimates_of_rates(
+    names: Sequence[str],
+    successes: Floats,
+    sizes: Floats,
+    attribute: str,
+    groups: Sequence[str],
+    *,
+    generator: np.random.Generator,
+    epsilon: float,
+    false_discovery_rate: float = 0.1,
+) -> pd.DataFrame:
+    """Estimate several rates of many groups, each rate's groups together, and tell who stands out.
+
+    Parameters
+    ----------
+    names, successes, sizes : of R rates, and their counts (R, G).
+    attribute, groups : names; those of combinations join the names of their parts.
+    epsilon : a distance from everyone under this makes no practical difference.
+    false_discovery_rate : the share of the groups called unlike everyone else that may not be.
+
+    Returns
+    -------
+    A row for each rate and group: rate, group, rows, own rate and pooled estimate with intervals,
+    the rate of ``everyone``, how probably the group's is ``within_epsilon`` of it, ``verdict``:
+    `WITHIN`, `BEYOND` or `UNSURE`, ``p_value`` of the exact test against the rest, ``adjusted``
+    for all tests together, ``unlike_everyone``, and ``exception``: read its own rate.
+    """
+    posteriors = pool_rates(
+        successes[:, None],
+        sizes[:, None],
+        [generator],
+        attributes=parts_of(attribute, groups),
+        draws=DRAWS,
+    )
+    p_values = differs_from_rest(successes, sizes)
+    discoveries = adjusted(p_values, overlapping=True)
+    frames = []
+    for r, name in enumerate(names):
+        posterior = posteriors.take(r).take(0)
+        everyone = posterior.draws @ sizes[r] / sizes[r].sum()
+        within = (np.abs(posterior.draws - everyone[:, None]) < epsilon).mean(axis=0)
+        sure = [within >= _CERTAIN, within <= 1 - _CERTAIN]
+        columns = {
+            "rate": name,
+            "group": groups,
+            "rows": sizes[r].astype(int),
+            **estimates_of(successes[r], sizes[r], posterior),
+            "everyone": float(successes[r].sum() / sizes[r].sum()),
+            "within_epsilon": within,
+            "verdict": np.select(sure, [WITHIN, BEYOND], UNSURE),
+            "p_value": p_values[r],
+            "adjusted": discoveries[r],
+            "unlike_everyone": discoveries[r] <= false_discovery_rate,
+            "exception": adjusted(posterior.surprise) < EXCEPTIONAL,
+        }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)

@@ -224,8 +224,8 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         at_random = " This assumes that rows were chosen for labelling at random." * (not by_group)
         yield (
             f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they "
-            "have predicted the labels of each group; where they are wrong, intervals are wider and "
-            f"still hold.{at_random}"
+            "have predicted the labels of each group; where they are wrong, intervals are wider "
+            f"and still hold.{at_random}"
         )
     if assessment.assumed is not None:
         yield (

@@ -55,11 +55,8 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     (RATIO, OPEN): "{by}it is open whether {ratios} selected at least four fifths as often as "
     "{reference}",
     (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
-    (
-        EXCESS,
-        LARGE,
-    ): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in these "
-    "rows, 95 % interval {ends_of_size})",
+    (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in "
+    "these rows, 95 % interval {ends_of_size})",
     (EXCESS, OPEN): "",  # what was measured stands in the table of calibration
     (EXCESS, NOT_MEASURED): "",
     (SHARE, LARGE): "{by}{first.groups[0]} gets {less_or_more} than its share "
@@ -86,11 +83,8 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     "{first.upper:+.3f} {first.scope}{before})",
     (CHANGED, LARGE): "{first.measure}: the gap has changed ({first.lower:+.3f} to "
     "{first.upper:+.3f} {first.scope}{before})",
-    (
-        DRIFTED,
-        LARGE,
-    ): "{first.measure}: they have drifted (labels less scores {first.lower:+.3f} to "
-    "{first.upper:+.3f} on average {first.scope}{before})",
+    (DRIFTED, LARGE): "{first.measure}: they have drifted (labels less scores "
+    "{first.lower:+.3f} to {first.upper:+.3f} on average {first.scope}{before})",
 }
 _OF_NOBODY = (
     "{by}groups differ by more than {bound} in {first.measure}{scope} (largest difference "

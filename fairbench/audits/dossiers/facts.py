@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.errors import unknown_name
+from fairbench.data.named_texts import read_named_texts
 
 MEASURED, GIVEN, MISSING = "measured", "given", "missing"
 
@@ -67,7 +66,7 @@ def names_told(facts: Sequence[Fact]) -> list[str]:
 
 
 def read_facts(path: str, facts: Sequence[Fact]) -> dict[str, str]:
-    """Return what people say of a model, of a file of ``name: text`` lines or of JSON.
+    """Return what people say of a model, by the names of facts; nothing where there is no file.
 
     Parameters
     ----------
@@ -75,38 +74,10 @@ def read_facts(path: str, facts: Sequence[Fact]) -> dict[str, str]:
 
     Raises
     ------
-    UserError : no such file, a line without a name, or a name that no dossier asks for.
+    UserError : a file that cannot be read, or a name that the dossier does not ask for.
     """
-    if not path:
-        return {}
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = refused(error) if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise UserError(f"facts={path} cannot be read: {reason}") from error
-    told = _of_json(text, path) if Path(path).suffix == ".json" else dict(_of_lines(text, path))
-    valid = names_told(facts)
+    told, valid = read_named_texts(path, "facts") if path else {}, names_told(facts)
     for name in told:
         if name not in valid:
             raise unknown_name("fact", name, valid)
     return told
-
-
-def _of_json(text: str, path: str) -> dict[str, str]:
-    try:
-        told = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"facts={path} is not JSON: {error}") from error
-    if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
-        raise UserError(f'facts={path}: what is needed is one object of texts, {{"name": "text"}}')
-    return told
-
-
-def _of_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        name, colon, value = line.partition(":")
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if not colon:
-            raise UserError(f"facts={path}, line {number}: what is needed is 'name: text'")
-        yield name.strip(), value.strip()

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.facts import facts_of, ll144_facts
@@ -32,7 +31,7 @@ from fairbench.data.columns import Place
 from fairbench.data.dataset import combine
 from fairbench.data.groups import groups_of
 from fairbench.data.tabular import numbers
-from fairbench.inference.impact import FOUR_FIFTHS
+from fairbench.inference.impact import FOUR_FIFTHS, difference_by_chance
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (
     Column,
@@ -48,6 +47,11 @@ _SURE = (
     "Every rate has its 95 % interval and the number of people that it rests on: made in the same "
     "way from other samples of the same people, 19 of 20 such intervals hold the true value."
 )
+# What the JSON calls the fields of a category that is left out, which has no ratio.
+_OF_SMALL = {
+    **{"attribute": "attribute", "category": "group", "people": "rows"},
+    **{"rate": "rate", "lower": "rate_lower", "upper": "rate_upper"},
+}
 Bools = NDArray[np.bool_]
 
 
@@ -115,14 +119,7 @@ def ll144(
         "unknown": unknown,
         "categories": [asdict(ratio) for of_groups in ratios.values() for ratio in of_groups],
         "left_out": [
-            {
-                "attribute": category.attribute,
-                "category": category.group,
-                "people": category.rows,
-                "rate": category.rate,
-                "lower": category.rate_lower,
-                "upper": category.rate_upper,
-            }
+            {name: getattr(category, field) for name, field in _OF_SMALL.items()}
             for category in small
         ],
     }
@@ -272,23 +269,19 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
 def _difference(ratio: ImpactRatio, reference: ImpactRatio, people: int) -> dict[str, Any]:
     """Return what the rule looks at, of one group beside the group compared with.
 
-    ``share`` is of all people; ``deviations``, by how many standard errors the rates differ;
-    ``chance``, how often chance alone differs as much (Fisher's exact test, two-sided); ``short``,
-    how many more of the group would have to be selected to reach four fifths.
+    ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
+    ``short``, how many more of the group would have to be selected to reach four fifths.
     """
     selected, others = (round(group.rate * group.rows) for group in (ratio, reference))
-    pooled = (selected + others) / (ratio.rows + reference.rows)
-    error = np.sqrt(pooled * (1 - pooled) * (1 / ratio.rows + 1 / reference.rows))
-    apart = selected / ratio.rows - others / reference.rows
-    counts = [[selected, ratio.rows - selected], [others, reference.rows - others]]
+    deviations, chance = difference_by_chance((selected, others), (ratio.rows, reference.rows))
     enough = int(np.ceil(FOUR_FIFTHS * reference.rate * ratio.rows - 1e-9))
     return {
         "attribute": ratio.attribute,
         "group": ratio.group,
         "reference": ratio.reference,
         "share": ratio.rows / people,
-        "deviations": float(apart / error) if error > 0 else 0.0,
-        "chance": float(stats.fisher_exact(counts).pvalue),
+        "deviations": deviations,
+        "chance": chance,
         "short": max(enough - selected, 0),
     }
 

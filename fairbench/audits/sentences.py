@@ -208,6 +208,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         bound = f"{100 * first.bound:.3g} percentage points"
     cannot_tell = ": these rows cannot tell" if brief and first.verdict == OPEN else ""
     size, ends = number(abs(first.value)), interval(*first.interval)
+    nearest, farthest = sorted(map(abs, first.interval))
     between = f"{size}, 95 % interval {ends}" if ends else size
     named = [finding for finding in findings if finding.groups]
     names = [finding.groups[0] for finding in named]
@@ -236,7 +237,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "ratios": f"{ratios} {'is' if one else 'are'}",
         "reference": first.groups[1] if len(first.groups) > 1 else "the group selected most often",
         "side": _side(first),
-        "ends_of_size": interval(*sorted(map(abs, first.interval))),
+        "ends_of_size": interval(nearest, farthest),
         "less_or_more": "less" if first.value < 1 else "more",
         "times": f"{number(first.value, 2)} times as much, {interval(*first.interval, 2)}",
         "groups_are": f"{several} {'group is' if one else 'groups are'}",

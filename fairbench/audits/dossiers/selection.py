@@ -26,7 +26,7 @@ from fairbench.audits.pages.parts import table_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count, interval, number
+from fairbench.core.formats import count, number
 from fairbench.data.columns import Place
 from fairbench.data.dataset import combine
 from fairbench.data.groups import groups_of
@@ -167,8 +167,8 @@ def _smallest(ratios: Sequence[ImpactRatio], rate: str) -> str:
     whose = "" if lowest.given else f", whose {rate} is the highest of the large groups"
     return (
         f"By {lowest.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}, that of "
-        f"{lowest.group} (95 % interval {interval(lowest.lower, lowest.upper, 2)}); it is compared "
-        f"with {lowest.reference}{whose}."
+        f"{lowest.group} (95 % interval {number(lowest.lower, 2)} to {number(lowest.upper, 2)}); "
+        f"it is compared with {lowest.reference}{whose}."
     )
 
 

@@ -20,12 +20,14 @@ from fairbench.core import VERSION
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
-    "Of all findings on this page together, at most one audit in twenty has a wrong one. “Open” "
-    "means that these rows cannot tell; it does not mean that groups are alike."
+    "Of all findings on this page together, at most one audit in twenty has a wrong one. Findings "
+    "keep this stricter rule all together, so an interval may lie beyond the bound and the "
+    "question still be open. “Open” means that these rows cannot tell; it does not mean that "
+    "groups are alike."
 )
 INTERVALS = (
-    "Ranges and lines are 95 % intervals: made in the same way from other samples of the same "
-    "people, 19 of 20 hold the true value."
+    "Ranges and lines are 95 % intervals, each by itself: made in the same way from other samples "
+    "of the same population, 19 of 20 hold the true value."
 )
 
 
@@ -122,7 +124,7 @@ def _origin(audit: Audit) -> str:
     return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
 
 
-OF_POPULATION = "Intervals say how far off the population may be that these rows are a sample of."
+OF_POPULATION = "Intervals allow for these rows being a sample of a larger population."
 
 
 def counted_by(options: Options) -> Iterator[str]:

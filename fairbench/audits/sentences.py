@@ -7,7 +7,7 @@ the question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -35,7 +35,62 @@ from fairbench.core.formats import count, interval, number, signed
 
 _MOST_NAMED = 5  # groups in a sentence
 _MOST_FOUND = 8  # sentences of a summary
-Words = Callable[[Sequence[Finding], bool], str]
+
+# A sentence by what it is about and the verdict; `first` is the first of the findings it words.
+_TEMPLATES: Mapping[tuple[str, str], str] = {
+    (GAP, LARGE): "{by}the {first.measure} of {first.groups[0]} is higher than that of "
+    "{first.groups[1]} by more than {bound}{scope}{difference}{unless}",
+    (GAP, SMALL): "{by}no two groups differ by more than {bound} in {details}{scope}",
+    (GAP, OPEN): "{by}it is open whether groups differ by more than {bound} in {details}{scope}",
+    (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}: {first.needs}",
+    (PAIR, LARGE): "{by}groups differ in {first.measure}{scope}: {pairs}",
+    (LOWEST, LARGE): "The {first.attribute} of the lowest {first.measure} is {first.groups[0]} "
+    "({between})",
+    (LOWEST, OPEN): "It is open which {first.attribute} has the lowest {first.measure}: it may be "
+    "any of {candidates}",
+    (LOWEST, NOT_MEASURED): "The {first.measure} of each {first.attribute} is not known: "
+    "{first.needs}",
+    (RATIO, LARGE): "{by}{ratios} selected less than four fifths as often as {reference}",
+    (RATIO, SMALL): "{by}{ratios} selected at least four fifths as often as {reference}",
+    (RATIO, OPEN): "{by}it is open whether {ratios} selected at least four fifths as often as "
+    "{reference}",
+    (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
+    (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in "
+    "these rows, 95 % interval {ends_of_size})",
+    (EXCESS, OPEN): "",  # what was measured stands in the table of calibration
+    (EXCESS, NOT_MEASURED): "",
+    (SHARE, LARGE): "{by}{first.groups[0]} gets {less_or_more} than its share "
+    "({first.values[0]:.3f} of {first.measure} at {first.values[1]:.3f} of the rows: {times})",
+    (SHARE, OPEN): "{by}it is open whether {all_named} get more or less of {first.measure} than "
+    "their share of the rows",
+    (UNLIKE, LARGE): "{by}{groups_are} unlike everyone else in {first.measure} "
+    "({first.bound:.3f}): {rates}",
+    (UNLIKE, OPEN): "{by}no group is shown to be unlike everyone else in {first.measure} "
+    "({first.bound:.3f})",
+    (COMPARISON, LARGE): "{by}{first.groups[1]} has a {how} {gap_in}{measures} than "
+    "{first.groups[0]} (difference {first.value:+.3f}, 95 % interval {ends})",
+    (COMPARISON, SMALL): "{by}{first.groups[0]} and {first.groups[1]} differ by less than {bound} "
+    "in {the_gap_in}{measures} (difference {first.value:+.3f}, 95 % interval {ends})",
+    (COMPARISON, OPEN): "{by}it is open {which_of_two} {measures}, {first.groups[0]} or "
+    "{first.groups[1]}",
+    (COMPARISON, NOT_MEASURED): "{by}{the_gap_in}{measures} is not compared: {first.needs}",
+    (CONSTRAINT, LARGE): "{by}{first.scope}, it does not hold that {first.measure}{measured}",
+    (CONSTRAINT, SMALL): "{by}{first.scope}, it holds that {first.measure}{measured}",
+    (CONSTRAINT, OPEN): "{by}{first.scope}, it is open whether {first.measure}{measured}",
+    (WATCHED, SMALL): "{first.groups[0]}: the gap is at most {bound} ({ends} {first.scope})",
+    (WATCHED, OPEN): "{by}it is open whether a gap is beyond {bound} in {measures} ({gaps})",
+    (PASSED, LARGE): "{first.measure}: the gap is beyond {bound} ({first.lower:+.3f} to "
+    "{first.upper:+.3f} {first.scope}{before})",
+    (CHANGED, LARGE): "{first.measure}: the gap has changed ({first.lower:+.3f} to "
+    "{first.upper:+.3f} {first.scope}{before})",
+    (DRIFTED, LARGE): "{first.measure}: they have drifted (labels less scores "
+    "{first.lower:+.3f} to {first.upper:+.3f} on average {first.scope}{before})",
+}
+_OF_NOBODY = (
+    "{by}groups differ by more than {bound} in {first.measure}{scope} (largest difference "
+    "{between})"
+)
+_IN_PERCENT = "{by}groups differ by more than {bound} in {first.measure}: {percents}{scope}"
 
 
 def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[str]:
@@ -43,7 +98,7 @@ def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[st
     together: dict[Hashable, list[Finding]] = {}
     for finding in findings:
         together.setdefault(_said_with(finding), []).append(finding)
-    worded = (_WORDS[alike[0].about](alike, brief) for alike in together.values())
+    worded = (_worded(alike, brief) for alike in together.values())
     return [sentence for sentence in worded if sentence]
 
 
@@ -120,13 +175,6 @@ def _said_with(finding: Finding) -> Hashable:
     return id(finding)
 
 
-def _sentence(finding: Finding, text: str) -> str:
-    """Return a sentence that begins with the attribute it is by, and on what assumption."""
-    by = f"by {finding.attribute}" if finding.attribute else ""
-    said = ", ".join(part for part in (by, finding.given, text) if part)
-    return f"{said[:1].upper()}{said[1:]}."
-
-
 def listed(names: Sequence[str], most: int = 0) -> str:
     """Return names as a sentence lists them; after so many, how many more there are."""
     names = list(dict.fromkeys(names))
@@ -136,66 +184,94 @@ def listed(names: Sequence[str], most: int = 0) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def _worded(findings: Sequence[Finding], brief: bool) -> str:
+    """Return the sentence of findings that are said together, empty where nothing is said."""
+    first = findings[0]
+    template = _TEMPLATES[first.about, first.verdict]
+    if (first.about, first.verdict) == (GAP, LARGE):
+        if not first.groups:
+            template = _OF_NOBODY
+        elif brief and first.is_share and len(first.values) == 2:
+            template = _IN_PERCENT
+    text = template.format(first=first, **_parts(findings, brief))
+    if template.startswith("{by}"):
+        text = f"{text[:1].upper()}{text[1:]}"
+    return text and f"{text}."
+
+
+def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
+    """Return what templates name beside the first finding."""
+    first = findings[0]
+    by = f"by {first.attribute}" if first.attribute else ""
+    bound = f"{first.bound:g}" if first.is_share else number(first.bound)
+    if brief and first.is_share and first.about == GAP:
+        bound = f"{100 * first.bound:.3g} percentage points"
+    cannot_tell = ": these rows cannot tell" if brief and first.verdict == OPEN else ""
+    size, ends = number(abs(first.value)), interval(*first.interval)
+    nearest, farthest = sorted(map(abs, first.interval))
+    between = f"{size}, 95 % interval {ends}" if ends else size
+    named = [finding for finding in findings if finding.groups]
+    names = [finding.groups[0] for finding in named]
+    ratios = listed([f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in named])
+    rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in named]
+    percents = zip(first.groups, first.values, strict=False)
+    is_gap, one, several = bool(first.attribute), len(findings) == 1, count(len(findings))
+    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
+    return {
+        "by": "".join(f"{part}, " for part in (by, first.given) if part),
+        "bound": bound,
+        "scope": f", {first.scope}" if first.scope else cannot_tell,
+        "measures": _measures(findings),
+        "details": _measures(findings) if brief else _details(findings),
+        "size": size,
+        "ends": ends,
+        "between": between,
+        "difference": "" if np.isnan(first.value) else f" (difference {between})",
+        "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",
+        "unless": f". This holds unless {first.unless}" if first.unless else "",
+        "percents": ", ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
+        "pairs": _pairs(findings) if first.about == PAIR else "",
+        "candidates": listed(first.groups, _MOST_NAMED),
+        "named": listed(names, _MOST_NAMED),
+        "all_named": ", ".join(names),
+        "ratios": f"{ratios} {'is' if one else 'are'}",
+        "reference": first.groups[1] if len(first.groups) > 1 else "the group selected most often",
+        "side": _side(first),
+        "ends_of_size": interval(nearest, farthest),
+        "less_or_more": "less" if first.value < 1 else "more",
+        "times": f"{number(first.value, 2)} times as much, {interval(*first.interval, 2)}",
+        "groups_are": f"{several} {'group is' if one else 'groups are'}",
+        "rates": listed(rates, 3 if brief else 8),
+        "how": less if first.value < 0 else more,
+        "gap_in": "gap in " if is_gap else "",
+        "the_gap_in": "the gap in " if is_gap else "",
+        "which_of_two": "whose gap is smaller in" if is_gap else "which has the higher",
+        "gaps": f"{several} gap{'s' * (not one)}",
+        "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
+    }
+
+
 def _measures(findings: Sequence[Finding]) -> str:
     return listed([finding.measure for finding in findings])
 
 
-def _bound(finding: Finding) -> str:
-    return f"{finding.bound:g}" if finding.is_share else number(finding.bound)
+def _details(findings: Sequence[Finding]) -> str:
+    """Return the measures of gaps that are not large, and what has to be added."""
+    is_small, details = findings[0].verdict == SMALL, []
+    for gap in findings:
+        ends = interval(*gap.interval)
+        added = [ends and f"95 % interval {ends}", gap.needs]
+        if is_small:
+            added = [gap.unless and f"unless {gap.unless}"]
+        text = "; ".join(part for part in added if part)
+        details.append(f"{gap.measure} ({text})" if text else gap.measure)
+    return (", " if is_small else "; ").join(details)
 
 
-def _between(finding: Finding) -> str:
-    """Return what was measured, with its interval."""
-    ends = interval(*finding.interval)
-    return number(abs(finding.value)) + (f", 95 % interval {ends}" if ends else "")
-
-
-def _gaps(findings: Sequence[Finding], brief: bool) -> str:
-    gap, measures = findings[0], _measures(findings)
-    if gap.verdict == NOT_MEASURED:
-        return _sentence(gap, f"groups cannot be compared in {measures}: {gap.needs}")
-    bound = f"{100 * gap.bound:.3g} percentage points" if brief and gap.is_share else _bound(gap)
-    scope = f", {gap.scope}" if gap.scope else ""
-    if gap.verdict == LARGE:
-        return _large_gap(gap, bound, scope, brief=brief)
-    is_small = gap.verdict == SMALL
-    if not brief:
-        measures = (", " if is_small else "; ").join(map(_in_detail, findings))
-    elif not is_small and not scope:
-        scope = ": these rows cannot tell"
-    start = "no two groups differ" if is_small else "it is open whether groups differ"
-    return _sentence(gap, f"{start} by more than {bound} in {measures}{scope}")
-
-
-def _in_detail(gap: Finding) -> str:
-    """Return the measure of a gap that is not large, and what has to be added."""
-    ends = interval(*gap.interval)
-    details = [ends and f"95 % interval {ends}", gap.needs]
-    if gap.verdict == SMALL:
-        details = [gap.unless and f"unless {gap.unless}"]
-    said = "; ".join(detail for detail in details if detail)
-    return f"{gap.measure} ({said})" if said else gap.measure
-
-
-def _large_gap(gap: Finding, bound: str, scope: str, *, brief: bool) -> str:
-    start = f"groups differ by more than {bound} in {gap.measure}"
-    if not gap.groups:
-        return _sentence(gap, f"{start}{scope} (largest difference {_between(gap)})")
-    high, low = gap.groups
-    if brief and gap.is_share and len(gap.values) == 2:
-        above, below = (f"{100 * rate:.1f} %" for rate in gap.values)
-        return _sentence(gap, f"{start}: {above} for {high}, {below} for {low}{scope}")
-    shown = "" if np.isnan(gap.value) else f" (difference {_between(gap)})"
-    unless = f" This holds unless {gap.unless}." if gap.unless else ""
-    start = f"the {gap.measure} of {high} is higher than that of {low} by more than {bound}"
-    return _sentence(gap, f"{start}{scope}{shown}") + unless
-
-
-def _pairs(findings: Sequence[Finding], brief: bool) -> str:
-    pair = findings[0]
+def _pairs(pairs: Sequence[Finding]) -> str:
     above: dict[str, list[str]] = {}
-    for finding in findings:
-        high, low = finding.groups
+    for pair in pairs:
+        high, low = pair.groups
         above.setdefault(high, []).append(low)
     named = [
         f"that of {high} is higher than that of {listed(lows, _MOST_NAMED)}"
@@ -203,147 +279,8 @@ def _pairs(findings: Sequence[Finding], brief: bool) -> str:
     ]
     if (left := len(named) - _MOST_NAMED) > 0:
         named = [*named[:_MOST_NAMED], f"and {count(left)} more"]
-    scope = f", {pair.scope}" if pair.scope else ""
-    return _sentence(pair, f"groups differ in {pair.measure}{scope}: {'; '.join(named)}")
-
-
-def _lowest(findings: Sequence[Finding], brief: bool) -> str:
-    lowest = findings[0]
-    what, measure = lowest.attribute, lowest.measure
-    if lowest.verdict == LARGE:
-        return f"The {what} of the lowest {measure} is {lowest.groups[0]} ({_between(lowest)})."
-    if lowest.verdict == NOT_MEASURED:
-        return f"The {measure} of each {what} is not known: {lowest.needs}."
-    named = listed(lowest.groups, _MOST_NAMED)
-    return f"It is open which {what} has the lowest {measure}: it may be any of {named}."
-
-
-def _ratios(findings: Sequence[Finding], brief: bool) -> str:
-    ratio = findings[0]
-    if ratio.verdict == NOT_MEASURED:
-        named = listed([finding.groups[0] for finding in findings], _MOST_NAMED)
-        return _sentence(ratio, f"there is no impact ratio of {named}: {ratio.needs}")
-    whom = ratio.groups[1] if len(ratio.groups) > 1 else "the group selected most often"
-    named = listed([f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in findings])
-    start = "it is open whether " if ratio.verdict == OPEN else ""
-    are = "is" if len(findings) == 1 else "are"
-    how = "less than" if ratio.verdict == LARGE else "at least"
-    return _sentence(ratio, f"{start}{named} {are} selected {how} four fifths as often as {whom}")
+    return "; ".join(named)
 
 
 def _side(finding: Finding) -> str:
     return "high" if finding.value > 0 else "low"
-
-
-def _excess(findings: Sequence[Finding], brief: bool) -> str:
-    excess = findings[0]
-    if not excess.is_settled:
-        return ""  # what was measured stands in the table of calibration
-    low, high = sorted(map(abs, excess.interval))
-    return _sentence(
-        excess,
-        f"scores of {excess.groups[0]} are too {_side(excess)} on average (by "
-        f"{number(abs(excess.value))} in these rows, 95 % interval {interval(low, high)})",
-    )
-
-
-def _shares(findings: Sequence[Finding], brief: bool) -> str:
-    first, measure = findings[0], findings[0].measure
-    if first.verdict != LARGE:
-        named = ", ".join(finding.groups[0] for finding in findings)
-        start = f"it is open whether {named} get more or less of {measure} than their share"
-        return _sentence(first, f"{start} of the rows")
-    share, of_rows = first.values
-    return _sentence(
-        first,
-        f"{first.groups[0]} gets {'less' if first.value < 1 else 'more'} than its share "
-        f"({number(share)} of {measure} at {number(of_rows)} of the rows: {number(first.value, 2)} "
-        f"times as much, {interval(*first.interval, 2)})",
-    )
-
-
-def _unlike(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    end = f"unlike everyone else in {first.measure} ({number(first.bound)})"
-    if first.verdict != LARGE:
-        return _sentence(first, f"no group is shown to be {end}")
-    names = [f"{finding.groups[0]} ({number(finding.value)})" for finding in findings]
-    are = "group is" if len(names) == 1 else "groups are"
-    return _sentence(first, f"{count(len(names))} {are} {end}: {listed(names, 3 if brief else 8)}")
-
-
-def _comparisons(findings: Sequence[Finding], brief: bool) -> str:
-    first, measures = findings[0], _measures(findings)
-    one, other = first.groups
-    is_gap = bool(first.attribute)
-    if first.verdict == OPEN:
-        what = "whose gap is smaller in" if is_gap else "which has the higher"
-        return _sentence(first, f"it is open {what} {measures}, {one} or {other}")
-    what = f"gap in {measures}" if is_gap else measures
-    the = "the " if is_gap else ""
-    if first.verdict == NOT_MEASURED:
-        return _sentence(first, f"{the}{what} is not compared: {first.needs}")
-    ends = f"(difference {signed(first.value)}, 95 % interval {interval(*first.interval)})"
-    if first.verdict == SMALL:
-        return _sentence(
-            first, f"{one} and {other} differ by less than {_bound(first)} in {the}{what} {ends}"
-        )
-    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
-    how = less if first.value < 0 else more
-    return _sentence(first, f"{other} has a {how} {what} than {one} {ends}")
-
-
-def _constraints(findings: Sequence[Finding], brief: bool) -> str:
-    first = findings[0]
-    holds = {
-        SMALL: "it holds that",
-        LARGE: "it does not hold that",
-        OPEN: "it is open whether",
-        NOT_MEASURED: "it is not known whether",
-    }[first.verdict]
-    reason = f": {first.needs}" if first.verdict == NOT_MEASURED else ""
-    ends = interval(*first.interval)
-    shown = f" ({number(first.value)}, 95 % interval {ends})" if ends else ""
-    return _sentence(first, f"{first.scope}, {holds} {first.measure}{reason}{shown}")
-
-
-def _watched(findings: Sequence[Finding], brief: bool) -> str:
-    first, bound = findings[0], _bound(findings[0])
-    if first.verdict == OPEN:
-        number_of_gaps = f"{count(len(findings))} gap{'s' * (len(findings) > 1)}"
-        start = f"it is open whether a gap is beyond {bound} in {_measures(findings)}"
-        return _sentence(first, f"{start} ({number_of_gaps})")
-    ends = interval(*first.interval)
-    return f"{first.groups[0]}: the gap is at most {bound} ({ends} {first.scope})."
-
-
-def _alarm(findings: Sequence[Finding], brief: bool) -> str:
-    alarm = findings[0]
-    low, high = map(signed, alarm.interval)
-    before = f"; {' to '.join(map(signed, alarm.values))} before" if alarm.values else ""
-    if alarm.about == DRIFTED:
-        low = f"labels less scores {low}"
-        high = f"{high} on average"
-    said = {
-        PASSED: f"the gap is beyond {_bound(alarm)}",
-        CHANGED: "the gap has changed",
-        DRIFTED: "they have drifted",
-    }[alarm.about]
-    return f"{alarm.measure}: {said} ({low} to {high} {alarm.scope}{before})."
-
-
-_WORDS: Mapping[str, Words] = {
-    GAP: _gaps,
-    PAIR: _pairs,
-    LOWEST: _lowest,
-    RATIO: _ratios,
-    EXCESS: _excess,
-    SHARE: _shares,
-    UNLIKE: _unlike,
-    COMPARISON: _comparisons,
-    CONSTRAINT: _constraints,
-    WATCHED: _watched,
-    PASSED: _alarm,
-    CHANGED: _alarm,
-    DRIFTED: _alarm,
-}

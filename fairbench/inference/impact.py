@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from fairbench.inference.gaps import pairs
 from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
@@ -125,3 +126,23 @@ def _below_any(
     each = probability_ratio_below(*pairs(rates), bound, level=level, correlation=correlation)
     below: Floats = np.where(compared, each, 0.0).max(axis=-1)
     return below
+
+
+def difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tuple[float, float]:
+    """Return by how many standard errors two rates differ, and how often chance does as much.
+
+    Parameters
+    ----------
+    selected, rows : whole numbers of a group, and of the group it is compared with.
+
+    Returns
+    -------
+    The first rate less the second over its standard error if both are alike, 0 where that is 0; and
+    the p-value of Fisher's exact test, two-sided.
+    """
+    (first, second), (one, other) = selected, rows
+    pooled = (first + second) / (one + other)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / one + 1 / other))
+    deviations = float((first / one - second / other) / error) if error > 0 else 0.0
+    table = [[first, one - first], [second, other - second]]
+    return deviations, float(stats.fisher_exact(table).pvalue)

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import docx
@@ -12,8 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.audits.dossiers.contents import names_told
-from fairbench.audits.dossiers.facts import ACT_FACTS, CARD_FACTS, FOUR_FIFTHS_FACTS, LL144_FACTS
+from fairbench.audits.dossiers.facts import facts_of, names_told
 from fairbench.cli.main import main
 from fairbench.reporting.document.json import schema
 from fairbench.reporting.document.writing import FORMS
@@ -95,11 +95,9 @@ def test_json_follows_the_schema(dossiers, kind):
 
 
 def test_facts_are_all_asked_for(dossiers):
-    facts = {"ll144": LL144_FACTS, "four-fifths": FOUR_FIFTHS_FACTS}
-    facts |= {"model-card": CARD_FACTS, "ai-act": ACT_FACTS}
-    for kind, listed in facts.items():
-        missing = {each["key"] for each in dossiers[kind]["asked"] if each["status"] == "missing"}
-        assert missing == set(names_told(listed))
+    for kind, dossier in dossiers.items():
+        missing = {each["key"] for each in dossier["asked"] if each["status"] == "missing"}
+        assert missing == set(names_told(facts_of(kind)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,13 +182,40 @@ def test_differences_are_those_of_fishers_test(dossiers):
     assert black["short"] == int(np.ceil(0.8 * 326 / 712 * 280)) - 71
 
 
-def test_every_figure_of_a_card_has_an_interval_and_a_number(dossiers):
-    for kind in ("model-card", "ai-act"):
-        found = dossiers[kind]
-        for metrics in (found["overall"], *(each["metrics"] for each in found["groups"])):
-            for each in metrics.values():
-                assert each["n"] > 0
-                assert each["value"] is None or each["lower"] <= each["value"] <= each["upper"]
+OF_GROUPS = {
+    *("selection_rate", "false_positive_rate", "false_negative_rate", "accuracy"),
+    *("positive_predictive_value", "negative_predictive_value"),
+}
+OF_EVERYONE = {
+    *("accuracy", "error_rate", "true_positive_rate", "false_positive_rate", "roc_auc"),
+    *("positive_predictive_value", "negative_predictive_value", "log_loss", "brier_score"),
+    "expected_calibration_error",
+}
+
+
+@pytest.mark.parametrize("kind", ["model-card", "ai-act"])
+def test_every_figure_of_a_card_has_an_interval_and_a_number(dossiers, kind):
+    found, measured = dossiers[kind], defaultdict(set)
+    for each in found["metrics"]:
+        shown = OF_GROUPS if each["attribute"] else OF_EVERYONE
+        if each["statistic"] == "value" and each["metric"] in shown:
+            assert each["n"] > 0
+            assert each["value"] is None or each["lower"] <= each["value"] <= each["upper"]
+            measured[each["attribute"], each["group"]].add(each["metric"])
+    assert measured["", ""] >= OF_EVERYONE
+    for size in found["sizes"]:
+        assert measured[size["attribute"], size["group"]] >= OF_GROUPS
+    for gap in found["gaps"]:
+        assert gap["verdict"] and gap["lower"] <= gap["value"] <= gap["upper"]
+
+
+@pytest.mark.parametrize("kind", ["model-card", "ai-act"])
+def test_a_card_shows_what_an_audit_does_and_the_metrics_of_everyone(folder, dossiers, kind):
+    text = (folder / kind / f"{kind}.md").read_text()
+    for title in ("Everyone", "Gaps between groups", "Rates by group", "Can be concluded", "Notes"):
+        assert f"# {title}" in text, title
+    for sentence in dossiers[kind]["conclusions"]["notes"]:
+        assert sentence in text
 
 
 def test_facts_fill_what_is_missing(folder):

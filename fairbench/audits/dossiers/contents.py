@@ -1,17 +1,13 @@
-"""What dossiers have in common: facts that people give, their answers, and the document."""
+"""What dossiers have in common: a document that begins with what is asked for, and the answers."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 
 from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, Fact
 from fairbench.audits.question import Options
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.reporting.document.model import (
     Column,
     Document,
@@ -29,76 +25,18 @@ NOTICE = (
 _STYLES = {MEASURED: "small", GIVEN: "assumed", MISSING: "large"}
 
 
-def read_facts(path: str, facts: Sequence[Fact]) -> dict[str, str]:
-    """Return what people say of a model, of a file of ``name: text`` lines or of JSON.
-
-    Parameters
-    ----------
-    facts : what is asked for; only what is not measured can be given.
-
-    Raises
-    ------
-    UserError : no such file, a line without a name, or a name that no dossier asks for.
-    """
-    if not path:
-        return {}
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = refused(error) if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise UserError(f"facts={path} cannot be read: {reason}") from error
-    told = _of_json(text, path) if Path(path).suffix == ".json" else dict(_of_lines(text, path))
-    valid = names_told(facts)
-    for name in told:
-        if name not in valid:
-            raise unknown_name("fact", name, valid)
-    return told
-
-
-def names_told(facts: Sequence[Fact]) -> list[str]:
-    """Return the names of the facts that only people can tell."""
-    return [fact.key for fact in facts if fact.status != MEASURED]
-
-
-def _of_json(text: str, path: str) -> dict[str, str]:
-    try:
-        told = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"facts={path} is not JSON: {error}") from error
-    if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
-        raise UserError(f'facts={path}: what is needed is one object of texts, {{"name": "text"}}')
-    return told
-
-
-def _of_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        name, colon, value = line.partition(":")
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if not colon:
-            raise UserError(f"facts={path}, line {number}: what is needed is 'name: text'")
-        yield name.strip(), value.strip()
-
-
 def dossier(
     kind: str,
-    title: str,
+    measured: Document,
     options: Options,
     facts: Sequence[Fact],
     answers: Mapping[str, str],
-    *,
-    found: Sequence[str],
-    sections: Sequence[Section],
-    warnings: Sequence[str] = (),
-    **data: Any,
 ) -> Document:
-    """Return a dossier: its summary, what is asked for with the answers, and the measurements.
+    """Return a document of measurements, with what is asked for and the answers before them.
 
     Parameters
     ----------
     facts : what is asked for. answers : to them by name, of the predictions and of people.
-    found : sentences that say what was measured. warnings : what limits how sure that is.
-    data : the same as plain values.
     """
     asked = [fact.answered(answers.get(fact.key, "")) for fact in facts]
     missing = [fact for fact in asked if fact.status == MISSING]
@@ -107,11 +45,6 @@ def dossier(
         what, names = "; ".join(f.what for f in missing), ", ".join(f.key for f in missing)
         unseen.append(f"Missing, as only people can say it: {what}.")
         todo = [f"Answer what is missing in a file, and name it by facts=FILE: {names}."]
-    sure = (
-        "Every rate has its 95 % interval and the number of people that it rests on: made in the "
-        "same way from other samples of the same people, 19 of 20 such intervals hold the true "
-        "value."
-    )
     table = table_of(
         asked,
         [
@@ -122,17 +55,18 @@ def dossier(
         ],
         by="",
     )
-    return Document(
-        title,
-        [Section("What is asked for", [table], name="asked"), *sections],
-        lead=[Paragraph(f"Of the predictions in {options.path.name}.", "note")],
-        origin=f"fairbench {VERSION}; seed {options.seed}.",
-        summary=ExecutiveSummary(found, [*warnings, sure], unseen, todo),
+    summary = measured.summary or ExecutiveSummary([])
+    return replace(
+        measured,
+        sections=[Section("What is asked for", [table], name="asked"), *measured.sections],
+        lead=[Paragraph(f"Of the predictions in {options.path.name}.", "note"), *measured.lead],
+        origin=measured.origin or f"fairbench {VERSION}; seed {options.seed}.",
+        summary=replace(summary, unseen=[*unseen, *summary.unseen], todo=[*todo, *summary.todo]),
         data={
             "dossier": kind,
             "version": VERSION,
             "file": options.path.name,
             "asked": [asdict(fact) for fact in asked],
-            **data,
+            **measured.data,
         },
     )

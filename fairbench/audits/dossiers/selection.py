@@ -6,16 +6,16 @@ Both show the rate of each group and its ratio to the highest; the first by sex,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from fairbench.audits.dossiers.contents import dossier
-from fairbench.audits.dossiers.facts import FOUR_FIFTHS_FACTS, LL144_FACTS, LL144_SOURCES
+from fairbench.audits.dossiers.facts import facts_of, ll144_facts
 from fairbench.audits.impact import impact_ratios
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
@@ -26,51 +26,56 @@ from fairbench.data.dataset import combine
 from fairbench.data.groups import groups_of
 from fairbench.data.tabular import numbers
 from fairbench.evaluation.impact_ratios import ImpactRatio, impact_ratios_of
-from fairbench.inference.impact import FOUR_FIFTHS
-from fairbench.inference.rates import rate_limits
+from fairbench.inference.impact import FOUR_FIFTHS, difference_by_chance
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import Column, Document, Figure, Section
+from fairbench.reporting.document.model import (
+    Column,
+    Document,
+    ExecutiveSummary,
+    Figure,
+    Section,
+)
 from fairbench.reporting.group_tables import table_of
 
 SMALLEST_SHARE = 0.02  # 6 RCNY 5-301(d), and 29 CFR 1607.15(A)(2)(c)
 UNKNOWN = ("unknown", "not specified", "not disclosed", "prefer not to say", "decline to state")
+_SURE = (
+    "Every rate has its 95 % interval and the number of people that it rests on: made in the same "
+    "way from other samples of the same people, 19 of 20 such intervals hold the true value."
+)
+# What the JSON calls the fields of a category that is left out, which has no ratio.
+_OF_SMALL = {
+    **{"attribute": "attribute", "category": "group", "people": "rows"},
+    **{"rate": "rate", "lower": "rate_lower", "upper": "rate_upper"},
+}
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class SmallCategory:
-    """A category of under 2 % of the people, with its rate and no impact ratio."""
-
-    attribute: str
-    category: str
-    people: int
-    rate: float
-    lower: float
-    upper: float
-
-
 def ll144(
-    options: Options, frame: pd.DataFrame, sex: str, race: str, told: Mapping[str, str], *,
-    scoring: bool,
-) -> Document:  # fmt: skip
+    options: Options, frame: pd.DataFrame, told: Mapping[str, str], *, at_threshold: bool = False
+) -> Document:
     """Return the tables that the rules on Local Law 144 ask for (6 RCNY 5-300 to 5-304).
 
     Parameters
     ----------
-    sex, race : the columns. scoring : the tool scores, and rates are of scores above the median of
-        everyone; otherwise it selects.
+    options : their groups are the columns of sex and of race.
+    at_threshold : scores above the threshold are selected; otherwise a tool of scores scores, and
+        rates are of scores above the median of everyone.
 
     Raises
     ------
     UserError : a column that is not there or cannot be what it is said to be.
     """
     _refuse_weights(options)
-    median = None
+    scoring = bool(options.score) and not options.prediction and not at_threshold
+    rate, median = "selection rate", None
     if scoring:
+        rate = "scoring rate"
         selected, median = _above_median(options, frame)
     else:
         table = read_audit_table(options, frame=frame)
         selected = table.favoured
+    sex, race = options.group
     both = f"{sex} x {race}"
     groups = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
     known = {
@@ -78,51 +83,46 @@ def ll144(
         for name, labels in groups.items()
     }
     groups[both], known[both] = combine([groups[sex], groups[race]]), known[sex] & known[race]
-    unknown = {name: int((~known[name]).sum()) for name in groups}
+    unknown = {name: int((~rows).sum()) for name, rows in known.items()}
     ratios: dict[str, list[ImpactRatio]] = {}
-    small: list[SmallCategory] = []
+    small: list[ImpactRatio] = []
     for name, rows in known.items():
         ratios[name], left_out = _categories(name, groups[name][rows], selected[rows])
         small += left_out
-    rate = "scoring rate" if scoring else "selection rate"
-    words = {**LL144_SOURCES[rate], "rate": rate, "sex": sex, "race": race, "both": both}
     answers = {
         **told,
+        "median": "" if median is None else number(median),
         "unknown": "; ".join(f"{name}: {count(people)}" for name, people in unknown.items()),
-        "left_out": _listed(f"{c.attribute}: {c.category} ({count(c.people)})" for c in small),
+        "left_out": _listed(f"{c.attribute}: {c.group} ({count(c.rows)})" for c in small),
         "people": count(len(frame)),
     }
     for kind, name in (("sex", sex), ("race", race), ("sex_and_race", both)):
         in_table = f"in the table of {name}: {len(ratios[name])} categories"
         answers |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
-    if median is not None:
-        answers["median"] = number(median)
-    found, sections = _sentences_and_sections(ratios, rate, unknown)
+    found = [_smallest(of_groups, rate) for of_groups in ratios.values()]
+    sections = [_ratios(ratios[name], rate, unknown[name]) for name in ratios]
     if small:
         found.append(
             f"{len(small)} categories of under 2 % of the people have a rate and no impact ratio."
         )
-        sections.append(_small_section(small, rate))
-    unasked = {"median"} - answers.keys() | ({"exclusion_reason"} if not small else set())
-    return dossier(
-        "ll144",
-        "Local Law 144: selection and impact by sex, race and both",
-        options,
-        [
-            replace(fact, what=fact.what.format(**words), source=fact.source.format(**words))
-            for fact in LL144_FACTS
-            if fact.key not in unasked
+        sections.append(_left_out(small, rate))
+    is_asked = {"median": scoring, "exclusion_reason": bool(small)}
+    asked = ll144_facts(rate, {"sex": sex, "race": race, "both": both})
+    data = {
+        "rate": rate,
+        "median": median,
+        "people": len(frame),
+        "unknown": unknown,
+        "categories": [asdict(ratio) for of_groups in ratios.values() for ratio in of_groups],
+        "left_out": [
+            {name: getattr(category, field) for name, field in _OF_SMALL.items()}
+            for category in small
         ],
-        answers,
-        found=found,
-        sections=sections,
-        rate=rate,
-        median=median,
-        people=len(frame),
-        unknown=unknown,
-        categories=[asdict(ratio) for name in ratios for ratio in ratios[name]],
-        left_out=[asdict(category) for category in small],
-    )
+    }
+    title = "Local Law 144: selection and impact by sex, race and both"
+    measured = Document(title, sections, summary=ExecutiveSummary(found, [_SURE]), data=data)
+    asked = [fact for fact in asked if is_asked.get(fact.key, True)]
+    return dossier("ll144", measured, options, asked, answers)
 
 
 def _refuse_weights(options: Options) -> None:
@@ -142,94 +142,79 @@ def _above_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float]:
 
 def _categories(
     attribute: str, groups: pd.Series, selected: Bools
-) -> tuple[list[ImpactRatio], list[SmallCategory]]:
-    """Return the ratios of an attribute's categories, and those of under 2 % of the people."""
-    small, groups = [], groups.cat.remove_unused_categories()
-    for name, people in groups.value_counts().items():
-        if people < SMALLEST_SHARE * len(groups):
-            limits = rate_limits(selected[(groups == name).to_numpy()].sum(), people)
-            small.append(SmallCategory(attribute, str(name), int(people), *map(float, limits)))
-    kept = ~groups.isin([category.category for category in small]).to_numpy()
+) -> tuple[list[ImpactRatio], list[ImpactRatio]]:
+    """Return the categories of an attribute, and those of under 2 %, of which the rate counts."""
+    every = impact_ratios_of(attribute, groups, selected)
+    small = [category for category in every if category.rows < SMALLEST_SHARE * len(groups)]
+    kept = ~groups.isin([category.group for category in small]).to_numpy()
     ratios = impact_ratios_of(attribute, groups[kept], selected[kept])
     if not ratios:
         raise UserError(f"{attribute}: fewer than two categories of 2 % of the people or more")
-    return ratios, small
+    return ratios, sorted(small, key=lambda category: -category.rows)
 
 
 def _listed(names: Iterable[str]) -> str:
     return "; ".join(names) or "none"
 
 
-def _sentences_and_sections(
-    ratios: Mapping[str, Sequence[ImpactRatio]], rate: str, unknown: Mapping[str, int]
-) -> tuple[list[str], list[Section]]:
-    """Return, of each attribute, its smallest ratio in a sentence, and a figure and the table."""
-    sentences, sections = [], []
-    for attribute, of_groups in ratios.items():
-        lowest = min(of_groups, key=lambda ratio: ratio.ratio)
-        whose = "" if lowest.given else f", whose {rate} is the highest of the large groups"
-        sentences.append(
-            f"By {attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}, that of "
-            f"{lowest.group} (95 % interval {number(lowest.lower, 2)} to "
-            f"{number(lowest.upper, 2)}); it is compared with {lowest.reference}{whose}."
-        )
-        caption = (
-            f"impact ratio: the {rate} of a category over that of the category where it is "
-            "highest; its interval allows for another truly being that one."
-        )
-        if attribute in unknown:
-            caption += f" Unknown, and left out: {count(unknown[attribute])} people."
-        table = table_of(
-            of_groups,
-            [
-                ("group", Column(attribute)),
-                ("rows", Column("people", "count")),
-                ("rate", Column(rate, "number")),
-                (("rate_lower", "rate_upper"), Column("95 % interval", "interval")),
-                ("ratio", Column("impact ratio", "number", decimals=2)),
-                (("lower", "upper"), Column("95 % interval", "interval", decimals=2)),
-                ("below", Column("P(<0.8)", "probability")),
-            ],
-            by="",
-            caption=caption,
-        )
-        lines = [(ratio.group, ratio.ratio, ratio.lower, ratio.upper) for ratio in of_groups]
-        figure = Figure(
-            f"impact ratios by {attribute}",
-            svg=forest("impact ratio", [lines], span=(0.0, 1.2), mark=FOUR_FIFTHS),
-            caption="Impact ratios with 95 % intervals; dashed: four fifths.",
-        )
-        sections.append(Section(f"By {attribute}", [figure, table]))
-    return sentences, sections
+def _smallest(ratios: Sequence[ImpactRatio], rate: str) -> str:
+    """Return the smallest ratio of an attribute, in a sentence."""
+    lowest = min(ratios, key=lambda ratio: ratio.ratio)
+    whose = "" if lowest.given else f", whose {rate} is the highest of the large groups"
+    return (
+        f"By {lowest.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}, that of "
+        f"{lowest.group} (95 % interval {number(lowest.lower, 2)} to {number(lowest.upper, 2)}); "
+        f"it is compared with {lowest.reference}{whose}."
+    )
 
 
-def _small_section(small: Sequence[SmallCategory], rate: str) -> Section:
+def _ratios(ratios: Sequence[ImpactRatio], rate: str, unknown: int | None = None) -> Section:
+    """Return a figure and the table of the ratios of an attribute."""
+    attribute = ratios[0].attribute
+    left_out = "" if unknown is None else f" Unknown, and left out: {count(unknown)} people."
+    table = table_of(
+        ratios,
+        [
+            ("group", Column(attribute)),
+            ("rows", Column("people", "count")),
+            *_of_rate(rate),
+            ("ratio", Column("impact ratio", "number", decimals=2)),
+            (("lower", "upper"), Column("95 % interval", "interval", decimals=2)),
+            ("below", Column("P(<0.8)", "probability")),
+        ],
+        by="",
+        caption=f"impact ratio: the {rate} of a category over that of the category where it is "
+        f"highest; its interval allows for another truly being that one.{left_out}",
+    )
+    lines = [(ratio.group, ratio.ratio, ratio.lower, ratio.upper) for ratio in ratios]
+    figure = Figure(
+        f"impact ratios by {attribute}",
+        svg=forest("impact ratio", [lines], span=(0.0, 1.2), mark=FOUR_FIFTHS),
+        caption="Impact ratios with 95 % intervals; dashed: four fifths.",
+    )
+    return Section(f"By {attribute}", [figure, table])
+
+
+def _of_rate(rate: str) -> list[tuple[str | tuple[str, ...], Column]]:
+    return [
+        ("rate", Column(rate, "number")),
+        (("rate_lower", "rate_upper"), Column("95 % interval", "interval")),
+    ]
+
+
+def _left_out(small: Sequence[ImpactRatio], rate: str) -> Section:
     table = table_of(
         small,
         [
             ("attribute", Column("by")),
-            ("category", Column("category")),
-            ("people", Column("people", "count")),
-            ("rate", Column(rate, "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("group", Column("category")),
+            ("rows", Column("people", "count")),
+            *_of_rate(rate),
         ],
         by="",
         caption="Each is under 2 % of the people whose category is known (6 RCNY 5-301(d)).",
     )
     return Section("Categories left out", [table])
-
-
-@dataclass(frozen=True)
-class Adverse:
-    """What the four-fifths rule looks at, of one group beside the group compared with."""
-
-    attribute: str
-    group: str
-    reference: str
-    share: float  # of all people
-    deviations: float  # by how many standard errors the rates differ
-    chance: float  # how often chance alone differs as much (Fisher's exact test, two-sided)
-    short: int  # how many more of the group would have to be selected to reach four fifths
 
 
 def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
@@ -238,18 +223,11 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
     every = impact_ratios(read_audit_table(options, frame=frame))
     if not every:
         raise UserError(f"{options.path.name}: no two groups to compare")
-    ratios = {
-        name: list(of_groups) for name, of_groups in groupby(every, lambda each: each.attribute)
-    }
-    adverse = [
-        _adverse(
-            ratio,
-            next(r for r in ratios[ratio.attribute] if r.group == ratio.reference),
-            len(frame),
-        )
-        for ratio in every
+    ratios = {name: list(rows) for name, rows in groupby(every, lambda ratio: ratio.attribute)}
+    rows_of = {(ratio.attribute, ratio.group): ratio for ratio in every}
+    differences = [
+        _difference(ratio, rows_of[ratio.attribute, ratio.reference], len(frame)) for ratio in every
     ]
-    found, sections = _sentences_and_sections(ratios, "selection rate", {})
     answers = {
         **told,
         "rates": f"{len(every)} groups",
@@ -260,44 +238,53 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
         ),
         "significance": "in the table of differences",
         "small_numbers": _listed(
-            f"{group.attribute}: {group.group}" for group in adverse if group.share < SMALLEST_SHARE
+            f"{ratio.attribute}: {ratio.group}"
+            for ratio in every
+            if ratio.rows / len(frame) < SMALLEST_SHARE
         ),
         "shortfall": "in the table of differences",
     }
-    return dossier(
-        "four-fifths",
+    measured = Document(
         "The four-fifths rule: selection rates and impact ratios",
-        options,
-        FOUR_FIFTHS_FACTS,
-        answers,
-        found=found,
-        sections=[*sections, _adverse_section(adverse)],
-        people=len(frame),
-        groups=[asdict(ratio) for ratio in every],
-        differences=[asdict(group) for group in adverse],
+        [
+            *(_ratios(of_groups, "selection rate") for of_groups in ratios.values()),
+            _of_differences(differences),
+        ],
+        summary=ExecutiveSummary(
+            [_smallest(of_groups, "selection rate") for of_groups in ratios.values()], [_SURE]
+        ),
+        data={
+            "people": len(frame),
+            "groups": [asdict(ratio) for ratio in every],
+            "differences": differences,
+        },
     )
+    return dossier("four-fifths", measured, options, facts_of("four-fifths"), answers)
 
 
-def _adverse(ratio: ImpactRatio, reference: ImpactRatio, people: int) -> Adverse:
-    chosen, others = (round(group.rate * group.rows) for group in (ratio, reference))
-    pooled = (chosen + others) / (ratio.rows + reference.rows)
-    error = np.sqrt(pooled * (1 - pooled) * (1 / ratio.rows + 1 / reference.rows))
-    counts = [[chosen, ratio.rows - chosen], [others, reference.rows - others]]
-    short = int(np.ceil(FOUR_FIFTHS * reference.rate * ratio.rows - 1e-9)) - chosen
-    return Adverse(
-        ratio.attribute,
-        ratio.group,
-        ratio.reference,
-        ratio.rows / people,
-        float((chosen / ratio.rows - others / reference.rows) / error) if error > 0 else 0.0,
-        float(stats.fisher_exact(counts).pvalue),
-        max(short, 0),
-    )
+def _difference(ratio: ImpactRatio, reference: ImpactRatio, people: int) -> dict[str, Any]:
+    """Return what the rule looks at, of one group beside the group compared with.
+
+    ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
+    ``short``, how many more of the group would have to be selected to reach four fifths.
+    """
+    selected, others = (round(group.rate * group.rows) for group in (ratio, reference))
+    deviations, chance = difference_by_chance((selected, others), (ratio.rows, reference.rows))
+    enough = int(np.ceil(FOUR_FIFTHS * reference.rate * ratio.rows - 1e-9))
+    return {
+        "attribute": ratio.attribute,
+        "group": ratio.group,
+        "reference": ratio.reference,
+        "share": ratio.rows / people,
+        "deviations": deviations,
+        "chance": chance,
+        "short": max(enough - selected, 0),
+    }
 
 
-def _adverse_section(adverse: Sequence[Adverse]) -> Section:
+def _of_differences(differences: Sequence[Mapping[str, Any]]) -> Section:
     table = table_of(
-        [group for group in adverse if group.group != group.reference],
+        [row for row in differences if row["group"] != row["reference"]],
         [
             ("attribute", Column("by")),
             ("group", Column("group")),

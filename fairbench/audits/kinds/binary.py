@@ -220,8 +220,8 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         at_random = " This assumes that rows were chosen for labelling at random."
         yield (
             f"Figures rest on the labelled rows. {helping} make intervals narrower as far as they "
-            "have predicted the labels of each group; wrong ones do no harm."
-            f"{at_random * (by_group is None)}"
+            "have predicted the labels of each group; where they are wrong, intervals are wider "
+            f"and still hold.{at_random * (by_group is None)}"
         )
     if assessment.assumed is not None:
         yield (

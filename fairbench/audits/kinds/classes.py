@@ -220,8 +220,9 @@ def _notes(
             yield f"{attribute}: not compared, with under {FEWEST_COMPARED} labels: {listed(few)}."
     prior = {"uniform": "knows nothing", "scores": "takes the scores at their word"}
     yield (
-        f"ECE, costs and their P(worst) are of a posterior, whose prior {prior[options.prior]} and "
-        f"is worth {options.strength:g} labels; what is concluded rests on the labels alone."
+        "ECE, costs and their P(highest) are of a posterior, whose prior "
+        f"{prior[options.prior]} and is worth {options.strength:g} labels; what is concluded rests "
+        "on the labels alone."
     )
 
 
@@ -230,9 +231,9 @@ def _table(kind: str, parts: Rows) -> Table:
     columns = [Column(kind), Column("rows", "count"), Column("labels", "count")]
     columns += [Column("accuracy", "estimate"), Column("", "bar", narrow=True)]
     columns += [Column("rank", right=True, left_out=1)]
-    columns += [Column("ECE", "estimate"), Column("P(worst)", "probability")]
+    columns += [Column("ECE", "estimate"), Column("P(highest ECE)", "probability")]
     if parts[0]["cost"]:
-        columns += [Column("cost", "estimate"), Column("P(worst)", "probability")]
+        columns += [Column("cost", "estimate"), Column("P(highest cost)", "probability")]
     # Bars are on a scale from the lowest end of all to 1.
     low = float(np.nanmin([0.99, *(row["accuracy"]["lower"] for row in parts)]))
     rows = []

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.question import Options
-from fairbench.audits.state_file import JsonFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, unsealed_json
+from fairbench.core.state_file import JsonFile
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Parts
 from fairbench.inference.active.intervals import lasting_level
-from fairbench.inference.beta import Beta, Normal
+from fairbench.inference.beta import Beta, Normal, centred
 from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
@@ -97,10 +97,11 @@ class RateMeasure:
 
         They hold `whenever` one stops labelling, or at a number of labels said before.
         """
-        return self._limits(self._intervals, level, whenever)
+        return self._limits(replace(self._intervals, level=level, whenever=whenever))
 
-    def everyone(self, level: float, *, whenever: bool) -> tuple[float, float, float] | None:
-        """Return the rate of all rows with its interval, as a report on the labels has it.
+    @property
+    def everyone(self) -> tuple[float, float, float] | None:
+        """The rate of all rows with its interval, as a report on the labels has it.
 
         Each label weighs as many rows of its group as it stands for. Joining the groups' intervals
         would not do: of ten groups with intervals that hold whenever one stops, the joined one
@@ -110,10 +111,9 @@ class RateMeasure:
         if self.metric.name not in _SHARES or not self.session.labels.all():
             return None
         audited = self.session.audited()
-        return self._limits(_labelled(audited, "", one_group(len(audited))), level, whenever).at(0)
+        return self._limits(_labelled(audited, "", one_group(len(audited)))).at(0)
 
-    def _limits(self, intervals: LabelledIntervals, level: float, whenever: bool) -> Limits:
-        intervals = replace(intervals, level=level, whenever=whenever)
+    def _limits(self, intervals: LabelledIntervals) -> Limits:
         lower, upper = (ends[0] for ends in intervals.rates([self.metric]))
         with np.errstate(invalid="ignore"):
             value = self.metric(intervals.counts_of(self.metric))
@@ -134,8 +134,8 @@ class RateMeasure:
     def posterior(self) -> Beta:
         """What is known (A,), of a prior that is centred on the scores (Ji et al. 2021)."""
         value = np.nan_to_num(np.asarray(self.metric(self._intervals.counts), float), nan=0.5)
-        prior = np.clip(self.expected, 0.01, 0.99) * PRIOR
-        return Beta(prior + value * self.rows, PRIOR - prior + (1 - value) * self.rows)
+        prior = centred(np.clip(self.expected, 0.01, 0.99), PRIOR)
+        return prior.after(value * self.rows, (1 - value) * self.rows)
 
 
 def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
@@ -182,19 +182,20 @@ class MeanMeasure:
         lower = np.where(np.isnan(lower), self.metric.least, lower)
         return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))
 
-    def everyone(self, level: float, *, whenever: bool) -> tuple[float, float, float] | None:
-        """Return the mean of all rows with an interval; None of an area, or without some label.
+    @property
+    def everyone(self) -> tuple[float, float, float] | None:
+        """The mean of all rows with an interval; None of an area, or without some label.
 
         It is the mean of the groups by their rows: the distances to the ends of independent
         intervals add as their squares (Zou and Donner 2008).
         """
-        limits = self.limits(level, whenever=whenever)
+        limits = self.limits(LEVEL, whenever=self.session.state.whenever)
         if self.metric.interval != "mean" or np.isnan(limits.value).any():
             return None
         share = self.session.sizes / self.session.sizes.sum()
         value = float(share @ limits.value)
         below, above = limits.value - limits.lower, limits.upper - limits.value
-        down, up = (float(np.sqrt(((share * far) ** 2).sum())) for far in (below, above))
+        down, up = (float(np.linalg.norm(share * distance)) for distance in (below, above))
         return value, value - down, value + up
 
     def _limits(self, level: float, whenever: bool) -> Limits:
@@ -225,8 +226,41 @@ class MeanMeasure:
 Measure: TypeAlias = RateMeasure | MeanMeasure
 
 
-def measure(session: Session) -> Measure:
-    """Return what a session's question is about."""
-    metric = askable(session)[session.state.metric]
+def measure(session: Session, name: str = "") -> Measure:
+    """Return a metric of a session, that of its question without a name."""
+    metric = askable(session)[name or session.state.metric]
     kind = RateMeasure if metric.interval == "rate" else MeanMeasure
     return kind(session, metric)
+
+
+def group_figures(about: Measure, limits: Callable[..., Limits]) -> pd.DataFrame:
+    """Return a metric in every group.
+
+    Parameters
+    ----------
+    limits : whenever= -> the metric (A,) with intervals, those that hold whenever one stops, or
+        those of a number of labels that was said before the first.
+
+    Returns
+    -------
+    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
+    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
+    few labels), both intervals, and whether the group has too `few` labels to be called fine.
+    """
+    session, ends = about.session, {}
+    for name in ("fixed", "whenever"):
+        value, *both = limits(whenever=name == "whenever")
+        none = ~np.isfinite(both[1] - both[0])
+        ends[name] = list(zip(*(np.where(none, np.nan, end).tolist() for end in both), strict=True))
+    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
+    columns = {
+        "group": session.names,
+        "labels": session.labels,
+        "rows": about.rows,
+        "value": value,
+        "lower": lower,
+        "upper": upper,
+        **ends,
+        "few": session.few,
+    }
+    return pd.DataFrame(columns)

@@ -2,14 +2,15 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.labelling import questions
-from fairbench.audits.labelling.measures import askable
+from fairbench.audits.findings import LEVEL
+from fairbench.audits.labelling.measures import askable, group_figures, measure
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.audits.labelling.session import PREDICTED, open_session
 from fairbench.audits.labelling.state import Answer, State
@@ -60,8 +61,8 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
 
 def answer(session):
     """Return what labels say, with the figures by group."""
-    said, groups = questions.answer(question_of(session))
-    return SimpleNamespace(**vars(said), groups=groups)
+    question = question_of(session)
+    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
 
 
 def of_classes(*more):
@@ -102,11 +103,12 @@ def test_regression_is_asked_about_its_errors():
     assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
     found = answer(session)
     assert found.found == ["north"]
-    by_name = {each.metric: each for each in questions.figures(session)}
-    (north,) = by_name["mean_residual"].groups.query("group == 'north'").itertuples()
+    residual = measure(session, "mean_residual")
+    groups = group_figures(residual, partial(residual.limits, LEVEL))
+    (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert by_name["rmse"].everyone is None
-    value, lower, upper = by_name["mean_residual"].everyone
+    assert measure(session, "rmse").everyone is None
+    value, lower, upper = residual.everyone
     assert lower < value < upper
 
 

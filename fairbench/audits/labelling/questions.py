@@ -354,7 +354,6 @@ class _Each(Question):
         return QuestionAnswer([], self.session.names, not self.session.few.any(), [sentence])
 
 
-DEFAULT_QUESTION, DEFAULT_STRATEGY = "worst", "top_two"
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
     {"worst": _Worst, "gap": _Gap, "each": _Each, "calibration": _Calibration}
 )

@@ -20,9 +20,10 @@ from fairbench.audits.class_table import class_names, read_multiclass
 from fairbench.audits.columns import read_frame
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
-from fairbench.audits.labelling.state import State, sha256
+from fairbench.audits.labelling.state import State
 from fairbench.audits.table import AuditTable, notes_on_groups, read_audit_table, read_groups
 from fairbench.core.errors import UserError, nearest
+from fairbench.core.files import file_sha256
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.columns import Place, marks_of
@@ -184,7 +185,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         that cannot be.
     """
     options, path = state.options, state.options.path
-    if frame is None and path.is_file() and sha256(path) != state.sha256:
+    if frame is None and path.is_file() and file_sha256(path) != state.sha256:
         raise UserError(
             f"{path} has changed since this audit began, so that labels may belong to other rows: "
             "put the old file back, or start another state"

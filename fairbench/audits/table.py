@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,6 @@ Floats = NDArray[np.float64]
 MOST_CELLS = 100
 _MOST_TOGETHER = 10_000  # groups that are estimated together
 _RARE = 10  # rows of a group, of which hardly anything can be said
-_NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +99,7 @@ class AuditTable:
 
 
 def read_audit_table(
-    options: Options,
-    answers: Mapping[int, str] = _NO_ANSWERS,
-    frame: pd.DataFrame | None = None,
-    *,
-    many: bool = False,
+    options: Options, frame: pd.DataFrame | None = None, *, many: bool = False
 ) -> AuditTable:
     """Read the file that `options` describe.
 
@@ -113,7 +107,6 @@ def read_audit_table(
     ----------
     many : there are so many groups that they are estimated together: of the combinations of all
         attributes alone, and no two are compared.
-    answers : position -> label of rows that were labelled elsewhere; they go before the file's.
     frame : the file's columns, where they were read before.
 
     Raises
@@ -123,7 +116,7 @@ def read_audit_table(
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
     places = {name: Place(file, name) for name in options.columns}
-    label, names = _labels(frame, places, options, answers)
+    label, names = _labels(frame, places, options)
     selected = score = None
     if options.selected:
         selected = marks_of(frame[options.selected], places[options.selected])
@@ -167,10 +160,7 @@ def read_audit_table(
 
 
 def _labels(
-    frame: pd.DataFrame,
-    places: Mapping[str, Place],
-    options: Options,
-    answers: Mapping[int, str],
+    frame: pd.DataFrame, places: Mapping[str, Place], options: Options
 ) -> tuple[Floats, tuple[str, str]]:
     """Return the labels (n,), NaN where unknown, and the names of 0 and 1."""
     text = pd.Series("", frame.index, dtype=str)
@@ -179,8 +169,6 @@ def _labels(
         text, place = frame[options.target].astype(str), places[options.target]
     if options.labelled:
         counts = marks_of(frame[options.labelled], places[options.labelled])
-    text.iloc[list(answers)] = list(answers.values())
-    counts[list(answers)] = [spelled(answer) != "" for answer in answers.values()]
     if (text == "").all():  # decisions have the labels' names, and tell them where no label does
         source = options.prediction
         named = (frame[source], places[source]) if source else (text, place)

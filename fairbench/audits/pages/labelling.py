@@ -79,10 +79,8 @@ def with_answer(document: Document, session: Session) -> Document:
     remark = (place + _few(groups)).str.removesuffix(", ")
     # One of the two is the interval that counts; the other stands beside it.
     shown = groups.assign(remark=remark).drop(columns="whenever" if state.whenever else "fixed")
-    blocks = [
-        Paragraph(f"{question.sentence} {' '.join(answer.sentences)}"),
-        _table(state.metric.replace("_", " "), shown),
-    ]
+    text = Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
+    table = _table(state.metric.replace("_", " "), shown)
     data = {
         "question": state.question,
         "metric": state.metric,
@@ -93,7 +91,7 @@ def with_answer(document: Document, session: Session) -> Document:
         "whenever": state.whenever,
         "groups": groups.to_dict("records"),
     }
-    sections = [Section("The question", blocks), *document.sections]
+    sections = [Section("The question", [text, table]), *document.sections]
     return replace(document, sections=sections, data={**document.data, "labelling": data})
 
 

@@ -154,6 +154,19 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
     assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
 
 
+def test_a_person_s_labels_go_before_the_marks_of_the_file():
+    frame, true = classified(100)
+    frame = frame.assign(true=true, shown=np.where(np.arange(100) < 50, "true", "false"))
+    given = [Answer(1, "", ""), Answer(60, "okapi", "")]
+    options = of_classes("target=true", "labelled=shown")
+    session = begun(options, frame, by="place", metric="accuracy", answers=given)
+    assert session.table.known.tolist() == [*range(1, 50), 59]
+    assert session.told[59] == "okapi"
+    with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
+        bare = frame.assign(true=np.where(np.arange(100) == 4, "", true))
+        begun(options, bare, by="place", metric="accuracy")
+
+
 def run(capsys, *words, status=0):
     assert main(["label", *map(str, words)]) == status
     printed = capsys.readouterr()

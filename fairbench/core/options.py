@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field
-from typing import Any, get_args, get_type_hints
-
-from fairbench.core.errors import UserError
+from typing import Any
 
 
 def option(
@@ -59,30 +57,3 @@ def hidden(default: Any = MISSING, *, given: bool = False) -> Any:
     given : the field gets the names of the options that were given, as a frozenset.
     """
     return field(default=default, metadata={"hidden": True, "given": given})
-
-
-def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what Python code gave, as the fields of a dataclass of options take it.
-
-    Parameters
-    ----------
-    given : name of a field -> a value; a text, a number, or several of them.
-
-    Raises
-    ------
-    UserError : a value that is not the number it must be.
-    """
-    kinds = get_type_hints(options)
-    return {name: _typed(name, value, kinds[name]) for name, value in given.items()}
-
-
-def _typed(name: str, value: Any, kind: Any) -> Any:
-    if get_args(kind) and get_args(kind)[-1] is Ellipsis:
-        several = [value] * bool(value) if isinstance(value, str) else list(value)
-        return tuple(_typed(name, item, get_args(kind)[0]) for item in several)
-    if kind not in (str, int, float):
-        return value
-    try:
-        return kind(value)
-    except (TypeError, ValueError):
-        raise UserError(f"{name} is {value!r}; it must be a number") from None

@@ -152,26 +152,28 @@ class MeanMeasure:
     metric: Metric
 
     @cached_property
-    def _parts(self) -> Parts:
-        known = self.session.table.known
-        groups = self.session.arms.iloc[known].reset_index(drop=True)
-        return Parts.of(len(known), {self.session.state.by: groups})
-
-    @cached_property
     def _batch(self) -> Batch:
-        table, predicted = self.session.table, self.session.predicted
-        predicted = table.prediction.astype(float) if predicted is None else predicted
-        columns = {"prediction": predicted[table.known]}
+        """The mean of everyone who has a label and of each group, (1, 1 + A)."""
+        session, table, known = self.session, self.session.table, self.session.table.known
+        predicted = table.prediction.astype(float)
+        columns = {"prediction": predicted if session.predicted is None else session.predicted}
         if table.score is not None:
-            columns["score"] = table.score[table.known]
-        label, kinds = table.label[table.known], {**scores.KINDS, **regression.KINDS}
-        (batch,) = declared_batches([self.metric], label, columns, self._parts, kinds)
+            columns["score"] = table.score
+        columns = {name: values[known] for name, values in columns.items()}
+        groups = session.arms.iloc[known].reset_index(drop=True)
+        parts, kinds = Parts.of(len(known), {"": groups}), {**scores.KINDS, **regression.KINDS}
+        (batch,) = declared_batches([self.metric], table.label[known], columns, parts, kinds)
         return batch
 
     @property
     def rows(self) -> Rows:
         """The labelled rows (A,)."""
-        return self._parts.size[1:]
+        return self.session.labels
+
+    @property
+    def _sizes(self) -> Floats:
+        """The labelled rows of everyone and of each group (1 + A,)."""
+        return np.append(self.rows.sum(), self.rows).astype(float)
 
     def limits(self, level: float, *, whenever: bool) -> Limits:
         """Return the means (A,) with intervals as those of rates, infinite of too few rows."""
@@ -200,12 +202,11 @@ class MeanMeasure:
 
     def _limits(self, level: float, whenever: bool) -> Limits:
         """Return the mean of everyone who has a label and of each group (1 + A,)."""
-        levels = np.full(len(self._parts.size), level)
-        if whenever:
-            levels = lasting_level(level, self._parts.size)
+        sizes = self._sizes
+        levels = lasting_level(level, sizes) if whenever else np.full(len(sizes), level)
         with np.errstate(invalid="ignore", divide="ignore"):
-            limits = self._batch.limits(levels[None])
-        return Limits(self._batch.value[0], limits.lower[0], limits.upper[0])
+            _, lower, upper = self._batch.limits(levels[None])
+        return Limits(self._batch.value[0], lower[0], upper[0])
 
     @property
     def posterior(self) -> Normal:
@@ -213,14 +214,13 @@ class MeanMeasure:
         groups = len(self.session.names)
         if not len(self.session.table.known):
             return Normal.of(np.zeros(groups), 1.0, np.full(groups, PRIOR))
-        limits, n = self._limits(LEVEL, whenever=False), np.array(self._parts.size, float)
-        spread = ((limits.upper - limits.lower) / (2 * quantile(0.95))) ** 2 * n
+        value, lower, upper = self._limits(LEVEL, whenever=False)
+        spread = ((upper - lower) / (2 * quantile(0.95))) ** 2 * self._sizes
         common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
-        centre = np.nan_to_num(limits.value[0])
-        value = np.where(np.isfinite(limits.value), limits.value, centre)
-        strength = n[1:] + PRIOR
-        mean = (n[1:] * value[1:] + PRIOR * centre) / strength
-        return Normal.of(mean, np.where(np.isfinite(spread), spread, common)[1:], strength)
+        centre, strength = np.nan_to_num(value[0]), self.rows + PRIOR
+        mean = self.rows * np.where(np.isfinite(value), value, centre)[1:] + PRIOR * centre
+        spread = np.where(np.isfinite(spread), spread, common)[1:]
+        return Normal.of(mean / strength, spread, strength)
 
 
 Measure: TypeAlias = RateMeasure | MeanMeasure

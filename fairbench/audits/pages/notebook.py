@@ -15,7 +15,7 @@ from fairbench.audits.findings import frame_of
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
 from fairbench.core.errors import unknown_name
-from fairbench.core.options import typed_values
+from fairbench.core.typed_options import typed_values
 from fairbench.reporting.document.report import DocumentReport
 
 if TYPE_CHECKING:

@@ -30,12 +30,13 @@ from fairbench.audits.findings import (
     gap_of_limits,
 )
 from fairbench.audits.gaps import FEWEST_LABELS
-from fairbench.audits.labelling.measures import Measure, RateMeasure, group_figures, measure
+from fairbench.audits.labelling.measures import group_figures, measure
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.labelling.state import ACCURACY
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number, probability
 from fairbench.core.seeds import rng
+from fairbench.evaluation.labelled_measures import LabelledMeasure, LabelledRates
 from fairbench.inference.active.arms import BetaArms, NormalArms
 from fairbench.inference.active.intervals import candidates, found_limits, together
 from fairbench.inference.active.lookahead import GroupPosterior
@@ -87,15 +88,11 @@ class Question(ABC):
     certainty : what a label changes, in short.
     """
 
-    about: Measure
+    session: Session
+    about: LabelledMeasure
     of_accuracy: ClassVar[str]
     of_metric: ClassVar[str]
     certainty: ClassVar[str]
-
-    @property
-    def session(self) -> Session:
-        """The labels so far."""
-        return self.about.session
 
     @property
     def sentence(self) -> str:
@@ -144,7 +141,7 @@ class Question(ABC):
 
     def groups(self) -> pd.DataFrame:
         """Return the metric in every group, see :func:`group_figures`."""
-        return group_figures(self.about, self.limits)
+        return group_figures(self.session, self.about, self.limits)
 
     def answer(self) -> QuestionAnswer:
         """Return what labels say, with what that means for whoever labels."""
@@ -242,7 +239,7 @@ class _Calibration(_Worst):
         ------
         UserError : there are no scores, or the metric is no rate.
         """
-        if not isinstance(self.about, RateMeasure):
+        if not isinstance(self.about, LabelledRates):
             raise UserError(
                 f"question=calibration compares a rate with the scores, and "
                 f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
@@ -277,7 +274,7 @@ class _Gap(Question):
         return self.session.state.options.epsilon
 
     def reward(self) -> Reward:
-        if isinstance(self.about, RateMeasure):
+        if isinstance(self.about, LabelledRates):
             return WidestGap(self.epsilon)
         return LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
@@ -338,7 +335,7 @@ class _Each(Question):
 
     def reward(self) -> Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        return Estimation(share) if isinstance(self.about, RateMeasure) else LeastKnown(share)
+        return Estimation(share) if isinstance(self.about, LabelledRates) else LeastKnown(share)
 
     def now(self, known: GroupPosterior) -> str:
         halves = [known.half_width(group) for group in range(len(self.session.names))]
@@ -361,7 +358,7 @@ QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
 
 def question_of(session: Session) -> Question:
     """Return the question of a session."""
-    return QUESTIONS[session.state.question](measure(session))
+    return QUESTIONS[session.state.question](session, measure(session))
 
 
 def _shown_interval(lower: float, upper: float) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from fairbench.audits.findings import LEVEL
-from fairbench.audits.labelling.measures import askable, group_figures, measure
+from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
 from fairbench.audits.labelling.questions import question_of
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
@@ -132,7 +132,8 @@ def session_document(session: Session) -> Document:
     ]
     for name, metric in askable(session).items():
         about = measure(session, name)
-        groups, everyone = group_figures(about, partial(about.limits, LEVEL)), about.everyone
+        groups = group_figures(session, about, partial(about.limits, LEVEL))
+        everyone = of_everyone(session, about)
         shown = groups.assign(size=session.sizes, remark=_few(groups))
         if everyone is not None:
             ends = dict(zip(("value", "lower", "upper"), everyone, strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -30,8 +29,6 @@ from fairbench.evaluation.evaluator import design_of
 from fairbench.inference.survey import Design
 
 Floats = NDArray[np.float64]
-
-_NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +100,7 @@ class AuditTable:
 
 
 def read_audit_table(
-    options: Options,
-    answers: Mapping[int, str] = _NO_ANSWERS,
-    frame: pd.DataFrame | None = None,
-    *,
-    many: bool = False,
+    options: Options, frame: pd.DataFrame | None = None, *, many: bool = False
 ) -> AuditTable:
     """Read the file that `options` describe.
 
@@ -115,7 +108,6 @@ def read_audit_table(
     ----------
     many : there are so many groups that they are estimated together: of the combinations of all
         attributes alone, and no two are compared.
-    answers : position -> label of rows that were labelled elsewhere; they go before the file's.
     frame : the file's columns, where they were read before.
 
     Raises
@@ -124,7 +116,7 @@ def read_audit_table(
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
-    label, names = _labels(frame, options, answers)
+    label, names = _labels(frame, options)
     selected = score = None
     if options.selected:
         place = Place(file, options.selected)
@@ -169,9 +161,7 @@ def read_audit_table(
     )
 
 
-def _labels(
-    frame: pd.DataFrame, options: Options, answers: Mapping[int, str]
-) -> tuple[Floats, tuple[str, str]]:
+def _labels(frame: pd.DataFrame, options: Options) -> tuple[Floats, tuple[str, str]]:
     """Return the labels (n,), NaN where unknown, and the names of 0 and 1."""
     text = pd.Series("", frame.index, dtype=str)
     place = Place(options.path.name, options.target or "label")
@@ -180,8 +170,6 @@ def _labels(
         text = frame[options.target].astype(str)
     if options.labelled:
         counts = marks_of(frame[options.labelled], replace(place, column=options.labelled))
-    text.iloc[list(answers)] = list(answers.values())
-    counts[list(answers)] = [spelled(answer) != "" for answer in answers.values()]
     unlabelled = (text == "").all()
     if unlabelled and options.prediction:  # decisions have the labels' names
         text, place = frame[options.prediction], replace(place, column=options.prediction)

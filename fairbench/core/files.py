@@ -139,6 +139,20 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def file_sha256(path: Path) -> str:
+    """Return the checksum of a file, whatever its size.
+
+    Raises
+    ------
+    UserError : it cannot be read.
+    """
+    try:
+        with path.open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+
+
 def sealed(content: bytes) -> bytes:
     """Fill in the seal of a content that has a blank one."""
     at = content.rindex(_MARK + _BLANK) + len(_MARK)

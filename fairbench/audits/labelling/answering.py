@@ -2,101 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.labelling.measures import REGRESSION_METRIC, metric_named
-from fairbench.audits.labelling.questions import (
-    DEFAULT_QUESTION,
-    DEFAULT_STRATEGY,
-    ONE_AT_A_TIME,
-    QUESTIONS,
-    next_rows,
-    question_of,
-)
-from fairbench.audits.labelling.session import (
-    CANNOT_TELL,
-    PREDICTED,
-    Session,
-    checked,
-    open_session,
-)
-from fairbench.audits.labelling.state import ACCURACY, Answer, State, StateFile, sha256
+from fairbench.audits.labelling.questions import ONE_AT_A_TIME, QUESTIONS, question_of
+from fairbench.audits.labelling.session import PREDICTED, Session, open_session
+from fairbench.audits.labelling.state import Answer, State, StateFile
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
+from fairbench.core.files import file_sha256
+from fairbench.data.delimited import read_table
+
+# What of a state may be asked for anew: the fields of it that are options of a command.
+ASKED = ("question", "strategy", "metric", "stop")
 
 
-@dataclass(frozen=True)
-class Asking:
-    """The question that labels are to answer, and the strategy that chooses rows.
-
-    Attributes
-    ----------
-    question, strategy, metric : None for those of the state, or the usual ones of a new state.
-    stop : how many rows are going to be looked at, 0 where that is left open.
-    by : the columns whose groups rows are chosen among, empty for all columns of groups.
-    """
-
-    question: str | None = None
-    strategy: str | None = None
-    metric: str | None = None
-    stop: int | None = None
-    by: tuple[str, ...] = ()
-
-
-def begin(file: StateFile, options: Options, asking: Asking) -> Session:
+def begin(
+    file: StateFile, options: Options, asked: Mapping[str, Any], by: Sequence[str] = ()
+) -> Session:
     """Write the first state of an audit, and open it.
+
+    Parameters
+    ----------
+    asked : fields of the state, of those in :data:`ASKED`.
+    by : the columns whose groups rows are chosen among, all columns of groups by default.
 
     Raises
     ------
     UserError : the options describe no audit, or the file of predictions is not as they say.
     """
-    if options.path == Path():
-        raise UserError(
-            f"{file.path} does not exist yet: to start it, give a file of predictions, and "
-            "its columns as score=, target= and group="
-        )
-    if options.cost or options.against:
-        raise UserError("cost= and against= are of fairbench audit: leave them out")
-    digest = sha256(options.path) if options.path.is_file() else ""
-    session = open_session(State(options, digest, 0, "", DEFAULT_QUESTION, DEFAULT_STRATEGY))
-    by = _by(asking.by, options) if options.group else PREDICTED
-    metric = ACCURACY if session.predicted is None else REGRESSION_METRIC
-    state = replace(session.state, rows=len(session.table), by=by, metric=metric)
-    session = _asked(replace(session, state=state), asking)
+    digest = file_sha256(options.path) if options.path.is_file() else ""
+    session = open_session(State(options, digest, by=_by(by, options)))
+    state = replace(session.state, rows=len(session.table))
+    if session.predicted is not None:
+        state = replace(state, metric=REGRESSION_METRIC)
+    session = _asked(replace(session, state=state), asked)
     file.create(session.state)
     return session
 
 
-def go_on(file: StateFile, options: Options, given: Collection[str], asking: Asking) -> Session:
+def go_on(
+    file: StateFile,
+    options: Options,
+    given: Collection[str],
+    asked: Mapping[str, Any],
+    by: Sequence[str] = (),
+) -> Session:
     """Open the state there is, with another question or strategy where one is asked for.
 
     Parameters
     ----------
     given : the names of the options that the command line gave; the others are the state's.
+    asked, by : as of `begin`.
 
     Raises
     ------
     UserError : what was given is another audit, or the predictions have changed.
     """
-    session = _asked(resume(file, options.path), asking)
+    session = _asked(resume(file, options.path), asked)
     state = session.state
-    given = {field.name for field in fields(Options)} & {*given} - {"path"}
-    given |= {"scores"} if "score" in given else set()
-    changed = {name for name in given if getattr(options, name) != getattr(state.options, name)}
-    if asking.by and _by(asking.by, state.options) != state.by:
-        changed.add("by")
-    if changed:
-        name = min(changed)
+    given = {*given} | {"scores"} if "score" in given else given
+    of_audit = [each.name for each in fields(Options) if each.name != "path" and each.name in given]
+    other = [name for name in of_audit if getattr(options, name) != getattr(state.options, name)]
+    if by and _by(by, state.options) != state.by:
+        other.append("by")
+    if other:
+        name = min(other)
         raise UserError(
             f"{file.path} was started with another {name}: leave {name}= out, or start "
             "another state"
         )
-    asked = {name: getattr(state, name) for name in ("options", "question", "strategy", "metric")}
-    file.change(lambda now: replace(now, **asked, stop=now.stop if now.labels else state.stop))
+
+    def change(now: State) -> State:
+        stop = now.stop if now.labels else state.stop
+        return replace(state, answers=now.answers, stop=stop)
+
+    file.change(change)
     return session
 
 
@@ -108,37 +93,33 @@ def resume(file: StateFile, path: Path) -> Session:
     return open_session(state)
 
 
-def _asked(session: Session, asking: Asking) -> Session:
+def _asked(session: Session, asked: Mapping[str, Any]) -> Session:
     """Return the session with the question and strategy that are asked for."""
-    state = session.state
-    stop = state.stop if asking.stop is None else asking.stop
-    asked = replace(
-        state,
-        question=asking.question or state.question,
-        strategy=asking.strategy or state.strategy,
-        metric=state.metric if asking.metric is None else metric_named(asking.metric, session),
-        stop=stop,
-    )
-    check_choice("question", asked.question, QUESTIONS)
-    check_choice("strategy", asked.strategy, ONE_AT_A_TIME)
-    if stop != state.stop and state.labels:
+    before, state = session.state, replace(session.state, **asked)
+    if "metric" in asked:
+        state = replace(state, metric=metric_named(state.metric, session))
+    check_choice("question", state.question, QUESTIONS)
+    check_choice("strategy", state.strategy, ONE_AT_A_TIME)
+    if state.stop != before.stop and state.labels:
         raise UserError(
-            f"stop={stop} comes too late: at how many labels to stop is said before the first one, "
-            f"and there are {len(state.labels)}"
+            f"stop={state.stop} comes too late: at how many labels to stop is said before the "
+            f"first one, and there are {len(state.labels)}"
         )
-    check_minimum("stop", stop, 0)
-    session = replace(session, state=asked)
+    check_minimum("stop", state.stop, 0)
+    session = replace(session, state=state)
     question_of(session).reward()  # refuses a question that this table cannot answer
     return session
 
 
 def _by(names: Sequence[str], options: Options) -> str:
+    """Return the attribute whose groups rows are chosen among, of some columns of groups or all."""
     for name in names:
         if name not in options.group:
             raise unknown_name("group in by=", name, options.group)
     if len(names) not in (0, 1, 2, len(options.group)):
         raise UserError("by= names one column of group=, two, or all of them")
-    return " x ".join(name for name in options.group if name in names or not names)
+    kept = [name for name in options.group if name in names or not names]
+    return " x ".join(kept) or PREDICTED
 
 
 def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
@@ -157,25 +138,23 @@ def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
     return labels
 
 
-def pairs_in(path: Path, target: str) -> Iterable[tuple[str, str]]:
+def pairs_in(path: Path, target: str) -> list[tuple[str, str]]:
     """Return rows and labels of a CSV file with columns row and label (or the target's name).
 
     Raises
     ------
     UserError : no such file or column.
     """
-    from fairbench.data.delimited import read_table
-
     try:
         frame = read_table(path.read_bytes(), path.name)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    label = next((name for name in ("label", target) if name in frame), "")
-    if "row" not in frame or not label:
+    label = "label" if "label" in frame else target
+    if not {"row", label} <= {*frame}:
         raise UserError(f"{path.name}: columns row and label are needed, not {', '.join(frame)}")
     # Where a file lists rows that are still to be labelled, they are no answers.
-    columns = (frame[name].astype(str) for name in ("row", label))
-    return [(row, text) for row, text in zip(*columns, strict=True) if text]
+    answered = frame[["row", label]].astype(str).loc[lambda texts: texts[label] != ""]
+    return list(answered.itertuples(index=False, name=None))
 
 
 def store(
@@ -192,12 +171,8 @@ def store(
     UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
         the state has become that of another table.
     """
-    rows = {int(position) + 1: int(position) for position in session.table.known}
-    in_file = {
-        row: session.label_in_file(position)
-        for row, position in rows.items()
-        if row not in session.state.labels
-    }
+    known = {int(place) + 1 for place in session.table.known} - {*session.state.labels}
+    in_file = {row: session.label_in_file(row - 1) for row in known}
     time = datetime.now(UTC).isoformat(timespec="seconds")
     new: list[Answer] = []
 
@@ -222,62 +197,3 @@ def store(
 
     file.change(change)
     return new
-
-
-Ask = Callable[[str], str]
-# Takes the session, the position of a row and what may be shown of it.
-Show = Callable[[Session, int, Mapping[str, str]], None]
-STOP = ("q", "quit", "exit")
-
-
-def label_in_turn(
-    file: StateFile, session: Session, part: tuple[int, int], *, show: Show, ask: Ask = input
-) -> str:
-    """Show rows and ask for their labels until the person stops or none is left.
-
-    Parameters
-    ----------
-    part : (k, m): rows of the k-th of m people.
-    show : shows a row.
-    ask : shows a prompt and returns a line; raises EOFError at the end of the input.
-
-    Returns
-    -------
-    How far it went, as a sentence.
-    """
-    options = session.state.options
-    frame = read_frame(options, every=True)
-    # The score and the decision would sway a person.
-    hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
-    shown = frame[[name for name in frame if name not in hidden]]
-    said = "No row is left to label"
-    while len(rows := next_rows(session, 1, part)):
-        position = int(rows[0])
-        show(session, position, {str(k): str(v) for k, v in shown.iloc[position].items()})
-        asked = _answered(file, session, position + 1, ask)
-        # As it is now, with the labels of others.
-        session = open_session(replace(file.read(), options=options), frame)
-        if not asked:
-            said = "Stopped"
-            break
-    return f"{said}: {session.progress}; all labels are stored in {file.path}."
-
-
-def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
-    """Ask until there is an answer and it is stored; say whether to go on."""
-    prompt = f"label of row {row} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
-    while True:
-        try:
-            text = ask(prompt).strip()
-        except (EOFError, KeyboardInterrupt):
-            print()
-            return False
-        if text.lower() in STOP and text not in session.table.labels + session.classes:
-            return False
-        try:
-            store(file, session, checked(session, {row: text}))
-        except UserError as error:
-            print(error)
-            if row not in file.read().labels:
-                continue  # otherwise somebody else was quicker, and says otherwise
-        return True

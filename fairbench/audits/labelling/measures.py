@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.assessment import rows_of
 from fairbench.audits.findings import LEVEL
@@ -17,25 +14,21 @@ from fairbench.audits.labelling.session import Session
 from fairbench.audits.table import AuditTable
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.seeds import rng
-from fairbench.evaluation import regression, scores
-from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.labelled_measures import (
+    LabelledMeans,
+    LabelledMeasure,
+    LabelledRates,
+    expected_rates,
+)
 from fairbench.evaluation.some_labels import one_group
-from fairbench.inference.active.intervals import lasting_level
-from fairbench.inference.beta import Beta, Normal
 from fairbench.inference.few_labels.assisted import needs_no_label
-from fairbench.inference.rates import Limits, quantile
+from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
-# Labels that what is known before any label is worth. It steers which row is next, and has no part
-# in the report.
-PRIOR = 2.0
 
 
 def askable(session: Session) -> Mapping[str, Metric]:
@@ -75,68 +68,40 @@ def metric_named(name: str, session: Session) -> str:
     return name
 
 
-@dataclass(frozen=True, eq=False)
-class RateMeasure:
-    """A rate of the A groups that rows are chosen among, from labels that are helped by scores."""
+def measure(session: Session, name: str = "") -> LabelledMeasure:
+    """Return a metric in the groups that rows are chosen among, that of the question by default."""
+    metric = askable(session)[name or session.state.metric]
+    table, known = session.table, session.table.known
+    if metric.interval == "rate":
+        intervals = _labelled(replace(table, sampling=None), session.state.by, session.arms)
+        rows = (table.score, table.prediction, session.codes)
+        return LabelledRates(
+            metric, intervals, expected_rates(metric, *rows, groups=len(session.names))
+        )
+    predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
+    columns = {"prediction": predicted[known]}
+    if table.score is not None:
+        columns["score"] = table.score[known]
+    groups = session.arms.iloc[known].reset_index(drop=True)
+    return LabelledMeans(metric, table.label[known], columns, groups)
 
-    session: Session
-    metric: Metric
 
-    @cached_property
-    def _intervals(self) -> LabelledIntervals:
-        session = self.session
-        return _labelled(replace(session.table, sampling=None), session.state.by, session.arms)
+def of_everyone(session: Session, about: LabelledMeasure) -> tuple[float, float, float] | None:
+    """Return a metric of all rows with its interval, as a report on the labels has it.
 
-    @property
-    def rows(self) -> Rows:
-        """The labelled rows (A,) in the denominators of the metric's rates."""
-        sizes = [rate.size(self._intervals.counts) for rate in self.metric.rates]
-        return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
-
-    def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the rates (A,) with intervals, all that is possible of too few rows.
-
-        They hold `whenever` one stops labelling, or at a number of labels said before.
-        """
-        return self._limits(self._intervals, level, whenever)
-
-    def everyone(self, level: float, *, whenever: bool) -> tuple[float, float, float] | None:
-        """Return the rate of all rows with its interval, as a report on the labels has it.
-
-        Each label weighs as many rows of its group as it stands for. Joining the groups' intervals
-        would not do: of ten groups with intervals that hold whenever one stops, the joined one
-        missed at some number of labels in 10 to 38 % of runs. None of a rate of some rows alone,
-        or if a group has no label.
-        """
-        if self.metric.name not in _SHARES or not self.session.labels.all():
-            return None
-        audited = self.session.audited()
-        return self._limits(_labelled(audited, "", one_group(len(audited))), level, whenever).at(0)
-
-    def _limits(self, intervals: LabelledIntervals, level: float, whenever: bool) -> Limits:
-        intervals = replace(intervals, level=level, whenever=whenever)
-        lower, upper = (ends[0] for ends in intervals.rates([self.metric]))
-        with np.errstate(invalid="ignore"):
-            value = self.metric(intervals.counts_of(self.metric))
-        return Limits(value, np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0))
-
-    @cached_property
-    def expected(self) -> Floats:
-        """The rates, (A,), that the scores lead one to expect; a half without scores."""
-        table, groups = self.session.table, len(self.session.names)
-        if table.score is None:
-            return np.full(groups, 0.5)
-        cell = 4 * self.session.codes + table.prediction
-        counts = np.bincount(cell, 1 - table.score, 4 * groups)
-        counts += np.bincount(cell + 2, table.score, 4 * groups)
-        return np.asarray(np.nan_to_num(self.metric(counts.reshape(groups, 4)), nan=0.5))
-
-    @property
-    def posterior(self) -> Beta:
-        """What is known (A,), of a prior that is centred on the scores (Ji et al. 2021)."""
-        value = np.nan_to_num(np.asarray(self.metric(self._intervals.counts), float), nan=0.5)
-        prior = np.clip(self.expected, 0.01, 0.99) * PRIOR
-        return Beta(prior + value * self.rows, PRIOR - prior + (1 - value) * self.rows)
+    Each label weighs as many rows of its group as it stands for. Joining the groups' intervals of
+    rates would not do: of ten groups with intervals that hold whenever one stops, the joined one
+    missed at some number of labels in 10 to 38 % of runs. None of a rate of some rows alone, of an
+    area, or if a group has no label.
+    """
+    whenever = session.state.whenever
+    if isinstance(about, LabelledMeans):
+        return about.everyone(session.sizes, LEVEL, whenever=whenever)
+    if about.metric.name not in _SHARES or not session.labels.all():
+        return None
+    audited = session.audited()
+    about = replace(about, intervals=_labelled(audited, "", one_group(len(audited))))
+    return about.limits(LEVEL, whenever=whenever).at(0)
 
 
 def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
@@ -145,89 +110,36 @@ def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledI
     return counted.intervals
 
 
-@dataclass(frozen=True, eq=False)
-class MeanMeasure:
-    """A mean, or an area, of every group, from its labelled rows."""
+def group_figures(
+    session: Session, about: LabelledMeasure, limits: Callable[..., Limits]
+) -> pd.DataFrame:
+    """Return a metric in every group.
 
-    session: Session
-    metric: Metric
+    Parameters
+    ----------
+    limits : whenever= -> the metric (A,) with intervals, those that hold whenever one stops, or
+        those of a number of labels that was said before the first.
 
-    @cached_property
-    def _parts(self) -> Parts:
-        known = self.session.table.known
-        groups = self.session.arms.iloc[known].reset_index(drop=True)
-        return Parts.of(len(known), {self.session.state.by: groups})
-
-    @cached_property
-    def _batch(self) -> Batch:
-        table, predicted = self.session.table, self.session.predicted
-        predicted = table.prediction.astype(float) if predicted is None else predicted
-        columns = {"prediction": predicted[table.known]}
-        if table.score is not None:
-            columns["score"] = table.score[table.known]
-        label, kinds = table.label[table.known], {**scores.KINDS, **regression.KINDS}
-        (batch,) = declared_batches([self.metric], label, columns, self._parts, kinds)
-        return batch
-
-    @property
-    def rows(self) -> Rows:
-        """The labelled rows (A,)."""
-        return self._parts.size[1:]
-
-    def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the means (A,) with intervals as those of rates, infinite of too few rows."""
-        if not len(self.session.table.known):
-            nothing = np.full(len(self.session.names), np.nan)
-            return Limits(nothing, np.full_like(nothing, -np.inf), np.full_like(nothing, np.inf))
-        value, lower, upper = self._limits(level, whenever).take(slice(1, None))
-        lower = np.where(np.isnan(lower), self.metric.least, lower)
-        return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))
-
-    def everyone(self, level: float, *, whenever: bool) -> tuple[float, float, float] | None:
-        """Return the mean of all rows with an interval; None of an area, or without some label.
-
-        It is the mean of the groups by their rows: the distances to the ends of independent
-        intervals add as their squares (Zou and Donner 2008).
-        """
-        limits = self.limits(level, whenever=whenever)
-        if self.metric.interval != "mean" or np.isnan(limits.value).any():
-            return None
-        share = self.session.sizes / self.session.sizes.sum()
-        value = float(share @ limits.value)
-        below, above = limits.value - limits.lower, limits.upper - limits.value
-        down, up = (float(np.sqrt(((share * far) ** 2).sum())) for far in (below, above))
-        return value, value - down, value + up
-
-    def _limits(self, level: float, whenever: bool) -> Limits:
-        """Return the mean of everyone who has a label and of each group (1 + A,)."""
-        levels = np.full(len(self._parts.size), level)
-        if whenever:
-            levels = lasting_level(level, self._parts.size)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            limits = self._batch.limits(levels[None])
-        return Limits(self._batch.value[0], limits.lower[0], limits.upper[0])
-
-    @property
-    def posterior(self) -> Normal:
-        """What is known (A,), of a prior that is the mean and spread of everyone with a label."""
-        groups = len(self.session.names)
-        if not len(self.session.table.known):
-            return Normal.of(np.zeros(groups), 1.0, np.full(groups, PRIOR))
-        limits, n = self._limits(LEVEL, whenever=False), np.array(self._parts.size, float)
-        spread = ((limits.upper - limits.lower) / (2 * quantile(0.95))) ** 2 * n
-        common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
-        centre = np.nan_to_num(limits.value[0])
-        value = np.where(np.isfinite(limits.value), limits.value, centre)
-        strength = n[1:] + PRIOR
-        mean = (n[1:] * value[1:] + PRIOR * centre) / strength
-        return Normal.of(mean, np.where(np.isfinite(spread), spread, common)[1:], strength)
-
-
-Measure: TypeAlias = RateMeasure | MeanMeasure
-
-
-def measure(session: Session) -> Measure:
-    """Return what a session's question is about."""
-    metric = askable(session)[session.state.metric]
-    kind = RateMeasure if metric.interval == "rate" else MeanMeasure
-    return kind(session, metric)
+    Returns
+    -------
+    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
+    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
+    few labels), both intervals, and whether the group has too `few` labels to be called fine.
+    """
+    ends = {}
+    for name in ("fixed", "whenever"):
+        value, *both = limits(whenever=name == "whenever")
+        none = ~np.isfinite(both[1] - both[0])
+        ends[name] = list(zip(*(np.where(none, np.nan, end).tolist() for end in both), strict=True))
+    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
+    columns = {
+        "group": session.names,
+        "labels": session.labels,
+        "rows": about.rows,
+        "value": value,
+        "lower": lower,
+        "upper": upper,
+        **ends,
+        "few": session.few,
+    }
+    return pd.DataFrame(columns)

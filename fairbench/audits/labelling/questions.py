@@ -10,7 +10,7 @@ group gets half of an equal share), and are narrower.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from types import MappingProxyType
@@ -20,14 +20,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.findings import LEVEL, QUESTION_RATE
+from fairbench.audits.findings import (
+    LARGE,
+    LEVEL,
+    OPEN,
+    QUESTION_RATE,
+    SMALL,
+    answer_gap,
+)
 from fairbench.audits.gaps import FEWEST_LABELS
-from fairbench.audits.labelling.measures import Measure, RateMeasure, askable, measure
+from fairbench.audits.labelling.measures import group_figures, measure
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.labelling.state import ACCURACY
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number, probability
 from fairbench.core.seeds import rng
+from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.evaluation.labelled_measures import LabelledMeasure, LabelledRates
 from fairbench.inference.active.arms import BetaArms, NormalArms
 from fairbench.inference.active.intervals import candidates, found_limits, together
 from fairbench.inference.active.lookahead import GroupPosterior
@@ -47,7 +56,7 @@ from fairbench.inference.rates import Limits
 from fairbench.inference.reliability import ranks
 
 Floats = NDArray[np.float64]
-_SURE = 1 - QUESTION_RATE  # the level at which limits of all groups together settle a question
+_GUESS = "Best guess so far, which only steers what is labelled next"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +69,12 @@ class QuestionAnswer:
         apart; none where no group is looked for.
     possible : the groups that it may be: all others have labels enough and surely are not.
     settled : whether the question is answered, so that labelling may stop.
-    limits : (A,) to print. sentences : the same in words.
+    sentences : the same for a reader.
     """
 
     found: Sequence[str]
     possible: Sequence[str]
     settled: bool
-    limits: Limits
     sentences: Sequence[str]
 
 
@@ -80,15 +88,11 @@ class Question(ABC):
     certainty : what a label changes, in short.
     """
 
-    about: Measure
+    session: Session
+    about: LabelledMeasure
     of_accuracy: ClassVar[str]
     of_metric: ClassVar[str]
     certainty: ClassVar[str]
-
-    @property
-    def session(self) -> Session:
-        """The labels so far."""
-        return self.about.session
 
     @property
     def sentence(self) -> str:
@@ -115,88 +119,52 @@ class Question(ABC):
         """Say what is known so far."""
 
     @abstractmethod
-    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
-        """Return what tells how certain the answer is, as far as it is about this group."""
+    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
+        """Return how certain the answer of `before` is by now, as far as it is about a group."""
 
     def why(self, known: GroupPosterior, group: int) -> str:
         """Say what a label of this group would do: how certain the answer is, now and after it."""
-        certain = self.certain(known, group)
-        up, down = (certain(known.after(group, up=raised)) for raised in (True, False))
+        after = (known, known.after(group, up=True), known.after(group, up=False))
+        now, up, down = (self.certain(each, group, known) for each in after)
         right = self.about.metric.name == ACCURACY
         ups, downs = ("right", "wrong") if right else ("up", "down")
-        return f"{self.certainty} {certain(known):.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
+        return f"{self.certainty} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
 
-    @abstractmethod
-    def answer(self, *, whenever: bool) -> QuestionAnswer:
-        """Return what labels say, in a sentence.
+    def limits(self, *, whenever: bool) -> Limits:
+        """Return the metric (A,) with the intervals that are printed.
 
         Parameters
         ----------
-        whenever : whether limits are to hold whenever one stops labelling.
+        whenever : whether they are to hold whenever one stops labelling.
         """
+        return self.about.limits(LEVEL, whenever=whenever)
+
+    def groups(self) -> pd.DataFrame:
+        """Return the metric in every group, see :func:`group_figures`."""
+        return group_figures(self.session, self.about, self.limits)
+
+    def answer(self) -> QuestionAnswer:
+        """Return what labels say, with what that means for whoever labels."""
+        answered = self.answered(self.limits(whenever=self.session.state.whenever))
+        more = [*_short(self.session), _stopping(self.session, settled=answered.settled)]
+        return replace(answered, sentences=[*answered.sentences, *more])
+
+    @abstractmethod
+    def answered(self, limits: Limits) -> QuestionAnswer:
+        """Return what labels say, of the metric with its `limits`, in a sentence."""
 
 
-class _Extreme(Question):
-    """In which group a figure is the highest, or the lowest."""
-
-    of_limits = ""  # what limits are of, as a sentence
-
-    @property
-    def lowest(self) -> bool:
-        return False
-
-    def compared(self, figures: Floats) -> Floats:
-        """Return what of figures (..., A) is compared."""
-        return figures
-
-    def compared_limits(self, limits: Limits) -> Limits:
-        """Return that with its limits."""
-        return limits
-
-    def _chances(self, known: GroupPosterior) -> Floats:
-        return ranks(self.compared(known.draws), largest=not self.lowest).first
-
-    def now(self, known: GroupPosterior) -> str:
-        chances = self._chances(known)
-        best = int(chances.argmax())
-        return f"{self.session.names[best]}, with probability {probability(chances[best])}"
-
-    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
-        return lambda known: float(self._chances(known)[group])
-
-    def answer(self, *, whenever: bool) -> QuestionAnswer:
-        names, lowest = self.session.names, self.lowest
-        single, wider, sure = (
-            self.compared_limits(self.about.limits(level, whenever=whenever))
-            for level in (LEVEL, *(together(of_all, len(names)) for of_all in (LEVEL, _SURE)))
-        )
-        possible = candidates(sure, lowest=lowest) | self.session.few
-        limits = found_limits(single, wider, lowest=lowest)
-        order = limits.value if lowest else -limits.value
-        extreme = int(np.where(np.isnan(order), np.inf, order).argmin())
-        value, lower, upper = limits.at(extreme)
-        name, others = names[extreme], int(possible.sum()) - 1
-        shown = f"({self.about.metric.label} {number(value)}, {shown_interval(lower, upper)})"
-        if np.isnan(value):
-            said = "No label says anything yet."
-        elif not others:
-            said = f"It is {name}, surely {shown}."
-        else:
-            more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
-            said = f"It looks like {name} {shown}; {more}."
-        said = self.of_limits.format(self.about.metric.label) + said
-        return QuestionAnswer([name], list(compress(names, possible)), not others, limits, [said])
-
-
-class _Worst(_Extreme):
+class _Worst(Question):
     """In which group a metric is worst."""
 
     of_accuracy = "In which group are predictions least often right?"
     of_metric = "In which group is the {} worst?"
     certainty = "P(worst)"
+    of_limits = ""  # what limits are of, as a sentence
 
     @property
     def lowest(self) -> bool:
+        """Whether the lowest figure is looked for, rather than the highest."""
         metric = self.about.metric
         if metric.better not in ("higher", "lower"):
             raise UserError(
@@ -208,14 +176,60 @@ class _Worst(_Extreme):
     def reward(self) -> Reward:
         return Lowest() if self.lowest else Highest()
 
+    def compared(self, limits: Limits) -> Limits:
+        """Return what is compared of a metric (..., A), with its limits."""
+        return limits
 
-class _Calibration(_Extreme):
+    def _chances(self, known: GroupPosterior) -> Floats:
+        compared = self.compared(Limits(known.draws, known.draws, known.draws)).value
+        return ranks(compared, largest=not self.lowest).first
+
+    def now(self, known: GroupPosterior) -> str:
+        chances = self._chances(known)
+        best = int(chances.argmax())
+        name = self.session.names[best]
+        return f"{_GUESS}: {name}, with probability {probability(chances[best])}"
+
+    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
+        return float(self._chances(known)[group])
+
+    def _together(self, level: float, *, whenever: bool) -> Limits:
+        """Return what is compared with limits that hold for all groups together."""
+        single = together(level, len(self.session.names))
+        return self.compared(self.about.limits(single, whenever=whenever))
+
+    def limits(self, *, whenever: bool) -> Limits:
+        single = self.compared(super().limits(whenever=whenever))
+        return found_limits(single, self._together(LEVEL, whenever=whenever), lowest=self.lowest)
+
+    def answered(self, limits: Limits) -> QuestionAnswer:
+        names, lowest = self.session.names, self.lowest
+        sure = self._together(1 - QUESTION_RATE, whenever=self.session.state.whenever)
+        possible = candidates(sure, lowest=lowest) | self.session.few
+        order = limits.value if lowest else -limits.value
+        extreme = int(np.where(np.isnan(order), np.inf, order).argmin())
+        value, lower, upper = limits.at(extreme)
+        name, others = names[extreme], int(possible.sum()) - 1
+        shown = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
+        if np.isnan(value):
+            sentence = "No label says anything yet."
+        elif not others:
+            sentence = f"It is {name}, surely {shown}."
+        else:
+            more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
+            sentence = f"It looks like {name} {shown}; {more}."
+        sentence = self.of_limits.format(self.about.metric.label) + sentence
+        return QuestionAnswer([name], list(compress(names, possible)), not others, [sentence])
+
+
+class _Calibration(_Worst):
     """In which group scores are furthest from the truth."""
 
     of_accuracy = "In which group are scores furthest from how often predictions are right?"
     of_metric = "In which group is the {} furthest from what scores foretell?"
-    of_limits = "Distances are of the {} from what scores say. "
     certainty = "P(furthest)"
+    of_limits = "Distances are of the {} from what scores say. "
+    lowest = False
 
     @property
     def foretold(self) -> Floats:
@@ -225,7 +239,7 @@ class _Calibration(_Extreme):
         ------
         UserError : there are no scores, or the metric is no rate.
         """
-        if not isinstance(self.about, RateMeasure):
+        if not isinstance(self.about, LabelledRates):
             raise UserError(
                 f"question=calibration compares a rate with the scores, and "
                 f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
@@ -238,14 +252,10 @@ class _Calibration(_Extreme):
     def reward(self) -> Reward:
         return LeastCalibrated(self.foretold)
 
-    def compared(self, figures: Floats) -> Floats:
-        return np.abs(figures - self.foretold)
-
-    def compared_limits(self, limits: Limits) -> Limits:
-        lower, upper = limits.lower - self.foretold, limits.upper - self.foretold
+    def compared(self, limits: Limits) -> Limits:
+        value, lower, upper = (figures - self.foretold for figures in limits)
         nearest = np.maximum(np.maximum(lower, -upper), 0.0)
-        furthest = np.maximum(np.abs(lower), np.abs(upper))
-        return Limits(self.compared(limits.value), nearest, furthest)
+        return Limits(np.abs(value), nearest, np.maximum(np.abs(lower), np.abs(upper)))
 
 
 class _Gap(Question):
@@ -260,10 +270,11 @@ class _Gap(Question):
 
     @property
     def epsilon(self) -> float:
+        """The gap that matters."""
         return self.session.state.options.epsilon
 
     def reward(self) -> Reward:
-        if isinstance(self.about, RateMeasure):
+        if isinstance(self.about, LabelledRates):
             return WidestGap(self.epsilon)
         return LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
@@ -273,42 +284,46 @@ class _Gap(Question):
         none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
         names = self.session.names
         return (
-            f"{names[low]} is behind {names[high]} by more than {self.epsilon:g} with probability "
-            f"{probability(beyond)}, and no two differ by that much with {probability(none)}"
+            f"{_GUESS}: {names[low]} is behind {names[high]} by more than {self.epsilon:g} with "
+            f"probability {probability(beyond)}, and no two differ by that much with "
+            f"{probability(none)}"
         )
 
-    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
-        low, high = known.furthest_apart(self.epsilon)
-        return lambda known: known.beyond(low, high, self.epsilon)
+    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
+        return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
 
-    def answer(self, *, whenever: bool) -> QuestionAnswer:
-        names = self.session.names
-        levels = (LEVEL, *(simultaneous_level(level, len(names)) for level in (LEVEL, _SURE)))
-        limits, wider, sure = (self.about.limits(level, whenever=whenever) for level in levels)
-        seen = ~np.isnan(limits.value)
+    def answered(self, limits: Limits) -> QuestionAnswer:
+        names, session, seen = self.session.names, self.session, ~np.isnan(limits.value)
         if seen.sum() < 2:
-            said = "Fewer than two groups have labels."
-            return QuestionAnswer([], names, settled=False, limits=limits, sentences=[said])
-        gap, surely = (
-            largest_gap(GroupLimits(limits.take(seen), joint.take(seen))) for joint in (wider, sure)
-        )
-        value, lower, upper = map(float, gap)
+            return QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
+
+        def at(level: float) -> GroupLimits:
+            levels = level, simultaneous_level(level, len(names))
+            whenever = session.state.whenever
+            single, joint = (self.about.limits(each, whenever=whenever) for each in levels)
+            return GroupLimits(single.take(seen), joint.take(seen))
+
+        value, lower, upper = map(float, largest_gap(at(LEVEL)))
+        verdict = answer_gap(
+            lambda level: GapInterval.of(at(level)),
+            self.epsilon,
+            QUESTION_RATE,
+            may_be_small=bool(seen.all()) and not session.few.any(),
+        ).verdict
         pair = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
-        large = float(surely.lower) > self.epsilon
-        # One end of a 95 % interval is wrong as seldom as the answer may be.
-        small = upper < self.epsilon and not self.session.few.any() and bool(seen.all())
-        said = (
-            f"Yes, some two differ by more than {self.epsilon:g}"
-            if large
-            else f"No two differ by more than {self.epsilon:g}"
-            if small
-            else f"Open whether any two differ by more than {self.epsilon:g}"
+        sentence = (
+            f"{_GAP_VERDICTS[verdict]} by more than {self.epsilon:g}: the largest gap is "
+            f"{number(value)}, {_shown_interval(lower, upper)}; {pair[0]} and {pair[1]} look "
+            "furthest apart."
         )
-        said = (
-            f"{said}: the largest gap is {number(value)}, {shown_interval(lower, upper)}; "
-            f"{pair[0]} and {pair[1]} look furthest apart."
-        )
-        return QuestionAnswer(pair, names, large or small, limits, [said])
+        return QuestionAnswer(pair, names, verdict != OPEN, [sentence])
+
+
+_GAP_VERDICTS = {
+    LARGE: "Yes, some two differ",
+    SMALL: "No two differ",
+    OPEN: "Open whether any two differ",
+}
 
 
 class _Each(Question):
@@ -320,24 +335,22 @@ class _Each(Question):
 
     def reward(self) -> Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        return Estimation(share) if isinstance(self.about, RateMeasure) else LeastKnown(share)
+        return Estimation(share) if isinstance(self.about, LabelledRates) else LeastKnown(share)
 
     def now(self, known: GroupPosterior) -> str:
-        lower, upper = known.posterior.interval()
-        widest = int((upper - lower).argmax())
-        half = (upper - lower)[widest] / 2
-        return f"known least of {self.session.names[widest]}, where the interval is ± {half:.3f}"
+        halves = [known.half_width(group) for group in range(len(self.session.names))]
+        widest = int(np.argmax(halves))
+        name, half = self.session.names[widest], halves[widest]
+        return f"So far: known least of {name}, where the interval is ± {half:.3f}"
 
-    def certain(self, known: GroupPosterior, group: int) -> Callable[[GroupPosterior], float]:
-        return lambda known: known.half_width(group)
+    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
+        return known.half_width(group)
 
-    def answer(self, *, whenever: bool) -> QuestionAnswer:
-        limits = self.about.limits(LEVEL, whenever=whenever)
-        said = "Every group's interval holds 95 % of the time, each by itself."
-        return QuestionAnswer([], self.session.names, not self.session.few.any(), limits, [said])
+    def answered(self, limits: Limits) -> QuestionAnswer:
+        sentence = "Every group's interval holds 95 % of the time, each by itself."
+        return QuestionAnswer([], self.session.names, not self.session.few.any(), [sentence])
 
 
-DEFAULT_QUESTION, DEFAULT_STRATEGY = "worst", "top_two"
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
     {"worst": _Worst, "gap": _Gap, "each": _Each, "calibration": _Calibration}
 )
@@ -345,58 +358,14 @@ QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
 
 def question_of(session: Session) -> Question:
     """Return the question of a session."""
-    return QUESTIONS[session.state.question](measure(session))
+    return QUESTIONS[session.state.question](session, measure(session))
 
 
-def shown_interval(lower: float, upper: float) -> str:
+def _shown_interval(lower: float, upper: float) -> str:
     """Return an interval as part of a sentence."""
     if not np.isfinite(upper - lower):
         return "of too few labels for an interval"
     return f"95 % interval {interval(lower, upper)}"
-
-
-def answer(question: Question) -> tuple[QuestionAnswer, pd.DataFrame]:
-    """Return what labels say to a question, and the metric in every group (`group_figures`)."""
-    session = question.session
-    fixed, whenever = (question.answer(whenever=lasting) for lasting in (False, True))
-    said = whenever if session.state.whenever else fixed
-    sentences = [*said.sentences, *_short(session), _stopping(session, settled=said.settled)]
-    groups = group_figures(question.about, fixed.limits, whenever.limits)
-    return replace(said, sentences=sentences), groups
-
-
-def group_figures(about: Measure, fixed: Limits, whenever: Limits) -> pd.DataFrame:
-    """Return a metric in every group.
-
-    Parameters
-    ----------
-    fixed, whenever : with the intervals of a number of labels that was said before the first, and
-        with those that hold whenever one stops.
-
-    Returns
-    -------
-    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
-    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
-    few labels), both intervals, and whether the group has too `few` labels to be called fine.
-    """
-    session, ends = about.session, {}
-    for name, limits in (("fixed", fixed), ("whenever", whenever)):
-        none = ~np.isfinite(limits.upper - limits.lower)
-        lower, upper = (np.where(none, np.nan, end).tolist() for end in limits[1:])
-        ends[name] = list(zip(lower, upper, strict=True))
-    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
-    return pd.DataFrame(
-        {
-            "group": session.names,
-            "labels": session.labels,
-            "rows": about.rows,
-            "value": fixed.value,
-            "lower": lower,
-            "upper": upper,
-            **ends,
-            "few": session.few,
-        }
-    )
 
 
 def _short(session: Session) -> Iterator[str]:
@@ -429,28 +398,6 @@ def _stopping(session: Session, *, settled: bool) -> str:
     if left > 0:
         return f"{at_all}. At {count(state.stop)}, {count(left)} from here, they become narrower."
     return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
-
-
-@dataclass(frozen=True, eq=False)
-class Figures:
-    """A metric in all groups, each by itself, and of everyone where that is a mean of theirs."""
-
-    metric: str
-    label: str
-    groups: pd.DataFrame
-    everyone: tuple[float, float, float] | None
-
-
-def figures(session: Session) -> list[Figures]:
-    """Return every metric that labels say something of, in the groups that were chosen among."""
-    metrics = []
-    for name, metric in askable(session).items():
-        about = measure(replace(session, state=replace(session.state, metric=name)))
-        fixed, whenever = (about.limits(LEVEL, whenever=lasting) for lasting in (False, True))
-        everyone = about.everyone(LEVEL, whenever=session.state.whenever)
-        groups = group_figures(about, fixed, whenever)
-        metrics.append(Figures(name, metric.label, groups, everyone))
-    return metrics
 
 
 # Multiple play is a strategy of studies, where several arms are labelled at once.

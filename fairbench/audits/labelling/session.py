@@ -20,9 +20,11 @@ from fairbench.audits.columns import read_frame
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.kinds.classes import read_multiclass
-from fairbench.audits.labelling.state import State, sha256
+from fairbench.audits.labelling.state import State
+from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError, nearest
+from fairbench.core.files import file_sha256
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import class_names
@@ -48,7 +50,6 @@ class Session:
     table : with all labels so far, the file's and the person's; of several classes, whether
         predictions are right.
     classes : names of the classes, where there are more than two.
-    fixed : whether no label can be of another class.
     predicted : (n,) predicted numbers, of a regression.
     told : (n,) labels in words, empty where unknown; of what is not of two classes.
     """
@@ -56,7 +57,6 @@ class Session:
     state: State
     table: AuditTable
     classes: tuple[str, ...] = ()
-    fixed: bool = False
     predicted: Floats | None = None
     told: NDArray[np.object_] | None = None
 
@@ -185,35 +185,35 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
     UserError : a file that is not there or not what it was, a column that is not there, or a value
         that cannot be.
     """
-    options, path = state.options, state.options.path
-    if frame is None and path.is_file() and sha256(path) != state.sha256:
+    path = state.options.path
+    if frame is None and path.is_file() and file_sha256(path) != state.sha256:
         raise UserError(
             f"{path} has changed since this audit began, so that labels may belong to other rows: "
             "put the old file back, or start another state"
         )
-    if options.leave_out:
+    if state.options.leave_out:
         raise UserError(
             "leave_out= changes which row is which: while you label, leave it out; a report may "
             "have it"
         )
-    frame = read_frame(options) if frame is None else frame
+    options, frame = _with_answers(state, read_frame(state.options) if frame is None else frame)
     named = options.prediction and not options.scores
     predictions = class_names(frame[options.prediction]) if named else pd.Series()
     if not options.scores and predictions.nunique() <= 2:
-        answers = {row - 1: label for row, label in state.labels.items()}
-        return Session(state, read_audit_table(options, answers, frame))
-    target, frame = _with_answers(state, frame)
-    file = options.path.name
+        return Session(state, read_audit_table(options, frame))
+    file = path.name
+    notes, none = notes_on_groups(frame, options.group), np.zeros(len(frame), np.int64)
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
-    if not options.scores and not options.score and is_number.all():
-        told = class_names(frame[target])
-        label = numbers(frame.assign(**{target: told}), target, file, missing="").to_numpy()
+    if not options.score_columns and is_number.all():
+        told = class_names(frame[options.target])
+        if options.labelled:
+            told = told.where(marks_of(frame[options.labelled], Place(file, options.labelled)), "")
+        true = told.to_frame(options.target)
+        label = numbers(true, options.target, file, missing="").to_numpy()
         predicted = numbers(frame, options.prediction, file).to_numpy()
         groups, cells = read_groups(frame, file, options.group, options.reference)
-        nothing, notes = np.zeros(len(frame), np.int64), notes_on_groups(frame, options.group)
-        table = AuditTable(None, nothing, label, groups, cells, ("", ""), notes=notes)
+        table = AuditTable(None, none, label, groups, cells, ("", ""), notes=notes)
         return Session(state, table, predicted=predicted, told=told.to_numpy(object))
-    options = replace(options, target=target, labelled="")
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
     if options.group:
@@ -222,26 +222,27 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         cells = pd.Series(pd.Categorical(classes[scores.prediction], scores.classes))
         cells = cells.cat.remove_unused_categories()
         groups = {PREDICTED: cells}
-    right, names = np.ones(len(scores), np.int64), ("wrong", "right")
-    notes = notes_on_groups(frame, options.group)
-    table = AuditTable(scores.confidence, right, scores.correct, groups, cells, names, notes=notes)
+    table = AuditTable(
+        scores.confidence, none + 1, scores.correct, groups, cells, ("wrong", "right"), notes=notes
+    )
     told = np.where(np.isnan(scores.correct), "", classes[scores.target])
-    return Session(state, table, scores.classes, bool(options.scores), told=told)
+    return Session(state, table, scores.classes, told=told)
 
 
-def _with_answers(state: State, frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """Return a table with all labels so far in one column, and that column's name."""
-    options = state.options
+def _with_answers(state: State, frame: pd.DataFrame) -> tuple[Options, pd.DataFrame]:
+    """Return a table as if the person's labels were in it, and the options that it is read by."""
+    options, rows = state.options, [row - 1 for row in state.labels]
     target = options.target or next(
         name for name in ("label", "target", "true label") if name not in frame
     )
-    text = frame[target].astype(str) if options.target else pd.Series("", frame.index, dtype=str)
+    labels = frame.get(target, pd.Series("", frame.index)).astype(str)
+    labels.iloc[rows] = list(state.labels.values())
+    frame = frame.assign(**{target: labels})
     if options.labelled:
-        marks = marks_of(frame[options.labelled], Place(options.path.name, options.labelled))
-        text = text.where(marks, "")
-    text = text.copy()
-    text.iloc[[row - 1 for row in state.labels]] = list(state.labels.values())
-    return target, frame.assign(**{target: text})
+        marks = frame[options.labelled].astype(str)
+        marks.iloc[rows] = ["true" if label else "false" for label in state.labels.values()]
+        frame = frame.assign(**{options.labelled: marks})
+    return replace(options, target=target), frame
 
 
 def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
@@ -288,11 +289,11 @@ def _number(text: str) -> str:
 def _class(text: str, session: Session) -> tuple[str, str]:
     """Return the class that a label names, or nothing and what the label is then.
 
-    It may be a new one only if it looks like none that is there.
+    It may be a new one only if it looks like none that is there, and no score is of each class.
     """
     name, classes = str(class_names(pd.Series([text])).iloc[0]), session.classes
     near = nearest(name, classes)
-    label = name if name in classes or not (session.fixed or near) else ""
+    label = name if name in classes or not (session.state.options.scores or near) else ""
     listed = ", ".join(classes[:_MOST_NAMED]) + ", ..." * (len(classes) > _MOST_NAMED)
     meant = f" (did you mean {near[0]}?)" if near else ""
     return label, f"none of the {count(len(classes))} classes {listed}{meant}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -12,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.question import Options
-from fairbench.audits.state_file import JsonFile
-from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, unsealed_json
+from fairbench.core.state_file import JsonFile
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
@@ -55,10 +53,10 @@ class State:
 
     options: Options
     sha256: str
-    rows: int
-    by: str
-    question: str
-    strategy: str
+    rows: int = 0
+    by: str = ""
+    question: str = "worst"
+    strategy: str = "top_two"
     answers: tuple[Answer, ...] = ()
     metric: str = ACCURACY
     stop: int = 0
@@ -102,21 +100,22 @@ class StateFile(JsonFile[State]):
 
     def parsed(self, content: bytes) -> State:
         """Return the state that a file's content describes."""
-        values = _values(content)
+        # Earlier states asked about accuracy alone, and said no number.
+        values = {"metric": ACCURACY, "stop": 0, **_values(content)}
         if values["schema"] != SCHEMA:
             raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
         predictions, rows = values["predictions"], int(values["predictions"]["rows"])
+        question = _text(values, "question")
         return State(
             _options(values["options"], self.path.parent / predictions["path"]),
             _text(predictions, "sha256"),
             rows,
             _text(values, "by"),
-            _RENAMED.get(question := _text(values, "question"), question),
+            _RENAMED.get(question, question),
             _text(values, "strategy"),
             tuple(_answer(label, rows) for label in values["labels"]),
-            # Earlier states asked about accuracy alone, and said no number.
-            str(values.get("metric", ACCURACY)),
-            int(values.get("stop", 0)),
+            _text(values, "metric"),
+            int(values["stop"]),
         )
 
 
@@ -153,17 +152,3 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if not isinstance(values[name], str):
         raise TypeError(f"'{name}' is no text")
     return str(values[name])
-
-
-def sha256(path: Path) -> str:
-    """Return a file's checksum.
-
-    Raises
-    ------
-    UserError : it cannot be read.
-    """
-    try:
-        with path.open("rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from fairbench.audits.labelling.questions import Figures, answer, figures, question_of
+from fairbench.audits.findings import LEVEL
+from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
+from fairbench.audits.labelling.questions import question_of
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
 from fairbench.core.formats import count
@@ -35,7 +38,7 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     """
     question = question_of(session)
     known = question.known()
-    blocks: list[Block] = [Paragraph(f"So far: {question.now(known)} ({session.progress}).")]
+    blocks: list[Block] = [Paragraph(f"{question.now(known)} ({session.progress}).")]
     columns = [
         Column("row", "text", right=True),
         Column("group"),
@@ -60,7 +63,7 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     else:
         blocks += [
             Table(columns, cells),
-            Paragraph(" ".join(answer(question)[0].sentences), "note"),
+            Paragraph(" ".join(question.answer().sentences), "note"),
             Commands([f"fairbench label ask state={state} {cells[0][0]}=LABEL"]),
         ]
     return Document(question.sentence, [Section("", blocks)])
@@ -69,20 +72,20 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
 def with_answer(document: Document, session: Session) -> Document:
     """Return a report with what labels say to the question that they were chosen for."""
     question, state = question_of(session), session.state
-    said, groups = answer(question)
-    # One of the two is the interval that counts; the other stands beside it.
-    shown = ["group", "labels", "value", "interval", "fixed" if state.whenever else "whenever"]
-    place = groups["group"].isin(said.possible).map({True: "", False: "surely not it, "})
+    answer, groups = question.answer(), question.groups()
+    place = groups["group"].isin(answer.possible).map({True: "", False: "surely not it, "})
     if state.question in ("worst", "calibration"):
-        place = place.mask(groups["group"].isin(said.found), "looks like it, ")
+        place = place.mask(groups["group"].isin(answer.found), "looks like it, ")
     remark = (place + _few(groups)).str.removesuffix(", ")
-    table = _table(state.metric.replace("_", " "), groups.assign(remark=remark), shown)
-    text = Paragraph(f"{question.sentence} {' '.join(said.sentences)}")
+    # One of the two is the interval that counts; the other stands beside it.
+    shown = groups.assign(remark=remark).drop(columns="whenever" if state.whenever else "fixed")
+    text = Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
+    table = _table(state.metric.replace("_", " "), shown)
     data = {
         "question": state.question,
         "metric": state.metric,
         "asked": question.sentence,
-        **{name: getattr(said, name) for name in ("found", "possible", "settled", "sentences")},
+        **vars(answer),
         "stop": state.stop,
         "answers": len(state.labels),
         "whenever": state.whenever,
@@ -96,8 +99,8 @@ def _few(groups: pd.DataFrame) -> pd.Series:
     return groups["few"].map({True: "too few labels", False: ""})
 
 
-def _table(name: str, groups: pd.DataFrame, shown: Sequence[str]) -> Table:
-    """Return a table of a metric by group, with some of the columns, and remarks."""
+def _table(name: str, groups: pd.DataFrame) -> Table:
+    """Return a table of a metric by group, with those of the columns that there are."""
     columns = {
         "group": Column("group"),
         "size": Column("rows", "count"),
@@ -108,15 +111,15 @@ def _table(name: str, groups: pd.DataFrame, shown: Sequence[str]) -> Table:
         "whenever": Column("whenever one stops", "interval", left_out=1),
         "remark": Column(""),
     }
-    shown = [*shown, "remark"]
     ends = list(zip(groups["lower"], groups["upper"], strict=True))
-    rows = groups.assign(interval=ends)[shown].to_numpy(object).tolist()
-    return Table([columns[key] for key in shown], rows)
+    groups = groups.assign(interval=ends)
+    shown = [key for key in columns if key in groups]
+    return Table([columns[key] for key in shown], groups[shown].to_numpy(object).tolist())
 
 
 def session_document(session: Session) -> Document:
     """Return the report of a session about several classes, or about numbers."""
-    metrics, table = figures(session), session.audited()
+    table, sections, figures = session.audited(), [], []
     rows, labels, sampling = len(table), len(table.known), table.sampling
     assert sampling is not None
     basis = [
@@ -127,10 +130,19 @@ def session_document(session: Session) -> Document:
         sampling.stopping,
         *sampling.notes,
     ]
-    sections = [
-        Section(f"{metric.label} of each group", [_of_metric(metric, session)])
-        for metric in metrics
-    ]
+    for name, metric in askable(session).items():
+        about = measure(session, name)
+        groups = group_figures(session, about, partial(about.limits, LEVEL))
+        everyone = of_everyone(session, about)
+        shown = groups.assign(size=session.sizes, remark=_few(groups))
+        if everyone is not None:
+            ends = dict(zip(("value", "lower", "upper"), everyone, strict=True))
+            total = {"group": "everyone", "size": rows, "labels": labels, "remark": "", **ends}
+            shown = pd.concat([shown, pd.DataFrame([total])])
+        shown = shown.drop(columns=["fixed", "whenever"])
+        sections.append(Section(f"{metric.label} of each group", [_table(metric.label, shown)]))
+        figure = {"metric": name, "label": metric.label, "groups": groups.to_dict("records")}
+        figures.append({**figure, "everyone": everyone})
     audit = Audit(
         session.state.options,
         rows,
@@ -138,25 +150,10 @@ def session_document(session: Session) -> Document:
         [],
         basis,
         sections,
-        {"figures": [{**vars(m), "groups": m.groups.to_dict("records")} for m in metrics]},
+        {"figures": figures},
         notes=table.notes,
     )
     return with_answer(document_of(audit), session)
-
-
-def _of_metric(metric: Figures, session: Session) -> Table:
-    groups = metric.groups.assign(size=session.sizes, remark=_few(metric.groups))
-    if metric.everyone is not None:
-        value, lower, upper = metric.everyone
-        everyone = {"group": "everyone", "size": len(session.table), "remark": ""}
-        everyone |= {
-            "labels": groups["labels"].sum(),
-            "value": value,
-            "lower": lower,
-            "upper": upper,
-        }
-        groups = pd.concat([groups, pd.DataFrame([everyone])])
-    return _table(metric.label, groups, ["group", "size", "labels", "value", "interval"])
 
 
 def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:

@@ -10,10 +10,10 @@ from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
-from fairbench.audits.state_file import JsonFile
 from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
+from fairbench.core.state_file import JsonFile
 from fairbench.data.bands import bands_apart
 from fairbench.data.periods import period_asked
 

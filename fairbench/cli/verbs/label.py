@@ -10,7 +10,6 @@ Everything is kept in one file of plain JSON, and neither a kill nor a second pe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
 
 if TYPE_CHECKING:
-    from fairbench.audits.labelling.session import Session
     from fairbench.audits.labelling.state import StateFile
 
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
@@ -95,13 +93,25 @@ class NextOptions(_State, Options):
         check_minimum("n", self.n, 1)
 
     def audit(self) -> Options:
-        """Return the options of the audit that is started."""
+        """Return the options of the audit that is started.
+
+        Raises
+        ------
+        UserError : no file of predictions is named, or something that labelling does not take.
+        """
+        if self.path == Path():
+            raise UserError(
+                f"{self.file.path} does not exist yet: to start it, give a file of predictions, "
+                "and its columns as score=, target= and group="
+            )
         if self.selected:
             raise UserError(
                 "selected= is of an audit: to label, give a file of those who were selected"
             )
         if self.proxy:
             raise UserError("proxy= is of an audit: rows are chosen for labels by group=")
+        if self.cost or self.against:
+            raise UserError("cost= and against= are of fairbench audit: leave them out")
         return narrowed(self, Options)
 
 
@@ -130,51 +140,38 @@ class LabelReportOptions(_State):
 
 def label_next(options: NextOptions) -> None:
     """Name the rows to label next; start the state if there is none."""
-    from fairbench.audits.labelling.answering import Asking, begin, go_on
+    from fairbench.audits.labelling.answering import ASKED, begin, go_on
     from fairbench.audits.labelling.questions import next_rows
     from fairbench.audits.pages.labelling import next_rows_document
     from fairbench.reporting.document.terminal import print_document
 
     part, file = _part(options.part), options.file
-    asking = Asking(options.question, options.strategy, options.metric, options.stop, options.by)
+    asked = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
     if file.exists():
-        session = go_on(file, options, options.given, asking)
+        session = go_on(file, options, options.given, asked, options.by)
     else:
-        session = begin(file, options.audit() if options.path != Path() else options, asking)
+        session = begin(file, options.audit(), asked, options.by)
     print_document(next_rows_document(session, next_rows(session, options.n, part), file.path))
 
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audits.labelling.answering import label_in_turn, resume, store
+    from fairbench.audits.labelling.answering import pairs_in, resume, row_labels, store
     from fairbench.audits.labelling.session import checked, open_session
+    from fairbench.cli.label_in_turn import label_in_turn
 
     part, file = _part(options.part), options.file
     session = resume(file, options.path)
-    pairs = _answers(options, session.state.options.target)
-    if not pairs and not options.labels:
-        print(label_in_turn(file, session, part, show=_show))
+    if not options.answers and not options.labels:
+        label_in_turn(file, session, part)
         return
+    target = session.state.options.target
+    in_file = pairs_in(Path(options.labels), target) if options.labels else []
+    pairs = row_labels([*options.answers, *in_file])
     new = store(file, session, checked(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
     print(f"{len(new)} stored{again}: {session.progress}.")
-
-
-def _show(session: Session, position: int, row: Mapping[str, str]) -> None:
-    from fairbench.audits.pages.labelling import row_document
-    from fairbench.reporting.document.terminal import print_document
-
-    print()
-    print_document(row_document(session, position, row))
-
-
-def _answers(options: AskOptions, target: str) -> dict[int, str]:
-    """Return the labels on the command line and in the file that it names."""
-    from fairbench.audits.labelling.answering import pairs_in, row_labels
-
-    in_file = pairs_in(Path(options.labels), target) if options.labels else []
-    return row_labels([*options.answers, *in_file])
 
 
 def report(options: LabelReportOptions) -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.audits.labelling.answering import label_in_turn, resume, store
+from fairbench.audits.labelling.answering import resume, store
 from fairbench.audits.labelling.session import checked
 from fairbench.audits.labelling.state import StateFile
-from fairbench.audits.pages.labelling import row_document
+from fairbench.cli.label_in_turn import label_in_turn
 from fairbench.cli.main import main
-from fairbench.reporting.document.terminal import print_document
 from tests.audit.tables import predictions, written
 
 
@@ -21,10 +20,6 @@ def file(tmp_path, capsys):
     assert main(["label", "next", str(path), f"state={state}", "score=score", "group=sex"]) == 0
     capsys.readouterr()
     return StateFile(state)
-
-
-def shown(session, position, row):
-    print_document(row_document(session, position, row))
 
 
 def sitting(file, *answers, between=lambda prompt: None):
@@ -38,7 +33,7 @@ def sitting(file, *answers, between=lambda prompt: None):
             raise EOFError
         return left.pop(0)
 
-    print(label_in_turn(file, resume(file, Path()), (1, 1), show=shown, ask=ask))
+    label_in_turn(file, resume(file, Path()), (1, 1), ask)
     return prompts
 
 

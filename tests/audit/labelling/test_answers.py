@@ -8,7 +8,6 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
-from fairbench.audits.labelling import questions
 from fairbench.audits.labelling.measures import askable, measure, metric_named
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.core.errors import UserError
@@ -22,8 +21,8 @@ def asked(begun, **changes):
 
 def answer(begun):
     """Return what labels say, with the figures by group."""
-    said, groups = questions.answer(question_of(begun))
-    return SimpleNamespace(**vars(said), groups=groups)
+    question = question_of(begun)
+    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,15 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.labelling import questions
-from fairbench.audits.labelling.measures import askable
+from fairbench.audits.findings import LEVEL
+from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.audits.labelling.session import PREDICTED, open_session
 from fairbench.audits.labelling.state import Answer, State
@@ -60,8 +61,8 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
 
 def answer(session):
     """Return what labels say, with the figures by group."""
-    said, groups = questions.answer(question_of(session))
-    return SimpleNamespace(**vars(said), groups=groups)
+    question = question_of(session)
+    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
 
 
 def of_classes(*more):
@@ -102,11 +103,12 @@ def test_regression_is_asked_about_its_errors():
     assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
     found = answer(session)
     assert found.found == ["north"]
-    by_name = {each.metric: each for each in questions.figures(session)}
-    (north,) = by_name["mean_residual"].groups.query("group == 'north'").itertuples()
+    residual = measure(session, "mean_residual")
+    groups = group_figures(session, residual, partial(residual.limits, LEVEL))
+    (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert by_name["rmse"].everyone is None
-    value, lower, upper = by_name["mean_residual"].everyone
+    assert of_everyone(session, measure(session, "rmse")) is None
+    value, lower, upper = of_everyone(session, residual)
     assert lower < value < upper
 
 
@@ -150,6 +152,19 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
                 held.append(lower <= truth[each.group] <= upper)
     assert len(held) > 100
     assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
+
+
+def test_a_person_s_labels_go_before_the_marks_of_the_file():
+    frame, true = classified(100)
+    frame = frame.assign(true=true, shown=np.where(np.arange(100) < 50, "true", "false"))
+    given = [Answer(1, "", ""), Answer(60, "okapi", "")]
+    options = of_classes("target=true", "labelled=shown")
+    session = begun(options, frame, by="place", metric="accuracy", answers=given)
+    assert session.table.known.tolist() == [*range(1, 50), 59]
+    assert session.told[59] == "okapi"
+    with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
+        bare = frame.assign(true=np.where(np.arange(100) == 4, "", true))
+        begun(options, bare, by="place", metric="accuracy")
 
 
 def run(capsys, *words, status=0):

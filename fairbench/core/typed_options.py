@@ -1,0 +1,35 @@
+"""What Python code gives for options, as the dataclass that declares them takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args, get_type_hints
+
+from fairbench.core.errors import UserError
+
+
+def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as the fields of a dataclass take them: texts, numbers, or tuples of these.
+
+    Parameters
+    ----------
+    given : name of a field -> a value, or several of them in anything that can be iterated over.
+
+    Raises
+    ------
+    UserError : a value that is not the number it must be.
+    """
+    kinds = get_type_hints(options)
+    return {name: _typed(name, value, kinds[name]) for name, value in given.items()}
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    if get_args(kind) and get_args(kind)[-1] is Ellipsis:
+        several = [value] * bool(value) if isinstance(value, str) else list(value)
+        return tuple(_typed(name, item, get_args(kind)[0]) for item in several)
+    if kind not in (str, int, float):
+        return value
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} is {value!r}; it must be a number") from None

@@ -107,8 +107,8 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     of_scores = f" and {count(scores)} mean errors of scores" * bool(scores)
     yield (
         f"{count(gaps)} gaps{of_scores} are watched together: if none of them ever moves beyond "
-        "its bound, at most one watch in twenty ever gives a false alarm, however often is looked. "
-        "An alarm stays."
+        "its bound, at most one watch in twenty ever gives a false alarm, no matter how often you "
+        "look. An alarm stays."
     )
 
 

@@ -1,8 +1,8 @@
 """Alarms: a gap beyond epsilon, a gap that has changed, scores that are off in another way.
 
 All quantities share what may go wrong: at most one watch in twenty ever gives a false alarm,
-however long it goes on and however often is looked. A gap's share buys one family of intervals: of
-all rows, and of the rows since each mark. While all of them hold, no alarm about the gap is false:
+however long it goes on and no matter how often you look. A gap's share buys one family of
+intervals: of all rows, and of the rows since each mark. While all of them hold, no alarm about the gap is false:
 it is beyond epsilon where one of them is, and it has changed where that since a mark and that of
 all rows up to the mark have nothing in common (Shekhar and Ramdas 2023, "Reducing sequential change
 detection to sequential estimation").

@@ -3,8 +3,8 @@
 Give the same command after each batch of rows, such as by cron: on a file that grows, or on a new
 file each week that has a column of periods (time=). Rows that were seen must be there unchanged and
 first; labels that were empty may come later, and are counted then. A person or decision that comes
-again is counted once: name the column that identifies it (id=). However often is looked, at most
-one watch in twenty ever gives a false alarm, all gaps and scores together.
+again is counted once: name the column that identifies it (id=). No matter how often you look, at
+most one watch in twenty ever gives a false alarm, all gaps and scores together.
 The exit status is 0 without an alarm, 1 once there was one, 2 where the file is not what was
 watched; then nothing is changed. An alarm stays until another state is started.
 """

@@ -1,8 +1,8 @@
 """Evidence that two rates are further apart than a gap, and intervals of it, valid at every look.
 
 Evidence is money won in fair bets against a claim: whoever starts with 1 reaches 1 / a, ever, with
-a probability of at most a if the claim is true, however often is looked (Ville's inequality). Here
-the claim is that the second group's rate is at most `gap` above the first's. It depends on the
+a probability of at most a if the claim is true, no matter how often you look (Ville's inequality).
+Here the claim is that the second group's rate is at most `gap` above the first's. It depends on the
 counts alone, so that nothing but counts has to be kept.
 
 The claim has a second unknown, how high both rates are. Against each height there is one bet: that

@@ -1,4 +1,4 @@
-"""Alarms are seldom false, however often is looked, and do not depend on when that was."""
+"""Alarms are seldom false, no matter how often you look, and do not depend on when that was."""
 
 import json
 

@@ -41,6 +41,10 @@ class Place:
                 f"{said} {expected}"
             )
 
+    def refuse_blank(self, text: pd.Series, expected: str) -> None:
+        """Refuse the first value that is empty, if there is one."""
+        self.refuse(text, (text.astype(str) == "").to_numpy(), expected)
+
 
 def each_value(
     text: pd.Series, function: Callable[[str], str]

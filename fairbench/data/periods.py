@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.formats import quoted
+from fairbench.data.columns import Place
 
 _FORMS = {
     "day": "%Y-%m-%d",
@@ -65,3 +68,30 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
     if unit == "quarter":
         names += dates.dt.quarter.astype(str)
     return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
+    """Return a table in the order of its periods, ``week 2`` before ``week 10``; dates as periods.
+
+    Parameters
+    ----------
+    time : the column of periods, or of dates with a unit: ``date:month``.
+
+    Raises
+    ------
+    UserError : a row without a period, or with a date that is none.
+    """
+    name, unit = period_asked(time)
+    Place(file, name).refuse_blank(frame[name], "a period")
+    if unit:
+        frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
+    ordered = sorted(frame[name].unique(), key=natural)
+    places = {period: place for place, period in enumerate(ordered)}
+    return frame.sort_values(
+        name, key=lambda column: column.map(places), kind="stable", ignore_index=True
+    )

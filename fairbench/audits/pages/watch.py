@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairbench.audits.findings import OPEN, SMALL
+from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
     BEYOND,
-    GapNow,
-    RateNow,
-    ScoresNow,
     alarm_finding,
     findings_of,
     gaps_now,
@@ -38,6 +36,7 @@ from fairbench.reporting.document.model import (
     Verdict,
 )
 
+Row: TypeAlias = Mapping[str, Any]  # of a table, and of the JSON
 _MOST_POINTS = 200
 _FAR = 1_000_000  # rows
 
@@ -50,7 +49,7 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
     before : the rows and labels before the last look.
     """
     gaps, rates, scores = gaps_now(state), list(rates_now(state)), list(scores_now(state))
-    new = state.rows - before[0], state.marks[-1].labels - before[1]
+    new = state.rows - before[0], state.labels - before[1]
     findings = findings_of(state, gaps)
     history = [
         {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
@@ -81,15 +80,15 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             "options": {**asdict(state.options), "path": str(state.options.path)},
             "rows": state.rows,
             "repeats": state.repeats,
-            "labels": state.marks[-1].labels,
+            "labels": state.labels,
             "new": list(new),
             "findings": [
                 {**asdict(finding), "sentence": sentence_of(finding)} for finding in findings
             ],
             "alarms": [asdict(alarm) for alarm in state.alarms],
-            "gaps": [asdict(gap) for gap in gaps],
-            "rates": [asdict(rate) for rate in rates],
-            "scores": [asdict(row) for row in scores],
+            "gaps": gaps,
+            "rates": rates,
+            "scores": scores,
             "history": history,
         },
     )
@@ -100,7 +99,7 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield (
-        f"Watched: {count(state.rows)} rows, {count(state.marks[-1].labels)} of them with a label; "
+        f"Watched: {count(state.rows)} rows, {count(state.labels)} of them with a label; "
         f"{news} new in {state.options.path.name}."
     )
     yield repeats_sentence(state)
@@ -163,25 +162,24 @@ def _notes(state: WatchState) -> Iterator[str]:
         )
 
 
-def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
+def _gap_table(gaps: Sequence[Row], state: WatchState) -> Table:
     epsilon = state.options.epsilon
-    drawn = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
-    bar = dict(zip((gap.gap for gap in gaps), drawn, strict=True))
-    marks = {SMALL: "small", OPEN: "open"}
+    drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
+    marks = {SMALL: "small", OPEN: "open", LARGE: "large"}
     return table_of(
-        gaps,
+        [{**gap, "bar": bar} for gap, bar in zip(gaps, drawn, strict=True)],
         [
             ("gap", Column("gap")),
             ("value", Column("so far", "signed")),
             (("lower", "upper"), Column("at every look", "interval")),
-            (lambda gap: bar[gap.gap], Column("", "bar")),
+            ("bar", Column("", "bar")),
             (
-                lambda gap: TableCell(gap.verdict, mark=marks.get(gap.verdict, "large")),
+                lambda gap: TableCell(gap["verdict"], mark=marks[gap["verdict"]]),
                 Column("verdict"),
             ),
-            (lambda gap: _rows(gap.first), Column("found in", right=True)),
-            (lambda gap: _rows(gap.next), Column("from now", right=True, left_out=1)),
-            (lambda gap: _rows(gap.change), Column("change", right=True, left_out=2)),
+            (lambda gap: _rows(gap["first"]), Column("found in", right=True)),
+            (lambda gap: _rows(gap["next"]), Column("from now", right=True, left_out=1)),
+            (lambda gap: _rows(gap["change"]), Column("change", right=True, left_out=2)),
         ],
         caption=(
             f"found in: mean rows until an alarm if the gap is {epsilon + BEYOND:g} from the first "
@@ -194,7 +192,6 @@ def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
             f"rows so far, which may be looked at as often as one likes. Shaded: under "
             f"{epsilon:g} either way."
         ),
-        by="attribute",
     )
 
 
@@ -207,44 +204,42 @@ def _rows(rows: float) -> str:
     return count(round(rows, -max(len(str(int(rows))) - 2, 0)))
 
 
-def _history(gaps: Sequence[GapNow], state: WatchState) -> Gallery:
+def _history(gaps: Sequence[Row], state: WatchState) -> Gallery:
     alarmed = {alarm.about for alarm in state.alarms}
-    ordered = sorted(gaps, key=lambda gap: gap.gap not in alarmed)
+    ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return Gallery(
-        [Figure(gap.gap, svg=_chart(gap, state)) for gap in ordered],
+        [Figure(name, svg=_chart(name, state)) for name in ordered],
         "The gap of all rows so far with the interval that holds at every look; dashed: "
         f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
     )
 
 
-def _chart(gap: GapNow, state: WatchState) -> str:
-    marks = [mark for mark in state.marks if mark.limits[gap.gap][0] is not None]
+def _chart(gap: str, state: WatchState) -> str:
+    marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
-    limits = [mark.limits[gap.gap] for mark in marks]
-    value, lower, upper = np.array(limits, float).reshape(-1, 3).T
+    limits = np.array([mark.limits[gap] for mark in marks], float)
+    value, lower, upper = limits.reshape(-1, 3).T
     rows = np.array([mark.row for mark in marks], float)
-    across, epsilon = np.array([0.0, rows[-1] if len(rows) else 1.0]), state.options.epsilon
+    across, epsilon = [0.0, rows[-1] if len(rows) else 1.0], state.options.epsilon
     series = [
-        *(
-            Series(f"{end:+g}", across, np.full(2, end), GREY, dashed=True, marked=False)
-            for end in (-epsilon, epsilon)
-        ),
-        Series("interval", rows, (lower + upper) / 2, BLUE, lined=False, marked=False,
-               band=(upper - lower) / 2),
-        Series("gap so far", rows, value, BLUE, marked=False),
-    ]  # fmt: skip
+        Series("", across, [end, end], GREY, dashed=True, marked=False)
+        for end in (-epsilon, epsilon)
+    ]
+    band = np.array([value - lower, upper - value])
+    series.append(Series("gap so far", rows, value, BLUE, marked=False, band=band))
     for alarm in state.alarms:
-        if alarm.about == gap.gap:
-            height, hint = (
-                np.interp([alarm.row], rows, value),
-                sentence_of(alarm_finding(alarm, state)),
-            )
-            at = Series(alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True, hint=hint)
-            series.append(at)
+        if alarm.about == gap:
+            height, hint = np.interp([alarm.row], rows, value), alarm_finding(alarm, state)
+            series.append(
+                Series(
+                    alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True,
+                    hint=sentence_of(hint),
+                )
+            )  # fmt: skip
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
 
 
-def _score_table(rows: Sequence[ScoresNow]) -> Table:
+def _score_table(rows: Sequence[Row]) -> Table:
     return table_of(
         rows,
         [
@@ -252,21 +247,20 @@ def _score_table(rows: Sequence[ScoresNow]) -> Table:
             ("labels", Column("labels", "count")),
             ("value", Column("label less score", "signed")),
             (("lower", "upper"), Column("at every look", "interval")),
-            (lambda row: _rows(row.drift), Column("drift found in", right=True)),
+            (lambda row: _rows(row["drift"]), Column("drift found in", right=True)),
         ],
         caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
         "drift found in: further rows of the file until an alarm if it moves by "
         f"{BEYOND:g} from now on",
-        by="attribute",
     )
 
 
-def _rate_table(rates: Sequence[RateNow]) -> Table:
+def _rate_table(rates: Sequence[Row]) -> Table:
     return table_of(
         rates,
         [
-            (lambda rate: f"{rate.attribute}: {rate.group}", Column("group")),
-            (lambda rate: RATE_NAMES[rate.metric], Column("rate")),
+            (lambda rate: f"{rate['attribute']}: {rate['group']}", Column("group")),
+            (lambda rate: RATE_NAMES[rate["metric"]], Column("rate")),
             ("rows", Column("rows", "count")),
             ("value", Column("so far", "number")),
             (("lower", "upper"), Column("at every look", "interval")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.watching.alarms import find_alarms
-from fairbench.audits.watching.counting import counted, gaps_watched, new_marks
+from fairbench.audits.watching.counting import counted, new_marks, quantities
 from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, news, read_watched
@@ -63,28 +64,30 @@ def looked(state: WatchState) -> WatchState:
     state = replace(state, names=table.names or state.names, periods=periods)
     if events.empty:  # all that is new are repeats
         return state
+    state = replace(state, unwatched=_unwatched(state, table, events))
+    return with_events(state, table, events, now)
+
+
+def with_events(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str
+) -> WatchState:
+    """Return the state after events of a look were counted, with the alarms that they give."""
     new = counted(state, table, events)
-    marks = new_marks(state, new, now)
+    marks = new_marks(state, new, look)
     if not state.shares:
         state = replace(state, shares=shares_of(state, marks[-1]))
     alarms, marks = find_alarms(state, new, marks)
-    return replace(
-        state,
-        marks=(*state.marks, *marks),
-        alarms=(*state.alarms, *alarms),
-        unwatched=_unwatched(state, table.groups.loc[events.index[events["counted"]]]),
-    )
+    return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
 
 
-def _unwatched(state: WatchState, groups: pd.DataFrame) -> dict[str, int]:
+def _unwatched(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> dict[str, int]:
     """Return the rows of groups that were not there at the first look."""
-    unwatched = dict(state.unwatched)
+    unwatched = Counter(state.unwatched)
+    groups = table.groups.loc[events.index[events["counted"]]]
     for attribute, watched in state.groups.items():
-        sizes = groups[attribute][~groups[attribute].isin(watched)].value_counts().sort_index()
-        for group, size in sizes.items():
-            name = f"{attribute}: {group}"
-            unwatched[name] = unwatched.get(name, 0) + int(size)
-    return unwatched
+        later = groups[attribute][~groups[attribute].isin(watched)]
+        unwatched.update(f"{attribute}: {group}" for group in sorted(later))
+    return dict(unwatched)
 
 
 def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str, ...]]:
@@ -103,7 +106,8 @@ def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str,
 
 def shares_of(state: WatchState, mark: Milestone) -> dict[str, float]:
     """Return the first group's share of each gap's rows, of what the first look has."""
-    counts = {name: np.array(sums, float) for name, sums in mark.counts.items()}
+    gaps, _ = quantities(state)
     return {
-        gap.name: round(float(gap.share(counts[gap.attribute])), 6) for gap in gaps_watched(state)
+        gap.name: round(float(gap.share(np.array(mark.counts[gap.attribute], float))), 6)
+        for gap in gaps
     }

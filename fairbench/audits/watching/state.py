@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.question import Options
+from fairbench.audits.question import Options, column
 from fairbench.audits.state_file import JsonFile
-from fairbench.core.errors import UserError, check_choice, check_share
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
+from fairbench.core.typed import typed
 from fairbench.data.bands import bands_apart
 from fairbench.data.periods import period_asked
+from fairbench.data.tallies import check_tallies
 
 SCHEMA = 1
-KEY = 8  # signs of the checksum that tells a row
 CROSSED = " x "  # between the columns whose combinations are groups, and between their values
 
 
@@ -37,31 +38,21 @@ class WatchOptions:
         "The columns of groups; 'sex x race' stands for the combinations of two or more of them.",
         shown="[COLUMN,...]",
     )
-    target: str = option(
-        "", "The column of labels, empty where they are not known yet.", shown="COLUMN"
-    )
-    score: str = option(
-        "", "The column of the predicted probability of the positive label.", shown="COLUMN"
-    )
-    prediction: str = option(
-        "", "The column of decisions, where they are not score > threshold.", shown="COLUMN"
-    )
+    target: str = column("The column of labels, empty where they are not known yet.")
+    score: str = column("The column of the predicted probability of the positive label.")
+    prediction: str = column("The column of decisions, where they are not score > threshold.")
     positive: str = option(
         "", "The label that the score is the probability of, where labels are not 0 and 1.",
         shown="LABEL",
     )  # fmt: skip
-    time: str = option(
-        "",
+    time: str = column(
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
         "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
-        "year).",
-        shown="COLUMN",
+        "year)."
     )
-    id: str = option(
-        "",
+    id: str = column(
         "The column that says which person or decision a row is of: rows whose identifier was seen "
-        "before are counted once.",
-        shown="COLUMN",
+        "before are counted once."
     )
     metrics: tuple[str, ...] = option(
         (),
@@ -76,6 +67,7 @@ class WatchOptions:
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
         group, cuts = bands_apart(self.group)
+        cuts = tuple(cut.rpartition(CROSSED)[2] for cut in cuts)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
         if any("quantiles" in bands.rpartition(":")[2] for bands in self.cuts):
@@ -93,7 +85,6 @@ class WatchOptions:
             check_choice("metric", metric, RATE_OF)
             if not self.target and metric != NEEDS_NO_LABELS:
                 raise UserError(f"{metric} needs labels: name their column as target=")
-        check_share("epsilon", self.epsilon)
         self.audit  # refuses the rest  # noqa: B018
 
     @property
@@ -129,6 +120,11 @@ class Period:
     name: str
     parts: tuple[SeenRows, ...]
     labels: str  # a sign a row: 0, 1, or ? where it is not known yet
+
+    def __post_init__(self) -> None:
+        """Refuse labels of other rows."""
+        if len(self.labels) != sum(part.rows for part in self.parts):
+            raise ValueError(f"period '{self.name}' has not one label a row")
 
 
 @dataclass(frozen=True)
@@ -208,6 +204,11 @@ class WatchState:
         """The rows seen so far."""
         return sum(part.rows for period in self.periods for part in period.parts)
 
+    @property
+    def labels(self) -> int:
+        """The labels counted so far."""
+        return self.marks[-1].labels if self.marks else 0
+
 
 class WatchFile(JsonFile[WatchState]):
     """The file of a watch's state."""
@@ -220,38 +221,16 @@ class WatchFile(JsonFile[WatchState]):
         values = {"repeats": 0, "once": False, "seen": "", **unsealed_json(content)}
         if values["schema"] != SCHEMA:
             raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
-        values = {part.name: values[part.name] for part in fields(WatchState)}
-        digits = values["seen"][KEY :: KEY + 1]
-        if len(values["seen"]) % (KEY + 1) or not all(map(str.isdecimal, digits)):
-            raise ValueError("what it has of the rows that were seen is cut off")
-        options: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values["options"].items()
-        }
-        parsed = {
-            "options": WatchOptions(**{**options, "path": self.path.parent / options["path"]}),
-            "names": tuple(values["names"]),
-            "groups": {name: tuple(groups) for name, groups in values["groups"].items()},
-            "periods": tuple(map(_period, values["periods"])),
-            "marks": tuple(Milestone(**mark) for mark in values["marks"]),
-            "alarms": tuple(map(_alarm, values["alarms"])),
-        }
-        return WatchState(**{**values, **parsed})
+        plain = {part.name: values[part.name] for part in fields(WatchState)}
+        check_tallies(plain["seen"])
+        path = self.path.parent / plain["options"]["path"]
+        state: WatchState = typed(
+            WatchState, {**plain, "options": {**plain["options"], "path": path}}
+        )
+        return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from its folder."""
         path = os.path.relpath(state.options.path.resolve(), self.path.parent.resolve())
         options = {**asdict(state.options), "path": Path(path).as_posix()}
         return {"schema": SCHEMA, **asdict(state), "options": options}
-
-
-def _period(values: Mapping[str, Any]) -> Period:
-    parts = tuple(SeenRows(**part) for part in values["parts"])
-    if len(values["labels"]) != sum(part.rows for part in parts):
-        raise ValueError(f"period '{values['name']}' has not one label a row")
-    return Period(values["name"], parts, values["labels"])
-
-
-def _alarm(values: Mapping[str, Any]) -> Alarm:
-    before = values["before"]
-    return Alarm(**{**values, "before": None if before is None else tuple(before)})

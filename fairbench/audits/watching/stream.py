@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -15,21 +12,18 @@ from numpy.typing import NDArray
 from fairbench.audits.columns import read_frame
 from fairbench.audits.leakage import check_score
 from fairbench.audits.table import decisions_of
-from fairbench.audits.watching.state import (
-    CROSSED,
-    Period,
-    SeenRows,
-    WatchOptions,
-    WatchState,
-)
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.audits.watching.state import CROSSED, Period, SeenRows, WatchOptions, WatchState
+from fairbench.core.errors import UserError
 from fairbench.core.formats import MISSING, count
+from fairbench.data.any_table import check_columns
+from fairbench.data.checksums import ordered, unordered
 from fairbench.data.columns import Place, each_value, labels_of, scores_of
-from fairbench.data.periods import period_asked, periods_of
+from fairbench.data.periods import by_period, natural, period_asked
 from fairbench.data.tabular import spelled
 
-_SIGNS, UNKNOWN = np.array(["0", "1", "?"]), 2
-_MASK = (1 << 64) - 1
+Floats = NDArray[np.float64]
+
+_SIGNS, _NO_LABEL = {0: "0", 1: "1"}, "?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +34,7 @@ class WatchedRows:
     ----------
     rows : ``period``, a name; ``text``, all that is read of a row but its label; ``key``, what
         tells one row from another, its identifier or ``text``; ``decision``; ``score``, NaN
-        without scores; ``label``, 0, 1, or 2 where it is not known. The index counts from 0.
+        without scores; ``label``, NaN where it is not known. The index counts from 0.
     groups : a column of names for each attribute.
     names : what labels 0 and 1 are called, where the file has both.
     """
@@ -63,21 +57,20 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     """
     asked, file = options.audit, options.path.name
     frame = read_frame(asked, every=bool(options.time or options.id))
-    time, unit = period_asked(options.time)
-    for name in (time, options.id, *asked.columns):
-        if name and name not in frame:
-            raise unknown_name(f"column of {file}", name, list(map(str, frame.columns)))
+    time, _ = period_asked(options.time)
+    further = [name for name in (time, options.id) if name]
+    check_columns(file, further, list(map(str, frame.columns)))
     if time:
-        frame = _in_order(frame, time, unit, file)
+        frame = by_period(frame, options.time, file)
     label, names = _labels(frame, options, names)
     places = {name: Place(file, name) for name in asked.columns}
     score = scores_of(frame, places[options.score]) if options.score else None
     if score is not None:
-        check_score(np.where(label == UNKNOWN, np.nan, label), score, file, options.score)
+        check_score(label, score, file, options.score)
     decision = decisions_of(frame, places, asked, score, names)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
-        _refuse_blank(frame, options.id, file, "an identifier")
+        Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
         read.append(options.id)
     text = [
         "\x1f".join(row) for row in zip(*(frame[name].astype(str) for name in read), strict=True)
@@ -93,39 +86,21 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
         }
     )
     groups = pd.DataFrame({name: _groups(frame, name) for name in options.group})
-    return WatchedRows(rows, groups, names if {0, 1} <= {*label.tolist()} else ())
-
-
-def _refuse_blank(frame: pd.DataFrame, name: str, file: str, expected: str) -> None:
-    blank = (frame[name].astype(str) == "").to_numpy()
-    Place(file, name).refuse(frame[name], blank, expected)
-
-
-def _in_order(frame: pd.DataFrame, time: str, unit: str, file: str) -> pd.DataFrame:
-    """Return the rows by period, as ``week 2`` before ``week 10``; dates as their periods."""
-    _refuse_blank(frame, time, file, "a period")
-    if unit:
-        frame = frame.assign(**{time: periods_of(frame[time], unit, file)})
-    order = {name: place for place, name in enumerate(sorted(frame[time].unique(), key=natural))}
-    place = frame[time].map(order).to_numpy()
-    return frame.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
+    return WatchedRows(rows, groups, names if {0, 1} <= {*label} else ())
 
 
 def _groups(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the group of every row; a combination of columns joins their values."""
-    columns = [frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)]
-    return reduce(lambda joined, column: joined + CROSSED + column, columns)
+    first, *others = (
+        frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)
+    )
+    return first.str.cat(others, sep=CROSSED)
 
 
 def _labels(
     frame: pd.DataFrame, options: WatchOptions, names: tuple[str, ...]
-) -> tuple[NDArray[np.int64], tuple[str, str]]:
-    """Return the labels as codes, and what 0 and 1 are called."""
+) -> tuple[Floats, tuple[str, str]]:
+    """Return the labels, NaN where unknown, and what 0 and 1 are called."""
     text = frame[options.target] if options.target else pd.Series("", frame.index)
     place = Place(options.path.name, options.target or "label")
     codes, values = each_value(text, spelled)
@@ -136,7 +111,7 @@ def _labels(
         _, (first, second) = labels_of(frame[options.prediction], decided, options.positive)
     else:
         _, (first, second) = labels_of(text, place, options.positive)
-    meaning = {"": UNKNOWN, first: 0, second: 1}
+    meaning = {"": np.nan, first: 0.0, second: 1.0}
     valid = np.array([value in meaning for value in values])
     place.refuse(text, ~valid[codes], f"'{first}' or '{second}', the labels there are")
     return np.array([meaning[value] for value in values])[codes], (first, second)
@@ -152,31 +127,28 @@ def news(
     UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
         belong to an earlier period than the last.
     """
-    seen = {period.name: period for period in state.periods}
-    last = state.periods[-1].name if state.periods else None
+    seen, file = {period.name: period for period in state.periods}, state.options.path.name
     late: list[int] = []
     new: list[int] = []
     for name, rows in table.rows.groupby("period", sort=False):
         before = seen.get(name, Period(name, (), ""))
-        file = state.options.path.name
-        signs = "".join(_SIGNS[rows["label"]])
+        signs = "".join(rows["label"].map(_SIGNS).fillna(_NO_LABEL))
         _check_unchanged(before, rows, signs, f"{file}, period '{name}'" if name else file)
         fresh = rows[len(before.labels) :]
-        if len(fresh) and last is not None and natural(name) < natural(last):
+        if len(fresh) and state.periods and natural(name) < natural(state.periods[-1].name):
             raise UserError(
                 f"{file}: period '{name}' has {count(len(fresh))} rows that are new, and "
-                f"'{last}' was looked at already: a watch goes forward; start another state to "
-                "take them in"
+                f"'{state.periods[-1].name}' was looked at already: a watch goes forward; start "
+                "another state to take them in"
             )
         labels = zip(rows.index, before.labels, signs, strict=False)
         late += [position for position, old, sign in labels if old != sign]
         new += fresh.index.tolist()
         text = fresh["text"].tolist()
-        parts = [SeenRows(len(text), _digest(text), _bag(text), look)] * bool(text)
+        parts = [SeenRows(len(text), ordered(text), unordered(text), look)] * bool(text)
         seen[name] = Period(name, (*before.parts, *parts), signs)
-    return events_of(state, table, late, new), tuple(
-        seen[name] for name in sorted(seen, key=natural)
-    )
+    periods = tuple(seen[name] for name in sorted(seen, key=natural))
+    return events_of(state, table, late, new), periods
 
 
 def events_of(
@@ -196,7 +168,7 @@ def events_of(
     events = table.rows.loc[[*late, *new]]
     is_new = np.arange(len(events)) >= len(late)
     return events.assign(
-        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"] != UNKNOWN
+        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"].notna()
     )
 
 
@@ -217,9 +189,9 @@ def _check_unchanged(before: Period, rows: pd.DataFrame, signs: str, where: str)
         text = every[start : start + part.rows]
         named = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
         start += part.rows
-        if _digest(text) == part.digest:
+        if ordered(text) == part.digest:
             continue
-        if _bag(text) == part.bag:
+        if unordered(text) == part.bag:
             raise UserError(
                 f"{named} are in another order than when they were seen: put them back in their "
                 "order, or start another state"
@@ -229,30 +201,12 @@ def _check_unchanged(before: Period, rows: pd.DataFrame, signs: str, where: str)
             "between, or a changed score or group): give the file that was watched, or another "
             "state"
         )
-    changed = [
-        (row, old, sign)
-        for row, (old, sign) in enumerate(zip(before.labels, signs, strict=False), start=1)
-        if old not in ("?", sign)
-    ]
+    labels = enumerate(zip(before.labels, signs, strict=False), start=1)
+    changed = [(row, old, sign) for row, (old, sign) in labels if old not in (_NO_LABEL, sign)]
     if changed:
         row, old, sign = changed[0]
-        now = "is gone" if sign == "?" else f"is {sign} now"
+        now = "is gone" if sign == _NO_LABEL else f"is {sign} now"
         raise UserError(
             f"{where}: the label of row {count(row)} was {old} and {now}, one of "
             f"{count(len(changed))} such rows: put the old labels back, or start another state"
         )
-
-
-def _digest(text: Sequence[str]) -> str:
-    """Return what tells rows in their order."""
-    return hashlib.sha256(b"".join(_lines(text))).hexdigest()[:32]
-
-
-def _bag(text: Sequence[str]) -> str:
-    """Return what tells rows in any order."""
-    parts = (hashlib.blake2b(line, digest_size=8).digest() for line in _lines(text))
-    return f"{sum(map(int.from_bytes, parts)) & _MASK:016x}"
-
-
-def _lines(text: Iterable[str]) -> Iterator[bytes]:
-    return (f"{line}\x1e".encode(errors="backslashreplace") for line in text)

@@ -14,9 +14,10 @@ from fairbench.audits.watching.alarms import find_alarms
 from fairbench.audits.watching.counting import counted, new_marks, quantities
 from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, news, read_watched
+from fairbench.audits.watching.stream import WatchedRows, events_of, read_watched
 from fairbench.core.errors import UserError
 from fairbench.data.groups import MOST_GROUPS
+from fairbench.data.growing import grown
 
 
 def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> WatchState:
@@ -55,7 +56,8 @@ def looked(state: WatchState) -> WatchState:
     """
     table = read_watched(state.options, state.names)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    events, periods = news(state, table, now)
+    late, new, periods = grown(state.periods, table.rows, state.options.path.name, now)
+    events = events_of(state, table, late, new)
     if events.empty:
         return state
     if not state.groups:

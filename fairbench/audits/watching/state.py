@@ -16,6 +16,7 @@ from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
 from fairbench.core.typed import typed
 from fairbench.data.bands import bands_apart
+from fairbench.data.growing import Period
 from fairbench.data.periods import period_asked
 from fairbench.data.tallies import check_tallies
 
@@ -101,30 +102,6 @@ class WatchOptions:
     def watched(self) -> tuple[str, ...]:
         """The metrics that are watched: without labels only that of decisions."""
         return self.metrics or (tuple(RATE_OF) if self.target else (NEEDS_NO_LABELS,))
-
-
-@dataclass(frozen=True)
-class SeenRows:
-    """Rows of one period that came in one look."""
-
-    rows: int
-    digest: str  # of their columns but the labels, in order
-    bag: str  # the same in any order
-    look: str  # when, UTC
-
-
-@dataclass(frozen=True)
-class Period:
-    """The rows seen of a period; without a column of time there is one, without a name."""
-
-    name: str
-    parts: tuple[SeenRows, ...]
-    labels: str  # a sign a row: 0, 1, or ? where it is not known yet
-
-    def __post_init__(self) -> None:
-        """Refuse labels of other rows."""
-        if len(self.labels) != sum(part.rows for part in self.parts):
-            raise ValueError(f"period '{self.name}' has not one label a row")
 
 
 @dataclass(frozen=True)

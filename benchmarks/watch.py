@@ -17,9 +17,8 @@ from scipy.special import ndtri
 from benchmarks.measure import show
 from fairbench.audits.watching.counting import risks
 from fairbench.audits.watching.looking import with_events
-from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, events_of
+from fairbench.audits.watching.stream import WatchedRows, events_of, once
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
 from fairbench.inference.sequential.restarts import needed

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.formats import quoted
@@ -95,3 +98,11 @@ def by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     return frame.sort_values(
         name, key=lambda column: column.map(places), kind="stable", ignore_index=True
     )
+
+
+def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
+    """Yield where periods (n,) of rows end, and in between even steps of about a block."""
+    ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        number = max(1, round((end - begin) / block))
+        yield from (begin + (end - begin) * (i + 1) // number for i in range(number))

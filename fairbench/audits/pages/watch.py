@@ -24,7 +24,7 @@ from fairbench.audits.watching.findings import (
 from fairbench.audits.watching.state import WatchState
 from fairbench.core import VERSION
 from fairbench.core.formats import count
-from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
+from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
     Column,
     Document,
@@ -217,26 +217,14 @@ def _history(gaps: Sequence[Row], state: WatchState) -> Gallery:
 def _chart(gap: str, state: WatchState) -> str:
     marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
-    limits = np.array([mark.limits[gap] for mark in marks], float)
-    value, lower, upper = limits.reshape(-1, 3).T
-    rows = np.array([mark.row for mark in marks], float)
-    across, epsilon = [0.0, rows[-1] if len(rows) else 1.0], state.options.epsilon
-    series = [
-        Series("", across, [end, end], GREY, dashed=True, marked=False)
-        for end in (-epsilon, epsilon)
+    limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
+    alarms = [
+        (alarm.row, sentence_of(alarm_finding(alarm, state)))
+        for alarm in state.alarms
+        if alarm.about == gap
     ]
-    band = np.array([value - lower, upper - value])
-    series.append(Series("gap so far", rows, value, BLUE, marked=False, band=band))
-    for alarm in state.alarms:
-        if alarm.about == gap:
-            height, hint = np.interp([alarm.row], rows, value), alarm_finding(alarm, state)
-            series.append(
-                Series(
-                    alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True,
-                    hint=sentence_of(hint),
-                )
-            )  # fmt: skip
-    return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
+    rows, epsilon = [mark.row for mark in marks], state.options.epsilon
+    return track(rows, limits, ("rows", "gap"), bound=epsilon, events=alarms)
 
 
 def _score_table(rows: Sequence[Row]) -> Table:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fairbench.audits.findings import CHANGED, DRIFTED, PASSED
 from fairbench.audits.watching.counting import NewCounts, Quantity, quantities, sums_now
 from fairbench.audits.watching.state import Alarm, Milestone, WatchState
-from fairbench.inference.sequential.gaps import Pair, first_beyond, gap_limits
-from fairbench.inference.sequential.means import Sums, mean_sequence
+from fairbench.inference.sequential.gaps import Pair, first_beyond
+from fairbench.inference.sequential.means import Sums
 from fairbench.inference.sequential.restarts import needed
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,7 @@ def find_alarms(
     for residuals in scores:
         if (DRIFTED, residuals.name) not in given:
             (sums,) = residuals.of(comparisons.sums[residuals.attribute])
-            _, lower, upper = mean_sequence(Sums(*sums), needed(residuals.risk))
+            _, lower, upper = Sums(*sums).limits(needed(residuals.risk))
             alarms += comparisons.first_alarm(DRIFTED, residuals, lower, upper)
     with_limits = [
         replace(mark, limits={gap.name: _plain(limits[i, :, t]) for i, gap in enumerate(gaps)})
@@ -113,7 +113,7 @@ def _gap_limits(gaps: Sequence[Quantity], comparisons: _Comparisons, state: Watc
         gap.pair(comparisons.sums[gap.attribute][old:], state.shares[gap.name]) for gap in gaps
     ]
     together = Pair(*np.moveaxis(np.array(pairs), 1, 0))
-    now = np.stack(gap_limits(together, needed(gaps[0].risk)), axis=1)
+    now = np.stack(together.limits(needed(gaps[0].risk)), axis=1)
     known = np.array(before, float).reshape(len(gaps), old, 3)  # None becomes NaN
     return np.concatenate([known.swapaxes(1, 2), now], axis=2)
 

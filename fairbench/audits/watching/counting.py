@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.watching.state import Milestone, WatchState
 from fairbench.audits.watching.stream import WatchedRows
+from fairbench.data.periods import steps
 from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
 
@@ -25,6 +27,7 @@ OF_SCORES = 0.2  # of that, what is left to scores where they are watched
 # decision, how many, their sum and that of their squares.
 WIDTH = 12
 _DECISIONS, _RESIDUALS = 4, 6
+DECISIONS = ("negative", "positive")
 BLOCK = 500  # rows after which at the latest counting begins anew, too
 
 
@@ -82,6 +85,11 @@ def rate_parts(metric: str) -> Floats:
     return parts
 
 
+def _residual_parts(decision: int) -> Floats:
+    """Return which sums are those of labels less scores where this was decided, (WIDTH, 3)."""
+    return np.eye(WIDTH)[:, _RESIDUALS + 3 * decision :][:, :3]
+
+
 def risks(gaps: int, scores: int) -> tuple[float, float]:
     """Return what may go wrong with one gap, and with one group's scores, of so many of each."""
     of_gaps = FALSE_ALARMS * (1 - OF_SCORES * bool(scores))
@@ -93,34 +101,29 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
 
     Scores are watched by decision, where there are scores and labels.
     """
-    options = state.options
+    groups, metrics = state.groups, state.options.watched
+    decisions = DECISIONS if state.options.score and state.options.target else ()
+    pairs = sum(comb(len(names), 2) for names in groups.values())
+    of_gap, of_scores = risks(len(metrics) * pairs, len(decisions) * sum(map(len, groups.values())))
     gaps = [
-        (attribute, metric, pair)
-        for attribute, groups in state.groups.items()
-        for metric in options.watched
-        for pair in combinations(range(len(groups)), 2)
-    ]
+        Quantity(
+            f"{attribute}: {names[second]} less {names[first]}, {RATE_NAMES[metric]}",
+            attribute, (first, second), rate_parts(metric), of_gap, metric,
+        )
+        for attribute, names in groups.items()
+        for metric in metrics
+        for first, second in combinations(range(len(names)), 2)
+    ]  # fmt: skip
     scores = [
-        (attribute, group, decision)
-        for attribute, groups in state.groups.items()
-        for group in range(len(groups))
-        for decision in (0, 1)
-        if options.score and options.target
-    ]
-    of_gap, of_scores = risks(len(gaps), len(scores))
-
-    def gap(attribute: str, metric: str, pair: tuple[int, int]) -> Quantity:
-        first, second = (state.groups[attribute][group] for group in pair)
-        name = f"{attribute}: {second} less {first}, {RATE_NAMES[metric]}"
-        return Quantity(name, attribute, pair, rate_parts(metric), of_gap, metric)
-
-    def residuals(attribute: str, group: int, decision: int) -> Quantity:
-        decided, start = ("negative", "positive")[decision], _RESIDUALS + 3 * decision
-        name = f"{attribute}: {state.groups[attribute][group]}, scores of {decided} decisions"
-        parts = np.eye(WIDTH)[:, start : start + 3]
-        return Quantity(name, attribute, [group], parts, of_scores)
-
-    return [gap(*which) for which in gaps], [residuals(*which) for which in scores]
+        Quantity(
+            f"{attribute}: {name}, scores of {decided} decisions",
+            attribute, (place,), _residual_parts(decision), of_scores,
+        )
+        for attribute, names in groups.items()
+        for place, name in enumerate(names)
+        for decision, decided in enumerate(decisions)
+    ]  # fmt: skip
+    return gaps, scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +170,7 @@ def sums_now(state: WatchState) -> dict[str, Floats]:
 def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
     sums, marks, start = sums_now(state), [], 0
-    for stop in _stops(new.events["period"].to_numpy(str)):
+    for stop in steps(new.events["period"].to_numpy(str), BLOCK):
         # Row after row, so that sums do not depend on when is looked.
         for name, codes in new.codes.items():
             watched = start + np.flatnonzero(codes[start:stop] >= 0)
@@ -179,11 +182,3 @@ def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
         )
         start = stop
     return marks
-
-
-def _stops(period: NDArray[np.str_]) -> Iterator[int]:
-    """Yield where periods end, and where in between, in even steps of about a block."""
-    ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
-    for begin, end in zip([0, *ends], ends, strict=False):
-        number = max(1, round((end - begin) / BLOCK))
-        yield from (begin + (end - begin) * (i + 1) // number for i in range(number))

@@ -20,12 +20,7 @@ from fairbench.audits.watching.counting import (
 from fairbench.audits.watching.state import Alarm, WatchState
 from fairbench.core.formats import count
 from fairbench.inference.sequential.gaps import rows_until_beyond
-from fairbench.inference.sequential.means import (
-    Sums,
-    labels_until_above,
-    mean_sequence,
-    rate_sequence,
-)
+from fairbench.inference.sequential.means import Sums, labels_until_above, rate_sequence
 from fairbench.inference.sequential.restarts import needed
 
 Floats = NDArray[np.float64]
@@ -83,9 +78,7 @@ def _delays(
 
     def until(distance: float, bound: float, marks: int) -> float:
         """Return the rows until rates of a distance, about there, are surely beyond a bound."""
-        if distance > 1:
-            return NEVER
-        start, reach = min(low, 1 - distance), float(needed(gap.risk, marks))
+        start, reach = max(min(low, 1 - distance), 0.0), float(needed(gap.risk, marks))
         return per_row * rows_until_beyond(start, start + distance, share, bound, reach)
 
     far, marks = state.options.epsilon + BEYOND, len(state.marks)
@@ -110,21 +103,13 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
     alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
     others = [
         Finding(
-            WATCHED,
-            gap["attribute"],
-            RATE_NAMES[gap["metric"]],
-            gap["verdict"],
-            (gap["gap"],),
-            value=gap["value"],
-            lower=gap["lower"],
-            upper=gap["upper"],
-            bound=state.options.epsilon,
-            n=state.rows,
-            scope=_of_rows(0),
+            WATCHED, gap["attribute"], RATE_NAMES[gap["metric"]], gap["verdict"], (gap["gap"],),
+            value=gap["value"], lower=gap["lower"], upper=gap["upper"],
+            bound=state.options.epsilon, n=state.rows, scope=_of_rows(0),
         )
         for gap in gaps
         if gap["verdict"] != LARGE
-    ]
+    ]  # fmt: skip
     return alarms + others
 
 
@@ -132,17 +117,11 @@ def alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
     """Return what an alarm says."""
     when = f"row {count(alarm.row)}" + (f", {alarm.period}" if alarm.period else "")
     return Finding(
-        alarm.kind,
-        "",
-        alarm.about,
-        LARGE,
-        lower=alarm.lower,
-        upper=alarm.upper,
-        values=alarm.before or (),
-        bound=state.options.epsilon,
-        n=alarm.row,
+        alarm.kind, "", alarm.about, LARGE,
+        lower=alarm.lower, upper=alarm.upper, values=alarm.before or (),
+        bound=state.options.epsilon, n=alarm.row,
         scope=f"{_of_rows(alarm.since)}, found at {when}",
-    )
+    )  # fmt: skip
 
 
 def _of_rows(since: int) -> str:
@@ -171,7 +150,7 @@ def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
     now, marks = sums_now(state), state.marks
     for scores in quantities(state)[1]:
         (sums,), drift = scores.of(now[scores.attribute]), NEVER
-        value, lower, upper = map(float, mean_sequence(Sums(*sums), needed(scores.risk)))
+        value, lower, upper = map(float, Sums(*sums).limits(needed(scores.risk)))
         size, _, squares = sums.tolist()
         if size:
             reach = float(needed(scores.risk, len(marks)))

@@ -12,9 +12,8 @@ import pandas as pd
 
 from fairbench.audits.watching.alarms import find_alarms
 from fairbench.audits.watching.counting import counted, new_marks, quantities
-from fairbench.audits.watching.repeats import once
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, events_of, read_watched
+from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
 from fairbench.core.errors import UserError
 from fairbench.data.groups import MOST_GROUPS
 from fairbench.data.growing import grown

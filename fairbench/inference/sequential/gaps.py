@@ -289,9 +289,10 @@ def rows_until_beyond(
 ) -> float:
     """Return the rows of both groups after which a gap is found, if counts are as expected.
 
-    The mean number of rows is close to it. Infinite where second - first is not above `gap`.
+    The mean number of rows is close to it. Infinite where second - first is not above `gap`, and
+    where there is no such rate.
     """
-    if second - first <= gap:
+    if second - first <= gap or second > 1:
         return float("inf")
     few, many = 1.0, _MOST_ROWS
     for _ in range(2):

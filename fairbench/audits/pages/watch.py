@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.pages.parts import bars, table_of
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
@@ -165,7 +164,6 @@ def _notes(state: WatchState) -> Iterator[str]:
 def _gap_table(gaps: Sequence[Row], state: WatchState) -> Table:
     epsilon = state.options.epsilon
     drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
-    marks = {SMALL: "small", OPEN: "open", LARGE: "large"}
     return table_of(
         [{**gap, "bar": bar} for gap, bar in zip(gaps, drawn, strict=True)],
         [
@@ -173,10 +171,7 @@ def _gap_table(gaps: Sequence[Row], state: WatchState) -> Table:
             ("value", Column("so far", "signed")),
             (("lower", "upper"), Column("at every look", "interval")),
             ("bar", Column("", "bar")),
-            (
-                lambda gap: TableCell(gap["verdict"], mark=marks[gap["verdict"]]),
-                Column("verdict"),
-            ),
+            (lambda gap: TableCell(gap["verdict"], mark=gap["verdict"]), Column("verdict")),
             (lambda gap: _rows(gap["first"]), Column("found in", right=True)),
             (lambda gap: _rows(gap["next"]), Column("from now", right=True, left_out=1)),
             (lambda gap: _rows(gap["change"]), Column("change", right=True, left_out=2)),

@@ -44,6 +44,16 @@ class _Comparisons:
         is_new = stop >= len(state.marks)
         self.start, self.stop = start[is_new], stop[is_new]
 
+    def ends(self, quantity: Quantity) -> tuple[Floats, Floats]:
+        """Return both ends of a quantity's interval of all rows up to each mark, (T,)."""
+        if quantity.metric:
+            limits = [mark.limits[quantity.name] for mark in self.marks]
+            _, lower, upper = np.array(limits, float).T  # None becomes NaN
+        else:
+            (sums,) = quantity.of(self.sums[quantity.attribute])
+            _, lower, upper = Sums(*sums).limits(needed(quantity.risk))
+        return lower, upper
+
     def first_alarm(
         self, kind: str, quantity: Quantity, lower: Floats, upper: Floats
     ) -> list[Alarm]:
@@ -67,55 +77,46 @@ class _Comparisons:
         return [Alarm(kind, quantity.name, mark.row, mark.period, mark.look, row, *ends, before)]
 
 
-def find_alarms(
-    state: WatchState, new: NewCounts, marks: Sequence[Milestone]
-) -> tuple[list[Alarm], list[Milestone]]:
-    """Return the alarms of what is new that were not given before, and the new marks with limits.
+def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
+    """Return the alarms of what is new that were not given before.
 
     Parameters
     ----------
-    state : before what is new. marks : those that it adds.
+    state : before what is new. marks : those that it adds, with limits.
     """
     gaps, scores = quantities(state)
     comparisons = _Comparisons(state, marks)
     given = {(alarm.kind, alarm.about) for alarm in state.alarms}
     epsilon = np.full(len(comparisons.marks), state.options.epsilon)
-    limits = _gap_limits(gaps, comparisons, state)
     alarms = []
-    for gap, (_, lower, upper) in zip(gaps, limits, strict=True):
-        if (PASSED, gap.name) not in given:
-            passed = _passed_from_start(gap, state, new, marks[-1].look)
-            passed += comparisons.first_alarm(PASSED, gap, -epsilon, epsilon)
+    for quantity in (*gaps, *scores):
+        if quantity.metric and (PASSED, quantity.name) not in given:
+            passed = _passed_from_start(quantity, state, new, marks[-1].look)
+            passed += comparisons.first_alarm(PASSED, quantity, -epsilon, epsilon)
             alarms += sorted(passed, key=lambda alarm: alarm.row)[:1]
-        if (CHANGED, gap.name) not in given:
-            alarms += comparisons.first_alarm(CHANGED, gap, lower, upper)
-    for residuals in scores:
-        if (DRIFTED, residuals.name) not in given:
-            (sums,) = residuals.of(comparisons.sums[residuals.attribute])
-            _, lower, upper = Sums(*sums).limits(needed(residuals.risk))
-            alarms += comparisons.first_alarm(DRIFTED, residuals, lower, upper)
-    with_limits = [
-        replace(mark, limits={gap.name: _plain(limits[i, :, t]) for i, gap in enumerate(gaps)})
-        for t, mark in enumerate(marks, start=len(state.marks))
+        kind = CHANGED if quantity.metric else DRIFTED
+        if (kind, quantity.name) not in given:
+            alarms += comparisons.first_alarm(kind, quantity, *comparisons.ends(quantity))
+    return sorted(alarms, key=lambda alarm: alarm.row)
+
+
+def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
+    """Return marks with the value and the interval of each gap, of all rows up to them."""
+    gaps, _ = quantities(state)
+    pairs = [
+        gap.pair(np.array([mark.counts[gap.attribute] for mark in marks]), state.shares[gap.name])
+        for gap in gaps
     ]
-    return sorted(alarms, key=lambda alarm: alarm.row), with_limits
+    together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(needed(gaps[0].risk))
+    limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
+    return [
+        replace(mark, limits={gap.name: _plain(limits[i, t]) for i, gap in enumerate(gaps)})
+        for t, mark in enumerate(marks)
+    ]
 
 
 def _plain(limits: Floats) -> list[float | None]:
     return [None if np.isnan(end) else round(float(end), 6) for end in limits]
-
-
-def _gap_limits(gaps: Sequence[Quantity], comparisons: _Comparisons, state: WatchState) -> Floats:
-    """Return value, lower and upper end of each gap, of all rows up to each mark, (N, 3, T)."""
-    old = len(state.marks)
-    before = [[mark.limits[gap.name] for mark in state.marks] for gap in gaps]
-    pairs = [
-        gap.pair(comparisons.sums[gap.attribute][old:], state.shares[gap.name]) for gap in gaps
-    ]
-    together = Pair(*np.moveaxis(np.array(pairs), 1, 0))
-    now = np.stack(together.limits(needed(gaps[0].risk)), axis=1)
-    known = np.array(before, float).reshape(len(gaps), old, 3)  # None becomes NaN
-    return np.concatenate([known.swapaxes(1, 2), now], axis=2)
 
 
 def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:

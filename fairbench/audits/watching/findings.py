@@ -45,17 +45,11 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
     for gap in gaps:
         value, lower, upper = (np.nan if end is None else end for end in limits[gap.name])
         small = SMALL if -epsilon < lower and upper < epsilon else OPEN
-        row = {
-            "gap": gap.name,
-            "attribute": gap.attribute,
-            "metric": gap.metric,
-            "value": value,
-            "lower": lower,
-            "upper": upper,
-            "verdict": LARGE if gap.name in passed else small,
-        }
+        verdict = LARGE if gap.name in passed else small
+        which = {"gap": gap.name, "attribute": gap.attribute, "metric": gap.metric}
+        now = {"value": value, "lower": lower, "upper": upper, "verdict": verdict}
         delays = _delays(gap, gap.of(sums[gap.attribute]), (lower, upper), state)
-        rows.append(row | dict(zip(("first", "next", "change"), delays, strict=True)))
+        rows.append(which | now | dict(zip(("first", "next", "change"), delays, strict=True)))
     return rows
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.watching.alarms import find_alarms
+from fairbench.audits.watching.alarms import find_alarms, with_limits
 from fairbench.audits.watching.counting import counted, new_marks, quantities
 from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
@@ -77,7 +77,8 @@ def with_events(
     marks = new_marks(state, new, look)
     if not state.shares:
         state = replace(state, shares=shares_of(state, marks[-1]))
-    alarms, marks = find_alarms(state, new, marks)
+    marks = with_limits(state, marks)
+    alarms = find_alarms(state, new, marks)
     return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
 
 

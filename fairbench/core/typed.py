@@ -26,10 +26,9 @@ def typed(kind: Any, value: Any) -> Any:
     ------
     TypeError, ValueError : a field is missing or unknown, or a value is of another kind.
     """
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
-        parts = {name: typed(hints.get(name), part) for name, part in dict(value).items()}
-        return kind(**parts)  # type: ignore[operator]
+        return kind(**{name: typed(hints.get(name), part) for name, part in dict(value).items()})
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
         return None if value is None else typed(inner[0], value)

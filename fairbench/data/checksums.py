@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,12 @@ from fairbench.data.columns import each_value
 
 KEY = 8  # signs of the checksum of one row
 _MASK = (1 << 64) - 1
+
+
+def texts_of(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return what every row has in these columns as one text."""
+    parts = (frame[name].astype(str) for name in columns)
+    return ["\x1f".join(row) for row in zip(*parts, strict=True)]
 
 
 def ordered(rows: Iterable[str]) -> str:

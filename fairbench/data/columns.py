@@ -108,11 +108,13 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
         wrong = np.array([value not in ("", *present[:2]) for value in values])
         place.refuse(text, wrong[codes], f"{first} or {second}, and a label has two values{hint}")
     names = _label_names(present, place, spelled(positive))
-    return named_labels(text, place, names), names
+    return named_labels(text, place, names)
 
 
-def named_labels(text: pd.Series, place: Place, names: Sequence[str]) -> Floats:
-    """Return 0, 1 or NaN for every row, where the names of labels 0 and 1 are known.
+def named_labels(
+    text: pd.Series, place: Place, names: Sequence[str]
+) -> tuple[Floats, tuple[str, str]]:
+    """Return what :func:`labels_of` does, where the names of labels 0 and 1 are known.
 
     Raises
     ------
@@ -123,7 +125,7 @@ def named_labels(text: pd.Series, place: Place, names: Sequence[str]) -> Floats:
     codes, values = each_value(text, spelled)
     wrong = np.array([value not in meaning for value in values], bool)
     place.refuse(text, wrong[codes], f"'{first}' or '{second}', the labels there are")
-    return np.array([meaning[value] for value in values])[codes]
+    return np.array([meaning[value] for value in values])[codes], (first, second)
 
 
 def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:

@@ -15,7 +15,16 @@ from fairbench.data.columns import Place, each_value
 from fairbench.data.dataset import reference_first
 
 MOST_GROUPS = 50
+CROSSED = " x "  # between the columns whose combinations are groups, and between their values
 _POOLED = "other groups"
+
+
+def crossed(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return the groups of a column, or of the combinations of several, such as ``sex x race``."""
+    first, *others = (
+        frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)
+    )
+    return first.str.cat(others, sep=CROSSED)
 
 
 def without_groups(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from fairbench.reporting.document.model import (
     Verdict,
 )
 
-Row: TypeAlias = Mapping[str, Any]  # of a table, and of the JSON
 _MOST_POINTS = 200
 _FAR = 1_000_000  # rows
 
@@ -161,7 +160,7 @@ def _notes(state: WatchState) -> Iterator[str]:
         )
 
 
-def _gap_table(gaps: Sequence[Row], state: WatchState) -> Table:
+def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
     epsilon = state.options.epsilon
     drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
     return table_of(
@@ -192,14 +191,14 @@ def _gap_table(gaps: Sequence[Row], state: WatchState) -> Table:
 
 def _rows(rows: float) -> str:
     """Return rows with two digits; beyond a million they are as good as never."""
-    if not np.isfinite(rows):
+    if np.isinf(rows):
         return "never"
     if rows > _FAR:
         return f"over {count(_FAR)}"
-    return count(round(rows, -max(len(str(int(rows))) - 2, 0)))
+    return count(float(f"{rows:.2g}"))
 
 
-def _history(gaps: Sequence[Row], state: WatchState) -> Gallery:
+def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
     alarmed = {alarm.about for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return Gallery(
@@ -222,7 +221,7 @@ def _chart(gap: str, state: WatchState) -> str:
     return track(rows, limits, ("rows", "gap"), bound=epsilon, events=alarms)
 
 
-def _score_table(rows: Sequence[Row]) -> Table:
+def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table_of(
         rows,
         [
@@ -238,7 +237,7 @@ def _score_table(rows: Sequence[Row]) -> Table:
     )
 
 
-def _rate_table(rates: Sequence[Row]) -> Table:
+def _rate_table(rates: Sequence[Mapping[str, Any]]) -> Table:
     return table_of(
         rates,
         [

@@ -2,10 +2,8 @@
 
 All quantities share what may go wrong: at most one watch in twenty ever gives a false alarm,
 however long it goes on and no matter how often you look. A quantity's share buys one family of
-intervals (:mod:`fairbench.inference.sequential.restarts`): of all rows, and of the rows since each
-mark. While all of them hold, no alarm about it is false: a gap is beyond epsilon where one of them
-is, and a quantity has changed where that since a mark and that of all rows up to the mark have
-nothing in common.
+intervals (:mod:`fairbench.inference.sequential.restarts`). While all of them hold, no alarm about
+it is false: a gap is beyond epsilon where one of them is.
 """
 
 from __future__ import annotations
@@ -109,14 +107,12 @@ def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone
     ]
     together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(needed(gaps[0].risk))
     limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
+    plain = limits.round(6).astype(object)
+    plain[np.isnan(limits)] = None
     return [
-        replace(mark, limits={gap.name: _plain(limits[i, t]) for i, gap in enumerate(gaps)})
-        for t, mark in enumerate(marks)
+        replace(mark, limits={gap.name: ends for gap, ends in zip(gaps, at_mark, strict=True)})
+        for mark, at_mark in zip(marks, plain.swapaxes(0, 1).tolist(), strict=True)
     ]
-
-
-def _plain(limits: Floats) -> list[float | None]:
-    return [None if np.isnan(end) else round(float(end), 6) for end in limits]
 
 
 def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:

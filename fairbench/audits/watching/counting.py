@@ -27,7 +27,7 @@ OF_SCORES = 0.2  # of that, what is left to scores where they are watched
 # decision, how many, their sum and that of their squares.
 WIDTH = 12
 _DECISIONS, _RESIDUALS = 4, 6
-DECISIONS = ("negative", "positive")
+_RESIDUAL_PARTS = {"negative": np.eye(WIDTH)[:, 6:9], "positive": np.eye(WIDTH)[:, 9:]}
 BLOCK = 500  # rows after which at the latest counting begins anew, too
 
 
@@ -85,11 +85,6 @@ def rate_parts(metric: str) -> Floats:
     return parts
 
 
-def _residual_parts(decision: int) -> Floats:
-    """Return which sums are those of labels less scores where this was decided, (WIDTH, 3)."""
-    return np.eye(WIDTH)[:, _RESIDUALS + 3 * decision :][:, :3]
-
-
 def risks(gaps: int, scores: int) -> tuple[float, float]:
     """Return what may go wrong with one gap, and with one group's scores, of so many of each."""
     of_gaps = FALSE_ALARMS * (1 - OF_SCORES * bool(scores))
@@ -102,9 +97,9 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     Scores are watched by decision, where there are scores and labels.
     """
     groups, metrics = state.groups, state.options.watched
-    decisions = DECISIONS if state.options.score and state.options.target else ()
+    residuals = _RESIDUAL_PARTS if state.options.score and state.options.target else {}
     pairs = sum(comb(len(names), 2) for names in groups.values())
-    of_gap, of_scores = risks(len(metrics) * pairs, len(decisions) * sum(map(len, groups.values())))
+    of_gap, of_scores = risks(len(metrics) * pairs, len(residuals) * sum(map(len, groups.values())))
     gaps = [
         Quantity(
             f"{attribute}: {names[second]} less {names[first]}, {RATE_NAMES[metric]}",
@@ -117,11 +112,11 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     scores = [
         Quantity(
             f"{attribute}: {name}, scores of {decided} decisions",
-            attribute, (place,), _residual_parts(decision), of_scores,
+            attribute, (place,), parts, of_scores,
         )
         for attribute, names in groups.items()
         for place, name in enumerate(names)
-        for decision, decided in enumerate(decisions)
+        for decided, parts in residuals.items()
     ]  # fmt: skip
     return gaps, scores
 
@@ -163,8 +158,13 @@ def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewC
 def sums_now(state: WatchState) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) so far."""
     if state.marks:
-        return {name: np.array(sums, float) for name, sums in state.marks[-1].counts.items()}
+        return sums_at(state.marks[-1])
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
+
+
+def sums_at(mark: Milestone) -> dict[str, Floats]:
+    """Return the sums of every attribute's groups (G, WIDTH) at a mark."""
+    return {name: np.array(sums, float) for name, sums in mark.counts.items()}
 
 
 def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:

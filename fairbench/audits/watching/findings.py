@@ -19,11 +19,10 @@ from fairbench.audits.watching.counting import (
 )
 from fairbench.audits.watching.state import Alarm, WatchState
 from fairbench.core.formats import count
-from fairbench.inference.sequential.gaps import rows_until_beyond
+from fairbench.inference.sequential.gaps import rows_until_apart
 from fairbench.inference.sequential.means import Sums, labels_until_above, rate_sequence
 from fairbench.inference.sequential.restarts import needed
 
-Floats = NDArray[np.float64]
 BEYOND = 0.05  # how much a gap or scores go further in what is said of how late an alarm may be
 NEVER = float("inf")
 
@@ -49,40 +48,37 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
         which = {"gap": gap.name, "attribute": gap.attribute, "metric": gap.metric}
         now = {"value": value, "lower": lower, "upper": upper, "verdict": verdict}
         delays = _delays(gap, gap.of(sums[gap.attribute]), (lower, upper), state)
-        rows.append(which | now | dict(zip(("first", "next", "change"), delays, strict=True)))
+        rows.append(which | now | delays)
     return rows
 
 
 def _delays(
-    gap: Quantity, counts: Floats, ends: tuple[float, float], state: WatchState
-) -> tuple[float, float, float]:
+    gap: Quantity, counts: NDArray[np.float64], ends: tuple[float, float], state: WatchState
+) -> dict[str, float]:
     """Return the rows until each of a gap's alarms; never where a group has none yet.
 
     Parameters
     ----------
     counts : (2, 2), rows and successes of both groups. ends : of the gap's interval so far.
     """
-    (size, successes), (other_size, other) = counts
-    if not size or not other_size:
-        return NEVER, NEVER, NEVER
-    first, second = float(successes / size), float(other / other_size)
-    low, high = sorted((first, second))
-    rows = float(size + other_size)
-    share, per_row = float(size) / rows, state.marks[-1].row / rows
-
-    def until(distance: float, bound: float, marks: int) -> float:
-        """Return the rows until rates of a distance, about there, are surely beyond a bound."""
-        start, reach = max(min(low, 1 - distance), 0.0), float(needed(gap.risk, marks))
-        return per_row * rows_until_beyond(start, start + distance, share, bound, reach)
-
-    far, marks = state.options.epsilon + BEYOND, len(state.marks)
+    rows, successes = counts.T
+    if not rows.all():
+        return dict.fromkeys(("first", "next", "change"), NEVER)
+    epsilon, marks = state.options.epsilon, len(state.marks)
+    (first, second), per_row = successes / rows, state.marks[-1].row / rows.sum()
     # What is found sooner is a gap that grows; of the mirror image the upper end is the lower one.
     end = ends[1] if second >= first else -ends[0]
-    return (
-        until(far, state.options.epsilon, 0),
-        until(far, state.options.epsilon, marks),
-        until(high - low + BEYOND, end, marks),
-    )
+
+    def until(distance: float, bound: float, restart: int) -> float:
+        """Return the rows until rates at a distance, about there, are surely beyond a bound."""
+        low, share, reach = min(first, second), rows[0] / rows.sum(), needed(gap.risk, restart)
+        return float(per_row * rows_until_apart(low, distance, share, bound, reach))
+
+    return {
+        "first": until(epsilon + BEYOND, epsilon, 0),
+        "next": until(epsilon + BEYOND, epsilon, marks),
+        "change": until(abs(second - first) + BEYOND, end, marks),
+    }
 
 
 def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Finding]:

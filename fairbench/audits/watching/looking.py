@@ -7,12 +7,11 @@ from collections.abc import Collection
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
-import numpy as np
 import pandas as pd
 
 from fairbench.audits.watching.alarms import find_alarms, with_limits
-from fairbench.audits.watching.counting import counted, new_marks, quantities
-from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.counting import counted, new_marks, quantities, sums_at
+from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
 from fairbench.core.errors import UserError
 from fairbench.data.groups import MOST_GROUPS
@@ -31,7 +30,7 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Watc
     UserError : the file is not what was watched, or cannot be read; the state is as it was.
     """
     if not file.exists():
-        return file.create(looked(WatchState(options)))
+        return file.create(_looked(WatchState(options)))
 
     def change(state: WatchState) -> WatchState:
         for name in sorted({field.name for field in fields(WatchOptions)} & {*given} - {"path"}):
@@ -41,18 +40,13 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Watc
                     "another state"
                 )
         path = options.path if "path" in given else state.options.path
-        return looked(replace(state, options=replace(state.options, path=path)))
+        return _looked(replace(state, options=replace(state.options, path=path)))
 
     return file.change(change)
 
 
-def looked(state: WatchState) -> WatchState:
-    """Return the state after a look at its file; the same where there is nothing new.
-
-    Raises
-    ------
-    UserError : the file is not what was watched, or cannot be read.
-    """
+def _looked(state: WatchState) -> WatchState:
+    """Return the state after a look at its file; the same where there is nothing new."""
     table = read_watched(state.options, state.names)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     late, new, periods = grown(state.periods, table.rows, state.options.path.name, now)
@@ -76,7 +70,9 @@ def with_events(
     new = counted(state, table, events)
     marks = new_marks(state, new, look)
     if not state.shares:
-        state = replace(state, shares=shares_of(state, marks[-1]))
+        sums = sums_at(marks[-1])
+        shares = [(gap.name, gap.share(sums[gap.attribute])) for gap in quantities(state)[0]]
+        state = replace(state, shares={name: round(float(share), 6) for name, share in shares})
     marks = with_limits(state, marks)
     alarms = find_alarms(state, new, marks)
     return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
@@ -104,12 +100,3 @@ def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str,
                 f"a group column has 2 to {MOST_GROUPS}"
             )
     return groups
-
-
-def shares_of(state: WatchState, mark: Milestone) -> dict[str, float]:
-    """Return the first group's share of each gap's rows, of what the first look has."""
-    gaps, _ = quantities(state)
-    return {
-        gap.name: round(float(gap.share(np.array(mark.counts[gap.attribute], float))), 6)
-        for gap in gaps
-    }

@@ -16,12 +16,14 @@ from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
 from fairbench.core.typed import typed
 from fairbench.data.bands import bands_apart
+from fairbench.data.groups import CROSSED
 from fairbench.data.growing import Period
 from fairbench.data.periods import period_asked
 from fairbench.data.tallies import check_tallies
 
 SCHEMA = 1
-CROSSED = " x "  # between the columns whose combinations are groups, and between their values
+# Options that an audit has, too.
+_OF_AUDITS = ("path", "target", "score", "prediction", "positive", "threshold", "epsilon", "cuts")
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,7 @@ class WatchOptions:
     def audit(self) -> Options:
         """The same as options of an audit, which files are read with."""
         columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
-        return Options(
-            path=self.path, group=tuple(columns), target=self.target, score=self.score,
-            prediction=self.prediction, positive=self.positive, threshold=self.threshold,
-            epsilon=self.epsilon, cuts=self.cuts,
-        )  # fmt: skip
+        return Options(group=tuple(columns), **{name: getattr(self, name) for name in _OF_AUDITS})
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -160,8 +158,7 @@ class WatchState:
     repeats : rows that came again, and are counted once.
     once : whether, without identifiers, rows that are alike are counted once: more of them came
         than chance brings about.
-    seen : of each different row, what tells it, and a digit: twice the times it came, up to four,
-        and one more where it had a label.
+    seen : how often each different row came, as :mod:`fairbench.data.tallies` keeps it.
     """
 
     options: WatchOptions
@@ -200,10 +197,8 @@ class WatchFile(JsonFile[WatchState]):
             raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         check_tallies(plain["seen"])
-        path = self.path.parent / plain["options"]["path"]
-        state: WatchState = typed(
-            WatchState, {**plain, "options": {**plain["options"], "path": path}}
-        )
+        options = {**plain["options"], "path": self.path.parent / plain["options"]["path"]}
+        state: WatchState = typed(WatchState, {**plain, "options": options})
         return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from fairbench.audits.columns import read_frame
 from fairbench.audits.leakage import check_score
 from fairbench.audits.table import decisions_of
-from fairbench.audits.watching.state import CROSSED, WatchOptions, WatchState
-from fairbench.core.formats import MISSING
+from fairbench.audits.watching.state import WatchOptions, WatchState
 from fairbench.data.any_table import check_columns
-from fairbench.data.checksums import keys_of
+from fairbench.data.checksums import keys_of, texts_of
 from fairbench.data.columns import Place, labels_of, named_labels, scores_of
+from fairbench.data.groups import crossed
 from fairbench.data.periods import by_period, period_asked
 from fairbench.data.tabular import spelled
 from fairbench.data.tallies import read_tallies, text_of, with_rows
@@ -57,23 +57,20 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     asked, file = options.audit, options.path.name
     frame = read_frame(asked, every=bool(options.time or options.id))
     time, _ = period_asked(options.time)
-    further = [name for name in (time, options.id) if name]
-    check_columns(file, further, list(map(str, frame.columns)))
+    check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = by_period(frame, options.time, file)
-    label, names = _labels(frame, options, names)
+    label, called = _labels(frame, options, names)
     places = {name: Place(file, name) for name in asked.columns}
     score = scores_of(frame, places[options.score]) if options.score else None
     if score is not None:
         check_score(label, score, file, options.score)
-    decision = decisions_of(frame, places, asked, score, names)
+    decision = decisions_of(frame, places, asked, score, called)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
         Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
         read.append(options.id)
-    text = [
-        "\x1f".join(row) for row in zip(*(frame[name].astype(str) for name in read), strict=True)
-    ]
+    text = texts_of(frame, read)
     rows = pd.DataFrame(
         {
             "period": frame[time] if time else "",
@@ -84,21 +81,13 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             "label": label,
         }
     )
-    groups = pd.DataFrame({name: _groups(frame, name) for name in options.group})
-    return WatchedRows(rows, groups, names if {0, 1} <= {*label} else ())
-
-
-def _groups(frame: pd.DataFrame, name: str) -> pd.Series:
-    """Return the group of every row; a combination of columns joins their values."""
-    first, *others = (
-        frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)
-    )
-    return first.str.cat(others, sep=CROSSED)
+    groups = pd.DataFrame({name: crossed(frame, name) for name in options.group})
+    return WatchedRows(rows, groups, called if {0, 1} <= {*label} else ())
 
 
 def _labels(
     frame: pd.DataFrame, options: WatchOptions, names: tuple[str, ...]
-) -> tuple[Floats, tuple[str, ...]]:
+) -> tuple[Floats, tuple[str, str]]:
     """Return the labels, NaN where unknown, and what 0 and 1 are called."""
     file, decided = options.path.name, options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
@@ -108,7 +97,7 @@ def _labels(
         _, names = labels_of(frame[decided], Place(file, decided), options.positive)
     if not names:
         return labels_of(text, place, options.positive)
-    return named_labels(text, place, names), names
+    return named_labels(text, place, names)
 
 
 def events_of(

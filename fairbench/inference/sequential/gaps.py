@@ -284,6 +284,17 @@ def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
 _MOST_ROWS = 1e9
 
 
+def rows_until_apart(
+    low: float, distance: float, share: float, gap: float, needed: ArrayLike
+) -> float:
+    """Return what :func:`rows_until_beyond` does of rates at a distance, the lower one about `low`.
+
+    It is lower where the other rate would be above 1; infinite where the distance is above 1.
+    """
+    first = max(min(low, 1 - distance), 0.0)
+    return rows_until_beyond(first, first + distance, share, gap, float(np.asarray(needed)))
+
+
 def rows_until_beyond(
     first: float, second: float, share: float, gap: float, needed: float
 ) -> float:

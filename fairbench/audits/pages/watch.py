@@ -212,13 +212,10 @@ def _chart(gap: str, state: WatchState) -> str:
     marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
     limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
-    alarms = [
-        (alarm.row, sentence_of(alarm_finding(alarm, state)))
-        for alarm in state.alarms
-        if alarm.about == gap
-    ]
+    alarms = [alarm for alarm in state.alarms if alarm.about == gap]
+    events = [(alarm.row, sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
     rows, epsilon = [mark.row for mark in marks], state.options.epsilon
-    return track(rows, limits, ("rows", "gap"), bound=epsilon, events=alarms)
+    return track(rows, limits, ("rows", "gap"), bound=epsilon, events=events)
 
 
 def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:

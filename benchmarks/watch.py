@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +15,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.measure import show
-from fairbench.audits.watching.alarms import find_alarms, needed, risk_of_gap
-from fairbench.audits.watching.counting import counted, new_marks
-from fairbench.audits.watching.looking import shares_of
-from fairbench.audits.watching.repeats import once
+from fairbench.audits.watching.counting import risks
+from fairbench.audits.watching.looking import with_events
 from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, events_of
+from fairbench.audits.watching.stream import WatchedRows, events_of, once
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
+from fairbench.inference.sequential.restarts import needed
 
 Floats = NDArray[np.float64]
 METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
@@ -65,10 +63,7 @@ def alarms_of(table: WatchedRows, epsilon: float = 0.05, *, named: bool = False)
     events = events_of(state, table, [], table.rows.index)
     if table.rows["key"].any():
         state, events = once(state, table, events)
-    new = counted(state, table, events)
-    marks = new_marks(state, new, "")
-    state = replace(state, shares=shares_of(state, marks[-1]))
-    return find_alarms(state, new, marks)[0]
+    return list(with_events(state, table, events, "").alarms)
 
 
 def false_alarms(repetitions: int, rows: int = 100_000) -> list[int]:
@@ -113,7 +108,7 @@ def delay(
 ) -> tuple[float, float, float]:
     """Return mean rows until a gap is found, what was said of them, and the fixed test's."""
     fixed, draw = fixed_rows(rates, share, gaps), rng(0, "delay", str(rates), str(share), gaps)
-    reach, most = float(needed(risk_of_gap(gaps, 4))), int(8 * fixed)
+    reach, most = float(needed(risks(gaps, 4)[0])), int(8 * fixed)
     found = [
         first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
     ]

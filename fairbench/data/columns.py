@@ -41,6 +41,10 @@ class Place:
                 f"{said} {expected}"
             )
 
+    def refuse_blank(self, text: pd.Series, expected: str) -> None:
+        """Refuse the first value that is empty, if there is one."""
+        self.refuse(text, (text.astype(str) == "").to_numpy(), expected)
+
 
 def each_value(
     text: pd.Series, function: Callable[[str], str]
@@ -104,8 +108,24 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
         wrong = np.array([value not in ("", *present[:2]) for value in values])
         place.refuse(text, wrong[codes], f"{first} or {second}, and a label has two values{hint}")
     names = _label_names(present, place, spelled(positive))
-    meaning = {"": np.nan, names[0]: 0.0, names[1]: 1.0}
-    return np.array([meaning[value] for value in values])[codes], names
+    return named_labels(text, place, names)
+
+
+def named_labels(
+    text: pd.Series, place: Place, names: Sequence[str]
+) -> tuple[Floats, tuple[str, str]]:
+    """Return what :func:`labels_of` does, where the names of labels 0 and 1 are known.
+
+    Raises
+    ------
+    UserError : a third label; names the row.
+    """
+    first, second = names
+    meaning = {"": np.nan, first: 0.0, second: 1.0}
+    codes, values = each_value(text, spelled)
+    wrong = np.array([value not in meaning for value in values], bool)
+    place.refuse(text, wrong[codes], f"'{first}' or '{second}', the labels there are")
+    return np.array([meaning[value] for value in values])[codes], (first, second)
 
 
 def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:

@@ -18,8 +18,17 @@ from fairbench.data.dataset import check_combinable, combine, reference_first
 MOST_GROUPS = 50
 MOST_CELLS = 100  # combinations of all attributes
 _MOST_TOGETHER = 10_000  # groups that are estimated together
+CROSSED = " x "  # between the columns whose combinations are groups, and between their values
 _POOLED = "other groups"
 _RARE = 10  # rows of a group, of which hardly anything can be said
+
+
+def crossed(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return the groups of a column, or of the combinations of several, such as ``sex x race``."""
+    first, *others = (
+        frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)
+    )
+    return first.str.cat(others, sep=CROSSED)
 
 
 def without_groups(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.formats import quoted
+from fairbench.data.columns import Place
 
 _FORMS = {
     "day": "%Y-%m-%d",
@@ -65,3 +71,38 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
     if unit == "quarter":
         names += dates.dt.quarter.astype(str)
     return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
+    """Return a table in the order of its periods, ``week 2`` before ``week 10``; dates as periods.
+
+    Parameters
+    ----------
+    time : the column of periods, or of dates with a unit: ``date:month``.
+
+    Raises
+    ------
+    UserError : a row without a period, or with a date that is none.
+    """
+    name, unit = period_asked(time)
+    Place(file, name).refuse_blank(frame[name], "a period")
+    if unit:
+        frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
+    ordered = sorted(frame[name].unique(), key=natural)
+    places = {period: place for place, period in enumerate(ordered)}
+    return frame.sort_values(
+        name, key=lambda column: column.map(places), kind="stable", ignore_index=True
+    )
+
+
+def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
+    """Yield where periods (n,) of rows end, and in between even steps of about a block."""
+    ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        number = max(1, round((end - begin) / block))
+        yield from (begin + (end - begin) * (i + 1) // number for i in range(number))

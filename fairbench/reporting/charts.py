@@ -198,6 +198,35 @@ def shortened(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
 
+def track(
+    x: ArrayLike,
+    limits: Floats,
+    labels: tuple[str, str],
+    *,
+    bound: float,
+    events: Sequence[tuple[float, str]] = (),
+) -> str:
+    """Draw an estimate as it went on with its interval, dashed lines at a bound, and events.
+
+    Parameters
+    ----------
+    x : (n,). limits : (n, 3), value, lower and upper. labels : of both axes.
+    bound : a line stands so far on either side of 0.
+    events : squares on the line, each where it was and what the pointer shows.
+    """
+    along, (value, lower, upper) = np.asarray(x, float), limits.T
+    across = [0.0, along[-1] if len(along) else 1.0]
+    band = np.array([value - lower, upper - value])
+    series = [
+        *(Series("", across, [y, y], GREY, dashed=1, marked=False) for y in (-bound, bound)),
+        Series("", along, value, BLUE, marked=False, band=band),
+    ]
+    for place, hint in events:
+        height = np.interp([place], along, value)
+        series.append(Series("", [place], height, ORANGE, shape=1, filled=True, hint=hint))
+    return chart([Panel(series, *labels, from_zero="x")])[0]
+
+
 @dataclass(frozen=True)
 class _Scale:
     low: float

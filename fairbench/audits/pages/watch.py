@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
-from fairbench.audits.findings import OPEN, SMALL
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
     BEYOND,
-    GapNow,
-    RateNow,
-    ScoresNow,
     alarm_finding,
     findings_of,
     gaps_now,
@@ -25,7 +22,7 @@ from fairbench.audits.watching.findings import (
 from fairbench.audits.watching.state import WatchState
 from fairbench.core import VERSION
 from fairbench.core.formats import count
-from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
+from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
     Column,
     Document,
@@ -50,7 +47,7 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
     before : the rows and labels before the last look.
     """
     gaps, rates, scores = gaps_now(state), list(rates_now(state)), list(scores_now(state))
-    new = state.rows - before[0], state.marks[-1].labels - before[1]
+    new = state.rows - before[0], state.labels - before[1]
     findings = findings_of(state, gaps)
     history = [
         {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
@@ -81,15 +78,15 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             "options": {**asdict(state.options), "path": str(state.options.path)},
             "rows": state.rows,
             "repeats": state.repeats,
-            "labels": state.marks[-1].labels,
+            "labels": state.labels,
             "new": list(new),
             "findings": [
                 {**asdict(finding), "sentence": sentence_of(finding)} for finding in findings
             ],
             "alarms": [asdict(alarm) for alarm in state.alarms],
-            "gaps": [asdict(gap) for gap in gaps],
-            "rates": [asdict(rate) for rate in rates],
-            "scores": [asdict(row) for row in scores],
+            "gaps": gaps,
+            "rates": rates,
+            "scores": scores,
             "history": history,
         },
     )
@@ -100,15 +97,15 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield (
-        f"Watched: {count(state.rows)} rows, {count(state.marks[-1].labels)} of them with a label; "
+        f"Watched: {count(state.rows)} rows, {count(state.labels)} of them with a label; "
         f"{news} new in {state.options.path.name}."
     )
     yield repeats_sentence(state)
     of_scores = f" and {count(scores)} mean errors of scores" * bool(scores)
     yield (
         f"{count(gaps)} gaps{of_scores} are watched together: if none of them ever moves beyond "
-        "its bound, at most one watch in twenty ever gives a false alarm, however often is looked. "
-        "An alarm stays."
+        "its bound, at most one watch in twenty ever gives a false alarm, no matter how often you "
+        "look. An alarm stays."
     )
 
 
@@ -163,25 +160,20 @@ def _notes(state: WatchState) -> Iterator[str]:
         )
 
 
-def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
+def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
     epsilon = state.options.epsilon
-    drawn = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
-    bar = dict(zip((gap.gap for gap in gaps), drawn, strict=True))
-    marks = {SMALL: "small", OPEN: "open"}
+    drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
     return table_of(
-        gaps,
+        [{**gap, "bar": bar} for gap, bar in zip(gaps, drawn, strict=True)],
         [
             ("gap", Column("gap")),
             ("value", Column("so far", "signed")),
             (("lower", "upper"), Column("at every look", "interval")),
-            (lambda gap: bar[gap.gap], Column("", "bar")),
-            (
-                lambda gap: TableCell(gap.verdict, mark=marks.get(gap.verdict, "large")),
-                Column("verdict"),
-            ),
-            (lambda gap: _rows(gap.first), Column("found in", right=True)),
-            (lambda gap: _rows(gap.next), Column("from now", right=True, left_out=1)),
-            (lambda gap: _rows(gap.change), Column("change", right=True, left_out=2)),
+            ("bar", Column("", "bar")),
+            (lambda gap: TableCell(gap["verdict"], mark=gap["verdict"]), Column("verdict")),
+            (lambda gap: _rows(gap["first"]), Column("found in", right=True)),
+            (lambda gap: _rows(gap["next"]), Column("from now", right=True, left_out=1)),
+            (lambda gap: _rows(gap["change"]), Column("change", right=True, left_out=2)),
         ],
         caption=(
             f"found in: mean rows until an alarm if the gap is {epsilon + BEYOND:g} from the first "
@@ -194,57 +186,39 @@ def _gap_table(gaps: Sequence[GapNow], state: WatchState) -> Table:
             f"rows so far, which may be looked at as often as one likes. Shaded: under "
             f"{epsilon:g} either way."
         ),
-        by="attribute",
     )
 
 
 def _rows(rows: float) -> str:
     """Return rows with two digits; beyond a million they are as good as never."""
-    if not np.isfinite(rows):
+    if np.isinf(rows):
         return "never"
     if rows > _FAR:
         return f"over {count(_FAR)}"
-    return count(round(rows, -max(len(str(int(rows))) - 2, 0)))
+    return count(float(f"{rows:.2g}"))
 
 
-def _history(gaps: Sequence[GapNow], state: WatchState) -> Gallery:
+def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
     alarmed = {alarm.about for alarm in state.alarms}
-    ordered = sorted(gaps, key=lambda gap: gap.gap not in alarmed)
+    ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return Gallery(
-        [Figure(gap.gap, svg=_chart(gap, state)) for gap in ordered],
+        [Figure(name, svg=_chart(name, state)) for name in ordered],
         "The gap of all rows so far with the interval that holds at every look; dashed: "
         f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
     )
 
 
-def _chart(gap: GapNow, state: WatchState) -> str:
-    marks = [mark for mark in state.marks if mark.limits[gap.gap][0] is not None]
+def _chart(gap: str, state: WatchState) -> str:
+    marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
-    limits = [mark.limits[gap.gap] for mark in marks]
-    value, lower, upper = np.array(limits, float).reshape(-1, 3).T
-    rows = np.array([mark.row for mark in marks], float)
-    across, epsilon = np.array([0.0, rows[-1] if len(rows) else 1.0]), state.options.epsilon
-    series = [
-        *(
-            Series(f"{end:+g}", across, np.full(2, end), GREY, dashed=True, marked=False)
-            for end in (-epsilon, epsilon)
-        ),
-        Series("interval", rows, (lower + upper) / 2, BLUE, lined=False, marked=False,
-               band=(upper - lower) / 2),
-        Series("gap so far", rows, value, BLUE, marked=False),
-    ]  # fmt: skip
-    for alarm in state.alarms:
-        if alarm.about == gap.gap:
-            height, hint = (
-                np.interp([alarm.row], rows, value),
-                sentence_of(alarm_finding(alarm, state)),
-            )
-            at = Series(alarm.kind, [alarm.row], height, ORANGE, shape=1, filled=True, hint=hint)
-            series.append(at)
-    return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
+    limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
+    alarms = [alarm for alarm in state.alarms if alarm.about == gap]
+    events = [(alarm.row, sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
+    rows, epsilon = [mark.row for mark in marks], state.options.epsilon
+    return track(rows, limits, ("rows", "gap"), bound=epsilon, events=events)
 
 
-def _score_table(rows: Sequence[ScoresNow]) -> Table:
+def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table_of(
         rows,
         [
@@ -252,21 +226,20 @@ def _score_table(rows: Sequence[ScoresNow]) -> Table:
             ("labels", Column("labels", "count")),
             ("value", Column("label less score", "signed")),
             (("lower", "upper"), Column("at every look", "interval")),
-            (lambda row: _rows(row.drift), Column("drift found in", right=True)),
+            (lambda row: _rows(row["drift"]), Column("drift found in", right=True)),
         ],
         caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
         "drift found in: further rows of the file until an alarm if it moves by "
         f"{BEYOND:g} from now on",
-        by="attribute",
     )
 
 
-def _rate_table(rates: Sequence[RateNow]) -> Table:
+def _rate_table(rates: Sequence[Mapping[str, Any]]) -> Table:
     return table_of(
         rates,
         [
-            (lambda rate: f"{rate.attribute}: {rate.group}", Column("group")),
-            (lambda rate: RATE_NAMES[rate.metric], Column("rate")),
+            (lambda rate: f"{rate['attribute']}: {rate['group']}", Column("group")),
+            (lambda rate: RATE_NAMES[rate["metric"]], Column("rate")),
             ("rows", Column("rows", "count")),
             ("value", Column("so far", "number")),
             (("lower", "upper"), Column("at every look", "interval")),

@@ -1,1 +1,1 @@
-"""Predictions that keep coming, watched: alarms that are seldom false however often one looks."""
+"""Predictions that keep coming: alarms that are seldom false, no matter how often you look."""

@@ -2,170 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.watching.state import Milestone, WatchState
 from fairbench.audits.watching.stream import WatchedRows
+from fairbench.data.periods import steps
 from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
 
 Floats = NDArray[np.float64]
 
+FALSE_ALARMS = 0.05  # the share of watches that may ever give a false alarm
+OF_SCORES = 0.2  # of that, what is left to scores where they are watched
+
 # A group's sums: labelled rows as TN, FP, FN, TP; all rows by decision; of labels less scores, by
 # decision, how many, their sum and that of their squares.
 WIDTH = 12
 _DECISIONS, _RESIDUALS = 4, 6
+_RESIDUAL_PARTS = {"negative": np.eye(WIDTH)[:, 6:9], "positive": np.eye(WIDTH)[:, 9:]}
 BLOCK = 500  # rows after which at the latest counting begins anew, too
 
 
-@dataclass(frozen=True)
-class GapOf:
-    """A gap that is watched: the rate of the second group less that of the first."""
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """What is watched: a gap between the rates of two groups, or how far a group's scores are off.
 
+    Attributes
+    ----------
+    name : in the state too.
+    groups : positions of both groups, the gap being the second's rate less the first's, or of one.
+    parts : (WIDTH, K), which of a group's sums tell it: the rows and the successes of a rate, or
+        how many residuals there are, their sum and that of their squares.
+    risk : the probability with which any alarm about it may ever be false.
+    metric : of a gap; empty of scores.
+    """
+
+    name: str
     attribute: str
-    metric: str
-    first: int
-    second: int
-    name: str  # in the state too
+    groups: Sequence[int]
+    parts: Floats
+    risk: float
+    metric: str = ""
 
-    def pair(self, counts: Floats, share: float | Floats) -> Pair:
-        """Return the counts of both groups from sums (..., G, WIDTH)."""
-        both = counts[..., [self.first, self.second], :] @ weights(self.metric)
-        (first, first_size), (second, second_size) = np.moveaxis(both, (-2, -1), (0, 1))
-        return Pair(first, first_size, second, second_size, np.broadcast_to(share, first.shape))
+    def of(self, sums: Floats) -> Floats:
+        """Return its parts (groups, K, ...) of sums (..., G, WIDTH)."""
+        parts: Floats = np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1))
+        return parts
 
-    def share(self, counts: Floats) -> Floats:
-        """Return the share that the first group has of both groups' rows, about 1/2 of none."""
-        pair = self.pair(counts, 0.5)
-        first, second = np.asarray(pair.first_size), np.asarray(pair.second_size)
-        share: Floats = (first + 1) / (first + second + 2)
+    def share(self, sums: Floats) -> Floats:
+        """Return the share that the first group has of all groups' rows, about even of none."""
+        sizes = self.of(sums)[:, 0]
+        share: Floats = (sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes))
         return share
 
-    def since(self, before: Floats, added: Floats) -> Pair:
-        """Return the counts of both groups in sums that were added to others."""
-        return self.pair(added, self.share(before))
+    def pair(self, sums: Floats, share: ArrayLike) -> Pair:
+        """Return the counts of both groups of a gap, and the share that the first is to have."""
+        (size, successes), (other_size, other) = self.of(sums)
+        return Pair(successes, size, other, other_size, np.broadcast_to(share, size.shape))
+
+    def since(self, before: Floats, after: Floats) -> Pair | Sums:
+        """Return what tells it of the rows between sums (..., G, WIDTH) and later ones."""
+        added = after - before
+        return self.pair(added, self.share(before)) if self.metric else Sums(*self.of(added)[0])
 
 
-@dataclass(frozen=True)
-class ScoresOf:
-    """A group's scores that are watched: of rows that are decided one way."""
-
-    attribute: str
-    group: int
-    decision: int
-    name: str  # in the state too
-
-    def sums(self, counts: Floats) -> Sums:
-        """Return how far labels are from scores, from sums (..., G, WIDTH)."""
-        start = _RESIDUALS + 3 * self.decision
-        return Sums(*np.moveaxis(counts[..., self.group, start : start + 3], -1, 0))
-
-    def since(self, before: Floats, added: Floats) -> Sums:
-        """Return the same of sums that were added to others."""
-        return self.sums(added)
-
-
-def weights(metric: str) -> Floats:
-    """Return which of a group's sums are the successes and the rows of a rate, (WIDTH, 2)."""
-    weights = np.zeros((WIDTH, 2))
+def rate_parts(metric: str) -> Floats:
+    """Return which of a group's sums are the rows and the successes of a rate, (WIDTH, 2)."""
+    parts = np.zeros((WIDTH, 2))
     if metric == NEEDS_NO_LABELS:
-        weights[_DECISIONS : _DECISIONS + 2] = [[0, 1], [1, 1]]
+        parts[_DECISIONS : _DECISIONS + 2] = [[1, 0], [1, 1]]
     else:
         rate = RATE_OF[metric]
-        weights[:_DECISIONS] = np.transpose([rate.numerator, rate.denominator]) > 0
-    return weights
+        parts[:_DECISIONS] = np.transpose([rate.denominator, rate.numerator]) > 0
+    return parts
 
 
-def gaps_watched(state: WatchState) -> list[GapOf]:
-    """Return every gap of every metric between any two groups of an attribute."""
-    return [
-        GapOf(attribute, metric, first, second,
-              f"{attribute}: {groups[second]} less {groups[first]}, {RATE_NAMES[metric]}")
-        for attribute, groups in state.groups.items()
-        for metric in state.options.watched
-        for first, second in combinations(range(len(groups)), 2)
+def risks(gaps: int, scores: int) -> tuple[float, float]:
+    """Return what may go wrong with one gap, and with one group's scores, of so many of each."""
+    of_gaps = FALSE_ALARMS * (1 - OF_SCORES * bool(scores))
+    return of_gaps / max(gaps, 1), FALSE_ALARMS * OF_SCORES / max(scores, 1)
+
+
+def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
+    """Return every gap of every metric between two groups, and the scores of every group.
+
+    Scores are watched by decision, where there are scores and labels.
+    """
+    groups, metrics = state.groups, state.options.watched
+    residuals = _RESIDUAL_PARTS if state.options.score and state.options.target else {}
+    pairs = sum(comb(len(names), 2) for names in groups.values())
+    of_gap, of_scores = risks(len(metrics) * pairs, len(residuals) * sum(map(len, groups.values())))
+    gaps = [
+        Quantity(
+            f"{attribute}: {names[second]} less {names[first]}, {RATE_NAMES[metric]}",
+            attribute, (first, second), rate_parts(metric), of_gap, metric,
+        )
+        for attribute, names in groups.items()
+        for metric in metrics
+        for first, second in combinations(range(len(names)), 2)
     ]  # fmt: skip
-
-
-def scores_watched(state: WatchState) -> list[ScoresOf]:
-    """Return the scores of every group, by decision; none without scores and labels."""
-    if not (state.options.score and state.options.target):
-        return []
-    return [
-        ScoresOf(attribute, place, decision, f"{attribute}: {group}, scores of {decided} decisions")
-        for attribute, groups in state.groups.items()
-        for place, group in enumerate(groups)
-        for decision, decided in enumerate(("negative", "positive"))
-    ]
+    scores = [
+        Quantity(
+            f"{attribute}: {name}, scores of {decided} decisions",
+            attribute, (place,), parts, of_scores,
+        )
+        for attribute, names in groups.items()
+        for place, name in enumerate(names)
+        for decided, parts in residuals.items()
+    ]  # fmt: skip
+    return gaps, scores
 
 
 @dataclass(frozen=True, eq=False)
 class NewCounts:
-    """What is new, ready to be added up: (n,) of each, if nothing else is said."""
+    """What is new, ready to be added up, of n events.
 
-    codes: Mapping[str, NDArray[np.intp]]  # attribute -> position of the group, -1 if not watched
-    sums: Floats  # (n, WIDTH), what each adds to its group
-    row: NDArray[np.int64]  # the rows so far
-    labels: NDArray[np.int64]  # the labels so far
-    period: NDArray[np.str_]
+    Attributes
+    ----------
+    events : with the labels so far as ``labels``.
+    codes : attribute -> (n,) position of the group, -1 if it is not watched.
+    sums : (n, WIDTH), what each adds to its group.
+    """
+
+    events: pd.DataFrame
+    codes: Mapping[str, NDArray[np.intp]]
+    sums: Floats
 
 
 def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
     """Return what events add to the sums of groups, in their order."""
-    label, decision, score = (events[name].to_numpy() for name in ("label", "decision", "score"))
-    labelled, rows = events["labelled"].to_numpy(bool), np.arange(len(events))
-    scored = labelled & ~np.isnan(score)
-    residual = np.where(scored, label - score, 0.0)
+    decision, rows = events["decision"].to_numpy(), np.arange(len(events))
+    labelled, label = events["labelled"].to_numpy(bool), events["label"].to_numpy(float)
+    residual = np.where(labelled, label - events["score"].to_numpy(float), np.nan)
+    scored = ~np.isnan(residual)
     sums = np.zeros((len(events), WIDTH))
-    sums[rows[labelled], (2 * label + decision)[labelled]] = 1
+    sums[rows[labelled], (2 * label + decision)[labelled].astype(int)] = 1
     sums[rows, _DECISIONS + decision] = events["counted"]
     for power in range(3):
-        sums[rows, _RESIDUALS + 3 * decision + power] = scored * residual**power
+        sums[rows, _RESIDUALS + 3 * decision + power] = np.where(scored, residual**power, 0)
     groups = table.groups.loc[events.index]
-    return NewCounts(
-        {
-            name: pd.Index(watched).get_indexer(groups[name])
-            for name, watched in state.groups.items()
-        },
-        sums,
-        events["row"].to_numpy(),
-        (state.marks[-1].labels if state.marks else 0) + np.cumsum(labelled),
-        events["period"].to_numpy(str),
-    )
+    codes = {
+        name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
+    }
+    return NewCounts(events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums)
 
 
-def counts_now(state: WatchState) -> dict[str, Floats]:
+def sums_now(state: WatchState) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) so far."""
     if state.marks:
-        return {name: np.array(sums, float) for name, sums in state.marks[-1].counts.items()}
+        return sums_at(state.marks[-1])
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
+
+
+def sums_at(mark: Milestone) -> dict[str, Floats]:
+    """Return the sums of every attribute's groups (G, WIDTH) at a mark."""
+    return {name: np.array(sums, float) for name, sums in mark.counts.items()}
 
 
 def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
-    counts, marks, start = counts_now(state), [], 0
-    for stop in _stops(new.period):
+    sums, marks, start = sums_now(state), [], 0
+    for stop in steps(new.events["period"].to_numpy(str), BLOCK):
         # Row after row, so that sums do not depend on when is looked.
         for name, codes in new.codes.items():
             watched = start + np.flatnonzero(codes[start:stop] >= 0)
-            np.add.at(counts[name], codes[watched], new.sums[watched])
-        plain = {name: sums.tolist() for name, sums in counts.items()}
-        row, labels, period = (part[stop - 1] for part in (new.row, new.labels, new.period))
-        marks.append(Milestone(int(row), int(labels), str(period), look, plain))
+            np.add.at(sums[name], codes[watched], new.sums[watched])
+        last = new.events.iloc[stop - 1]
+        plain = {name: of_groups.tolist() for name, of_groups in sums.items()}
+        marks.append(
+            Milestone(int(last["row"]), int(last["labels"]), str(last["period"]), look, plain)
+        )
         start = stop
     return marks
-
-
-def _stops(period: NDArray[np.str_]) -> Iterator[int]:
-    """Yield where periods end, and where in between, in even steps of about a block."""
-    ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
-    for begin, end in zip([0, *ends], ends, strict=False):
-        number = max(1, round((end - begin) / BLOCK))
-        yield from (begin + (end - begin) * (i + 1) // number for i in range(number))

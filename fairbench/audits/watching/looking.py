@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
-import numpy as np
 import pandas as pd
 
-from fairbench.audits.watching.alarms import find_alarms
-from fairbench.audits.watching.counting import counted, gaps_watched, new_marks
-from fairbench.audits.watching.repeats import once
-from fairbench.audits.watching.state import Milestone, WatchFile, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, news, read_watched
+from fairbench.audits.watching.alarms import find_alarms, with_limits
+from fairbench.audits.watching.counting import counted, new_marks, quantities, sums_at
+from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
 from fairbench.core.errors import UserError
 from fairbench.data.groups import MOST_GROUPS
+from fairbench.data.growing import grown
 
 
 def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> WatchState:
@@ -30,7 +30,7 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Watc
     UserError : the file is not what was watched, or cannot be read; the state is as it was.
     """
     if not file.exists():
-        return file.create(looked(WatchState(options)))
+        return file.create(_looked(WatchState(options)))
 
     def change(state: WatchState) -> WatchState:
         for name in sorted({field.name for field in fields(WatchOptions)} & {*given} - {"path"}):
@@ -40,21 +40,17 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Watc
                     "another state"
                 )
         path = options.path if "path" in given else state.options.path
-        return looked(replace(state, options=replace(state.options, path=path)))
+        return _looked(replace(state, options=replace(state.options, path=path)))
 
     return file.change(change)
 
 
-def looked(state: WatchState) -> WatchState:
-    """Return the state after a look at its file; the same where there is nothing new.
-
-    Raises
-    ------
-    UserError : the file is not what was watched, or cannot be read.
-    """
+def _looked(state: WatchState) -> WatchState:
+    """Return the state after a look at its file; the same where there is nothing new."""
     table = read_watched(state.options, state.names)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    events, periods = news(state, table, now)
+    late, new, periods = grown(state.periods, table.rows, state.options.path.name, now)
+    events = events_of(state, table, late, new)
     if events.empty:
         return state
     if not state.groups:
@@ -63,28 +59,33 @@ def looked(state: WatchState) -> WatchState:
     state = replace(state, names=table.names or state.names, periods=periods)
     if events.empty:  # all that is new are repeats
         return state
+    state = replace(state, unwatched=_unwatched(state, table, events))
+    return with_events(state, table, events, now)
+
+
+def with_events(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str
+) -> WatchState:
+    """Return the state after events of a look were counted, with the alarms that they give."""
     new = counted(state, table, events)
-    marks = new_marks(state, new, now)
+    marks = new_marks(state, new, look)
     if not state.shares:
-        state = replace(state, shares=shares_of(state, marks[-1]))
-    alarms, marks = find_alarms(state, new, marks)
-    return replace(
-        state,
-        marks=(*state.marks, *marks),
-        alarms=(*state.alarms, *alarms),
-        unwatched=_unwatched(state, table.groups.loc[events.index[events["counted"]]]),
-    )
+        sums = sums_at(marks[-1])
+        shares = [(gap.name, gap.share(sums[gap.attribute])) for gap in quantities(state)[0]]
+        state = replace(state, shares={name: round(float(share), 6) for name, share in shares})
+    marks = with_limits(state, marks)
+    alarms = find_alarms(state, new, marks)
+    return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
 
 
-def _unwatched(state: WatchState, groups: pd.DataFrame) -> dict[str, int]:
+def _unwatched(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> dict[str, int]:
     """Return the rows of groups that were not there at the first look."""
-    unwatched = dict(state.unwatched)
+    unwatched = Counter(state.unwatched)
+    groups = table.groups.loc[events.index[events["counted"]]]
     for attribute, watched in state.groups.items():
-        sizes = groups[attribute][~groups[attribute].isin(watched)].value_counts().sort_index()
-        for group, size in sizes.items():
-            name = f"{attribute}: {group}"
-            unwatched[name] = unwatched.get(name, 0) + int(size)
-    return unwatched
+        later = groups[attribute][~groups[attribute].isin(watched)]
+        unwatched.update(f"{attribute}: {group}" for group in sorted(later))
+    return dict(unwatched)
 
 
 def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str, ...]]:
@@ -99,11 +100,3 @@ def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str,
                 f"a group column has 2 to {MOST_GROUPS}"
             )
     return groups
-
-
-def shares_of(state: WatchState, mark: Milestone) -> dict[str, float]:
-    """Return the first group's share of each gap's rows, of what the first look has."""
-    counts = {name: np.array(sums, float) for name, sums in mark.counts.items()}
-    return {
-        gap.name: round(float(gap.share(counts[gap.attribute])), 6) for gap in gaps_watched(state)
-    }

@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.question import Options
-from fairbench.core.errors import UserError, check_choice, check_share
+from fairbench.audits.question import Options, column
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import hidden, option
 from fairbench.core.state_file import JsonFile
+from fairbench.core.typed import typed
 from fairbench.data.bands import bands_apart
+from fairbench.data.groups import CROSSED
+from fairbench.data.growing import Period
 from fairbench.data.periods import period_asked
+from fairbench.data.tallies import check_tallies
 
 SCHEMA = 1
-KEY = 8  # signs of the checksum that tells a row
-CROSSED = " x "  # between the columns whose combinations are groups, and between their values
+# Options that an audit has, too.
+_OF_AUDITS = ("path", "target", "score", "prediction", "positive", "threshold", "epsilon", "cuts")
 
 
 @dataclass(frozen=True)
@@ -37,31 +41,21 @@ class WatchOptions:
         "The columns of groups; 'sex x race' stands for the combinations of two or more of them.",
         shown="[COLUMN,...]",
     )
-    target: str = option(
-        "", "The column of labels, empty where they are not known yet.", shown="COLUMN"
-    )
-    score: str = option(
-        "", "The column of the predicted probability of the positive label.", shown="COLUMN"
-    )
-    prediction: str = option(
-        "", "The column of decisions, where they are not score > threshold.", shown="COLUMN"
-    )
+    target: str = column("The column of labels, empty where they are not known yet.")
+    score: str = column("The column of the predicted probability of the positive label.")
+    prediction: str = column("The column of decisions, where they are not score > threshold.")
     positive: str = option(
         "", "The label that the score is the probability of, where labels are not 0 and 1.",
         shown="LABEL",
     )  # fmt: skip
-    time: str = option(
-        "",
+    time: str = column(
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
         "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
-        "year).",
-        shown="COLUMN",
+        "year)."
     )
-    id: str = option(
-        "",
+    id: str = column(
         "The column that says which person or decision a row is of: rows whose identifier was seen "
-        "before are counted once.",
-        shown="COLUMN",
+        "before are counted once."
     )
     metrics: tuple[str, ...] = option(
         (),
@@ -76,6 +70,7 @@ class WatchOptions:
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
         group, cuts = bands_apart(self.group)
+        cuts = tuple(cut.rpartition(CROSSED)[2] for cut in cuts)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
         if any("quantiles" in bands.rpartition(":")[2] for bands in self.cuts):
@@ -93,42 +88,18 @@ class WatchOptions:
             check_choice("metric", metric, RATE_OF)
             if not self.target and metric != NEEDS_NO_LABELS:
                 raise UserError(f"{metric} needs labels: name their column as target=")
-        check_share("epsilon", self.epsilon)
         self.audit  # refuses the rest  # noqa: B018
 
     @property
     def audit(self) -> Options:
         """The same as options of an audit, which files are read with."""
         columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
-        return Options(
-            path=self.path, group=tuple(columns), target=self.target, score=self.score,
-            prediction=self.prediction, positive=self.positive, threshold=self.threshold,
-            epsilon=self.epsilon, cuts=self.cuts,
-        )  # fmt: skip
+        return Options(group=tuple(columns), **{name: getattr(self, name) for name in _OF_AUDITS})
 
     @property
     def watched(self) -> tuple[str, ...]:
         """The metrics that are watched: without labels only that of decisions."""
         return self.metrics or (tuple(RATE_OF) if self.target else (NEEDS_NO_LABELS,))
-
-
-@dataclass(frozen=True)
-class SeenRows:
-    """Rows of one period that came in one look."""
-
-    rows: int
-    digest: str  # of their columns but the labels, in order
-    bag: str  # the same in any order
-    look: str  # when, UTC
-
-
-@dataclass(frozen=True)
-class Period:
-    """The rows seen of a period; without a column of time there is one, without a name."""
-
-    name: str
-    parts: tuple[SeenRows, ...]
-    labels: str  # a sign a row: 0, 1, or ? where it is not known yet
 
 
 @dataclass(frozen=True)
@@ -187,8 +158,7 @@ class WatchState:
     repeats : rows that came again, and are counted once.
     once : whether, without identifiers, rows that are alike are counted once: more of them came
         than chance brings about.
-    seen : of each different row, what tells it, and a digit: twice the times it came, up to four,
-        and one more where it had a label.
+    seen : how often each different row came, as :mod:`fairbench.data.tallies` keeps it.
     """
 
     options: WatchOptions
@@ -208,6 +178,11 @@ class WatchState:
         """The rows seen so far."""
         return sum(part.rows for period in self.periods for part in period.parts)
 
+    @property
+    def labels(self) -> int:
+        """The labels counted so far."""
+        return self.marks[-1].labels if self.marks else 0
+
 
 class WatchFile(JsonFile[WatchState]):
     """The file of a watch's state."""
@@ -220,38 +195,14 @@ class WatchFile(JsonFile[WatchState]):
         values = {"repeats": 0, "once": False, "seen": "", **unsealed_json(content)}
         if values["schema"] != SCHEMA:
             raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
-        values = {part.name: values[part.name] for part in fields(WatchState)}
-        digits = values["seen"][KEY :: KEY + 1]
-        if len(values["seen"]) % (KEY + 1) or not all(map(str.isdecimal, digits)):
-            raise ValueError("what it has of the rows that were seen is cut off")
-        options: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values["options"].items()
-        }
-        parsed = {
-            "options": WatchOptions(**{**options, "path": self.path.parent / options["path"]}),
-            "names": tuple(values["names"]),
-            "groups": {name: tuple(groups) for name, groups in values["groups"].items()},
-            "periods": tuple(map(_period, values["periods"])),
-            "marks": tuple(Milestone(**mark) for mark in values["marks"]),
-            "alarms": tuple(map(_alarm, values["alarms"])),
-        }
-        return WatchState(**{**values, **parsed})
+        plain = {part.name: values[part.name] for part in fields(WatchState)}
+        check_tallies(plain["seen"])
+        options = {**plain["options"], "path": self.path.parent / plain["options"]["path"]}
+        state: WatchState = typed(WatchState, {**plain, "options": options})
+        return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from its folder."""
         path = os.path.relpath(state.options.path.resolve(), self.path.parent.resolve())
         options = {**asdict(state.options), "path": Path(path).as_posix()}
         return {"schema": SCHEMA, **asdict(state), "options": options}
-
-
-def _period(values: Mapping[str, Any]) -> Period:
-    parts = tuple(SeenRows(**part) for part in values["parts"])
-    if len(values["labels"]) != sum(part.rows for part in parts):
-        raise ValueError(f"period '{values['name']}' has not one label a row")
-    return Period(values["name"], parts, values["labels"])
-
-
-def _alarm(values: Mapping[str, Any]) -> Alarm:
-    before = values["before"]
-    return Alarm(**{**values, "before": None if before is None else tuple(before)})

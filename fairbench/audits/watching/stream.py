@@ -1,34 +1,27 @@
-"""What of a file is new: its rows compared with those that were seen, which must be unchanged."""
+"""The rows of a file that is watched, and what is counted, once, of those that are new."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.watching.state import (
-    CROSSED,
-    Period,
-    SeenRows,
-    WatchOptions,
-    WatchState,
-)
-from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import MISSING, count
-from fairbench.data.columns import Place, decisions_of, each_value, labels_of, scores_of
+from fairbench.audits.watching.state import WatchOptions, WatchState
+from fairbench.data.any_table import check_columns
+from fairbench.data.checksums import keys_of, texts_of
+from fairbench.data.columns import Place, decisions_of, labels_of, named_labels, scores_of
+from fairbench.data.groups import crossed
 from fairbench.data.leakage import check_score
-from fairbench.data.periods import period_asked, periods_of
+from fairbench.data.periods import by_period, period_asked
 from fairbench.data.tabular import spelled
+from fairbench.data.tallies import read_tallies, text_of, with_rows
+from fairbench.inference.duplicates import beyond_chance
 
-_SIGNS, UNKNOWN = np.array(["0", "1", "?"]), 2
-_MASK = (1 << 64) - 1
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +32,7 @@ class WatchedRows:
     ----------
     rows : ``period``, a name; ``text``, all that is read of a row but its label; ``key``, what
         tells one row from another, its identifier or ``text``; ``decision``; ``score``, NaN
-        without scores; ``label``, 0, 1, or 2 where it is not known. The index counts from 0.
+        without scores; ``label``, NaN where it is not known. The index counts from 0.
     groups : a column of names for each attribute.
     names : what labels 0 and 1 are called, where the file has both.
     """
@@ -62,24 +55,20 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     """
     asked, file = options.audit, options.path.name
     frame = read_frame(asked, every=bool(options.time or options.id))
-    time, unit = period_asked(options.time)
-    for name in (time, options.id, *asked.columns):
-        if name and name not in frame:
-            raise unknown_name(f"column of {file}", name, list(map(str, frame.columns)))
+    time, _ = period_asked(options.time)
+    check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
-        frame = _in_order(frame, time, unit, file)
-    label, names = _labels(frame, options, names)
+        frame = by_period(frame, options.time, file)
+    label, called = _labels(frame, options, names)
     score = scores_of(frame, Place(file, options.score)) if options.score else None
     if score is not None:
-        check_score(np.where(label == UNKNOWN, np.nan, label), score, file, options.score)
-    decision = decisions_of(frame, Place(file, asked.prediction), names, score, asked.threshold)
+        check_score(label, score, file, options.score)
+    decision = decisions_of(frame, Place(file, asked.prediction), called, score, asked.threshold)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
-        _refuse_blank(frame, options.id, file, "an identifier")
+        Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
         read.append(options.id)
-    text = [
-        "\x1f".join(row) for row in zip(*(frame[name].astype(str) for name in read), strict=True)
-    ]
+    text = texts_of(frame, read)
     rows = pd.DataFrame(
         {
             "period": frame[time] if time else "",
@@ -90,91 +79,23 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             "label": label,
         }
     )
-    groups = pd.DataFrame({name: _groups(frame, name) for name in options.group})
-    return WatchedRows(rows, groups, names if {0, 1} <= {*label.tolist()} else ())
-
-
-def _refuse_blank(frame: pd.DataFrame, name: str, file: str, expected: str) -> None:
-    blank = (frame[name].astype(str) == "").to_numpy()
-    Place(file, name).refuse(frame[name], blank, expected)
-
-
-def _in_order(frame: pd.DataFrame, time: str, unit: str, file: str) -> pd.DataFrame:
-    """Return the rows by period, as ``week 2`` before ``week 10``; dates as their periods."""
-    _refuse_blank(frame, time, file, "a period")
-    if unit:
-        frame = frame.assign(**{time: periods_of(frame[time], unit, file)})
-    order = {name: place for place, name in enumerate(sorted(frame[time].unique(), key=natural))}
-    place = frame[time].map(order).to_numpy()
-    return frame.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
-
-
-def _groups(frame: pd.DataFrame, name: str) -> pd.Series:
-    """Return the group of every row; a combination of columns joins their values."""
-    columns = [frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)]
-    return reduce(lambda joined, column: joined + CROSSED + column, columns)
+    groups = pd.DataFrame({name: crossed(frame, name) for name in options.group})
+    return WatchedRows(rows, groups, called if {0, 1} <= {*label} else ())
 
 
 def _labels(
     frame: pd.DataFrame, options: WatchOptions, names: tuple[str, ...]
-) -> tuple[NDArray[np.int64], tuple[str, str]]:
-    """Return the labels as codes, and what 0 and 1 are called."""
+) -> tuple[Floats, tuple[str, str]]:
+    """Return the labels, NaN where unknown, and what 0 and 1 are called."""
+    file, decided = options.path.name, options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
-    place = Place(options.path.name, options.target or "label")
-    codes, values = each_value(text, spelled)
-    if names:
-        first, second = names
-    elif options.prediction and len({*values} - {""}) < 2:  # decisions tell what labels do not yet
-        decided = Place(place.file, options.prediction)
-        _, (first, second) = labels_of(frame[options.prediction], decided, options.positive)
-    else:
-        _, (first, second) = labels_of(text, place, options.positive)
-    meaning = {"": UNKNOWN, first: 0, second: 1}
-    valid = np.array([value in meaning for value in values])
-    place.refuse(text, ~valid[codes], f"'{first}' or '{second}', the labels there are")
-    return np.array([meaning[value] for value in values])[codes], (first, second)
-
-
-def news(
-    state: WatchState, table: WatchedRows, look: str
-) -> tuple[pd.DataFrame, tuple[Period, ...]]:
-    """Return what of a file is new as :func:`events_of` does, and all that was seen after it.
-
-    Raises
-    ------
-    UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
-        belong to an earlier period than the last.
-    """
-    seen = {period.name: period for period in state.periods}
-    last = state.periods[-1].name if state.periods else None
-    late: list[int] = []
-    new: list[int] = []
-    for name, rows in table.rows.groupby("period", sort=False):
-        before = seen.get(name, Period(name, (), ""))
-        file = state.options.path.name
-        signs = "".join(_SIGNS[rows["label"]])
-        _check_unchanged(before, rows, signs, f"{file}, period '{name}'" if name else file)
-        fresh = rows[len(before.labels) :]
-        if len(fresh) and last is not None and natural(name) < natural(last):
-            raise UserError(
-                f"{file}: period '{name}' has {count(len(fresh))} rows that are new, and "
-                f"'{last}' was looked at already: a watch goes forward; start another state to "
-                "take them in"
-            )
-        labels = zip(rows.index, before.labels, signs, strict=False)
-        late += [position for position, old, sign in labels if old != sign]
-        new += fresh.index.tolist()
-        text = fresh["text"].tolist()
-        parts = [SeenRows(len(text), _digest(text), _bag(text), look)] * bool(text)
-        seen[name] = Period(name, (*before.parts, *parts), signs)
-    return events_of(state, table, late, new), tuple(
-        seen[name] for name in sorted(seen, key=natural)
-    )
+    place = Place(file, options.target or "label")
+    few = len({*map(spelled, text.unique())} - {""}) < 2
+    if not names and decided and few:  # decisions tell what labels do not yet
+        _, names = labels_of(frame[decided], Place(file, decided), options.positive)
+    if not names:
+        return labels_of(text, place, options.positive)
+    return named_labels(text, place, names)
 
 
 def events_of(
@@ -194,63 +115,41 @@ def events_of(
     events = table.rows.loc[[*late, *new]]
     is_new = np.arange(len(events)) >= len(late)
     return events.assign(
-        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"] != UNKNOWN
+        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"].notna()
     )
 
 
-def _check_unchanged(before: Period, rows: pd.DataFrame, signs: str, where: str) -> None:
-    """Refuse what was changed of rows that were seen.
+def once(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame
+) -> tuple[WatchState, pd.DataFrame]:
+    """Return the state with the keys of new rows, and what is left to count of what is new.
 
-    Parameters
-    ----------
-    rows : all rows of the period. signs : of their labels.
+    Notes
+    -----
+    Evidence is of independent rows, and a row that comes again is none. Where a column of
+    identifiers is named, a row whose identifier was seen is a repeat. Without one, a row is told by
+    all that is read of it but its label; two people may then be alike, and rows are taken to be
+    different people unless far more of them come twice than chance can bring about. The label of a
+    repeat counts, once, where the rows before it had none. Which rows are left out has nothing to
+    do with their labels, so that alarms are as seldom false with them as without.
     """
-    if len(rows) < len(before.labels):
-        raise UserError(
-            f"{where} has {count(len(rows))} rows, and {count(len(before.labels))} were seen: put "
-            "the missing rows back where they were, or start another state"
-        )
-    start, every = 0, rows["text"].tolist()
-    for part in before.parts:
-        text = every[start : start + part.rows]
-        named = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
-        start += part.rows
-        if _digest(text) == part.digest:
-            continue
-        if _bag(text) == part.bag:
-            raise UserError(
-                f"{named} are in another order than when they were seen: put them back in their "
-                "order, or start another state"
-            )
-        raise UserError(
-            f"{named} are not those that were seen at {part.look} (another file, rows put in "
-            "between, or a changed score or group): give the file that was watched, or another "
-            "state"
-        )
-    changed = [
-        (row, old, sign)
-        for row, (old, sign) in enumerate(zip(before.labels, signs, strict=False), start=1)
-        if old not in ("?", sign)
-    ]
-    if changed:
-        row, old, sign = changed[0]
-        now = "is gone" if sign == "?" else f"is {sign} now"
-        raise UserError(
-            f"{where}: the label of row {count(row)} was {old} and {now}, one of "
-            f"{count(len(changed))} such rows: put the old labels back, or start another state"
-        )
-
-
-def _digest(text: Sequence[str]) -> str:
-    """Return what tells rows in their order."""
-    return hashlib.sha256(b"".join(_lines(text))).hexdigest()[:32]
-
-
-def _bag(text: Sequence[str]) -> str:
-    """Return what tells rows in any order."""
-    parts = (hashlib.blake2b(line, digest_size=8).digest() for line in _lines(text))
-    return f"{sum(map(int.from_bytes, parts)) & _MASK:016x}"
-
-
-def _lines(text: Iterable[str]) -> Iterator[bytes]:
-    return (f"{line}\x1e".encode(errors="backslashreplace") for line in text)
+    tallies = read_tallies(state.seen)
+    if tallies.empty and state.rows:  # an earlier version kept no keys: those that the file has
+        before = table.rows.drop(events.index[events["counted"]])
+        labelled = before["label"].notna() & ~before.index.isin(events.index)
+        key = keys_of(before["key"])
+        tallies = with_rows(tallies, before.assign(key=key, counted=True, labelled=labelled))
+    key, counted, labelled = keys_of(events["key"]), events["counted"], events["labelled"]
+    new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
+    unknown = ~key.isin(tallies.index[tallies["labelled"]]) & ~key.where(labelled).duplicated()
+    tallies = with_rows(tallies, events.assign(key=key))
+    apart = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
+    if apart:
+        events = events.assign(counted=counted & new, labelled=labelled & unknown)
+    state = replace(
+        state,
+        seen=text_of(tallies),
+        once=apart and not state.options.id,
+        repeats=state.repeats + int(counted.sum() - events["counted"].sum()),
+    )
+    return state, events[events["counted"] | events["labelled"]]

@@ -3,8 +3,8 @@
 Give the same command after each batch of rows, such as by cron: on a file that grows, or on a new
 file each week that has a column of periods (time=). Rows that were seen must be there unchanged and
 first; labels that were empty may come later, and are counted then. A person or decision that comes
-again is counted once: name the column that identifies it (id=). However often is looked, at most
-one watch in twenty ever gives a false alarm, all gaps and scores together.
+again is counted once: name the column that identifies it (id=). No matter how often you look, at
+most one watch in twenty ever gives a false alarm, all gaps and scores together.
 The exit status is 0 without an alarm, 1 once there was one, 2 where the file is not what was
 watched; then nothing is changed. An alarm stays until another state is started.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.state import WatchFile, WatchOptions
 from fairbench.cli.command import Command, Results, narrowed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
@@ -49,19 +49,15 @@ def watch(options: _Options) -> int:
     file = WatchFile(Path(options.state))
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
-    before = _size(file.read()) if file.exists() else (0, 0)
-    asked = options if file.exists() else narrowed(options, WatchOptions)
+    seen = file.read() if file.exists() else None
+    before = (seen.rows, seen.labels) if seen else (0, 0)
+    asked = options if seen else narrowed(options, WatchOptions)
     state = look(file, asked, options.given)
     name = f"watch-{file.path.stem}"
     place = Path(options.out) if options.out else written_beside(options.results) / name
     document = watch_document(state, before)
     print_and_write(document, lambda: place, "watch", more=f"; state: {options.state}")
     return ALARM if state.alarms else 0
-
-
-def _size(state: WatchState) -> tuple[int, int]:
-    """Return the rows and the labels so far."""
-    return (state.rows, state.marks[-1].labels) if state.marks else (0, 0)
 
 
 COMMAND = Command(

@@ -1,1 +1,1 @@
-"""Evidence and intervals that hold at every look, however often and whenever one looks."""
+"""Evidence and intervals that hold always, no matter how often you look."""

@@ -1,8 +1,8 @@
 """Evidence that two rates are further apart than a gap, and intervals of it, valid at every look.
 
 Evidence is money won in fair bets against a claim: whoever starts with 1 reaches 1 / a, ever, with
-a probability of at most a if the claim is true, however often is looked (Ville's inequality). Here
-the claim is that the second group's rate is at most `gap` above the first's. It depends on the
+a probability of at most a if the claim is true, no matter how often you look (Ville's inequality).
+Here the claim is that the second group's rate is at most `gap` above the first's. It depends on the
 counts alone, so that nothing but counts has to be kept.
 
 The claim has a second unknown, how high both rates are. Against each height there is one bet: that
@@ -284,14 +284,26 @@ def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
 _MOST_ROWS = 1e9
 
 
+def rows_until_apart(
+    low: float, distance: float, share: float, gap: float, needed: ArrayLike
+) -> float:
+    """Return what :func:`rows_until_beyond` does of rates at a distance, the lower one about `low`.
+
+    It is lower where the other rate would be above 1; infinite where the distance is above 1.
+    """
+    first = max(min(low, 1 - distance), 0.0)
+    return rows_until_beyond(first, first + distance, share, gap, float(np.asarray(needed)))
+
+
 def rows_until_beyond(
     first: float, second: float, share: float, gap: float, needed: float
 ) -> float:
     """Return the rows of both groups after which a gap is found, if counts are as expected.
 
-    The mean number of rows is close to it. Infinite where second - first is not above `gap`.
+    The mean number of rows is close to it. Infinite where second - first is not above `gap`, and
+    where there is no such rate.
     """
-    if second - first <= gap:
+    if second - first <= gap or second > 1:
         return float("inf")
     few, many = 1.0, _MOST_ROWS
     for _ in range(2):

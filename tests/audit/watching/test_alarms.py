@@ -1,4 +1,4 @@
-"""Alarms are seldom false, however often is looked, and do not depend on when that was."""
+"""Alarms are seldom false, no matter how often you look, and do not depend on when that was."""
 
 import json
 
@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from benchmarks.watch import alarms_of, boundary, delay, false_alarms
-from fairbench.audits.watching.alarms import FROM_START, needed, risk_of_gap, risk_of_scores
+from fairbench.audits.watching.counting import risks
 from fairbench.audits.watching.findings import gaps_now
 from fairbench.audits.watching.looking import look
 from fairbench.audits.watching.state import WatchFile, WatchOptions
+from fairbench.inference.sequential.restarts import FROM_START, needed
 from tests.audit.tables import predictions
 
 
 def test_what_may_go_wrong_adds_up_to_five_percent():
-    assert 7 * risk_of_gap(7, 4) + 4 * risk_of_scores(4) == pytest.approx(0.05)
-    assert 7 * risk_of_gap(7, 0) == pytest.approx(0.05)
+    of_gap, of_scores = risks(7, 4)
+    assert 7 * of_gap + 4 * of_scores == pytest.approx(0.05)
+    assert 7 * risks(7, 0)[0] == pytest.approx(0.05)
     shares = 2 / np.exp(needed(1.0, np.arange(1000)))
     assert shares[0] == pytest.approx(FROM_START)
     assert shares.sum() == pytest.approx(1, abs=1e-3)
@@ -78,4 +80,14 @@ def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(tmp_path):
         )
         state = look(WatchFile(tmp_path / f"{number}.json"), options, set())
         rows.append(gaps_now(state)[0])
-    assert rows[1].first < rows[0].first < rows[0].next < np.inf
+    assert rows[1]["first"] < rows[0]["first"] < rows[0]["next"] < np.inf
+
+
+def test_a_gap_that_cannot_grow_is_never_found(tmp_path):
+    """Decisions that differ as far as they can: no rate is 0.05 further away."""
+    frame = predictions(400)[["sex"]]
+    frame["yes"] = (frame["sex"] == "Male").astype(int)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    options = WatchOptions(path=tmp_path / "p.csv", group=("sex",), prediction="yes")
+    (gap,) = gaps_now(look(WatchFile(tmp_path / "s.json"), options, set()))
+    assert (abs(gap["value"]), gap["change"]) == (1.0, np.inf)

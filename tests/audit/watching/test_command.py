@@ -260,3 +260,9 @@ def test_combinations_of_columns_are_groups(look, state):
     state.unlink()
     refused = look(rows(900), *USUAL[:2], "group=[sex x race]", status=2)
     assert "race" in refused
+
+
+def test_bands_of_a_column_are_combined(look, state):
+    frame = rows(900).assign(age=np.tile([20, 35, 70], 300))
+    look(frame, *USUAL[:2], "group=[sex x age:30,50]")
+    assert "Male x 30 to under 50" in content(state)["groups"]["sex x age"]

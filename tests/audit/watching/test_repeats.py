@@ -14,7 +14,6 @@ import pytest
 from benchmarks.watch import alarms_of, boundary, twice
 from fairbench.audits.pages.watch import repeats_sentence
 from fairbench.audits.watching.looking import look
-from fairbench.audits.watching.repeats import beyond_chance
 from fairbench.audits.watching.state import WatchFile, WatchOptions
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
@@ -92,23 +91,6 @@ def test_people_who_are_alike_by_chance_are_all_counted(watch):
     state = watch(table.assign(score=table["score"].round(2)))
     assert (state.repeats, state.once) == (0, False)
     assert "taken to be of different people" in repeats_sentence(state)
-
-
-@pytest.mark.parametrize("kinds", [30, 1000, 30_000, 10**7])
-@pytest.mark.parametrize("spread", [0.0, 2.0])
-def test_chance_is_not_taken_for_repeats_and_repeats_not_for_chance(kinds, spread):
-    """Looked at after each of 60 batches, of kinds of rows that are alike or unlike in number."""
-    draw, found = np.random.default_rng(kinds), 0
-    for _ in range(5):
-        chance = np.exp(spread * draw.standard_normal(kinds))
-        rows = draw.choice(kinds, 3000, p=chance / chance.sum())
-        found += any(
-            beyond_chance(np.unique(rows[:stop], return_counts=True)[1])
-            for stop in range(50, 3001, 50)
-        )
-        if kinds >= 1000 and not spread:
-            assert beyond_chance(np.unique(np.tile(rows[:1000], 2), return_counts=True)[1])
-    assert found <= 1
 
 
 def test_a_state_without_what_was_seen_is_read_and_goes_on(watch, tmp_path):

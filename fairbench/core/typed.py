@@ -1,0 +1,39 @@
+"""Plain values, as JSON has them, turned into the dataclasses whose fields they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """Return plain values as a type hint has them, and all that they hold in turn.
+
+    Parameters
+    ----------
+    kind : a dataclass, ``tuple[X, ...]``, ``Mapping[str, X]``, or any of these ``| None``. A value
+        of any other kind stays as it is.
+
+    Raises
+    ------
+    TypeError, ValueError : a field is missing or unknown, or a value is of another kind.
+    """
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: typed(hints.get(name), part) for name, part in dict(value).items()})
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return None if value is None else typed(inner[0], value)
+    if origin is tuple:
+        return tuple(typed(inner[0], part) for part in value)
+    if origin is Mapping:
+        return {name: typed(inner[1], part) for name, part in dict(value).items()}
+    return value

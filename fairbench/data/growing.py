@@ -1,0 +1,125 @@
+"""A file that grows and is read again and again: what is new, the rest being as it was seen.
+
+New rows come at the end of the file, or of the last period, or in later periods; a file may hold
+new periods alone. A label that was empty may come later. Anything else that has changed is refused:
+whoever has counted what was seen would have to count anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fairbench.core.errors import UserError
+from fairbench.core.formats import count
+from fairbench.data.checksums import ordered, unordered
+from fairbench.data.periods import natural
+
+_SIGNS: Mapping[float, str] = {0: "0", 1: "1"}
+_NO_LABEL = "?"
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """Rows of one period that came in one look."""
+
+    rows: int
+    digest: str  # of their columns but the labels, in order
+    bag: str  # the same in any order
+    look: str  # when, UTC
+
+
+@dataclass(frozen=True)
+class Period:
+    """The rows seen of a period; without a column of time there is one, without a name."""
+
+    name: str
+    parts: tuple[SeenRows, ...]
+    labels: str  # a sign a row: 0, 1, or ? where it is not known yet
+
+    def __post_init__(self) -> None:
+        """Refuse labels of other rows."""
+        if len(self.labels) != sum(part.rows for part in self.parts):
+            raise ValueError(f"period '{self.name}' has not one label a row")
+
+
+def grown(
+    periods: Sequence[Period], rows: pd.DataFrame, file: str, look: str
+) -> tuple[list[int], list[int], tuple[Period, ...]]:
+    """Return the rows with a new label, the new rows, and all that was seen after them.
+
+    Parameters
+    ----------
+    periods : what was seen before, in order.
+    rows : ``period``; ``text``, all of a row but its label; ``label``, 0, 1 or NaN.
+    file, look : what messages call the file, and when it is read.
+
+    Raises
+    ------
+    UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
+        belong to an earlier period than the last.
+    """
+    seen = {period.name: period for period in periods}
+    late: list[int] = []
+    new: list[int] = []
+    for name, those in rows.groupby("period", sort=False):
+        before = seen.get(name, Period(name, (), ""))
+        text = those["text"].tolist()
+        labels = "".join(those["label"].map(_SIGNS).fillna(_NO_LABEL))
+        where = f"{file}, period '{name}'" if name else file
+        _check_rows(before, text, where)
+        _check_labels(before, labels, where)
+        fresh = text[len(before.labels) :]
+        if fresh and periods and natural(name) < natural(periods[-1].name):
+            raise UserError(
+                f"{file}: period '{name}' has {count(len(fresh))} rows that are new, and "
+                f"'{periods[-1].name}' was looked at already: a watch goes forward; start another "
+                "state to take them in"
+            )
+        known = zip(those.index, before.labels, labels, strict=False)
+        late += [position for position, old, now in known if old != now]
+        new += those.index[len(before.labels) :].tolist()
+        parts = [SeenRows(len(fresh), ordered(fresh), unordered(fresh), look)] * bool(fresh)
+        seen[name] = Period(name, (*before.parts, *parts), labels)
+    return late, new, tuple(seen[name] for name in sorted(seen, key=natural))
+
+
+def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
+    """Refuse what was changed of rows but their labels."""
+    if len(text) < len(before.labels):
+        raise UserError(
+            f"{where} has {count(len(text))} rows, and {count(len(before.labels))} were seen: put "
+            "the missing rows back where they were, or start another state"
+        )
+    start = 0
+    for part in before.parts:
+        those = text[start : start + part.rows]
+        named = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
+        start += part.rows
+        if ordered(those) == part.digest:
+            continue
+        if unordered(those) == part.bag:
+            raise UserError(
+                f"{named} are in another order than when they were seen: put them back in their "
+                "order, or start another state"
+            )
+        raise UserError(
+            f"{named} are not those that were seen at {part.look} (another file, rows put in "
+            "between, or a changed score or group): give the file that was watched, or another "
+            "state"
+        )
+
+
+def _check_labels(before: Period, labels: str, where: str) -> None:
+    """Refuse labels that are others than those that were known."""
+    pairs = enumerate(zip(before.labels, labels, strict=False), start=1)
+    changed = [(row, old, now) for row, (old, now) in pairs if old not in (_NO_LABEL, now)]
+    if changed:
+        row, old, now = changed[0]
+        is_now = "is gone" if now == _NO_LABEL else f"is {now} now"
+        raise UserError(
+            f"{where}: the label of row {count(row)} was {old} and {is_now}, one of "
+            f"{count(len(changed))} such rows: put the old labels back, or start another state"
+        )

@@ -1,0 +1,28 @@
+"""Intervals of all rows and of the rows since each mark, all of which hold no matter when you look.
+
+One risk buys the whole family. While all of it holds, a quantity has surely changed where its
+interval since a mark and that of all rows up to the mark have nothing in common (Shekhar and Ramdas
+2023, "Reducing sequential change detection to sequential estimation").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+FROM_START = 0.9  # of a quantity's risk, what is left to the interval of all rows
+
+
+def needed(risk: float, restart: ArrayLike = 0) -> Floats:
+    """Return the logarithm of the evidence that an interval's end needs.
+
+    Parameters
+    ----------
+    risk : the probability with which any interval of the family may ever be wrong.
+    restart : the interval is that of the rows since the so manieth mark; 0 for all rows.
+    """
+    k = np.asarray(restart, float)
+    later = (1 - FROM_START) / np.maximum(k * (k + 1), 1)
+    return np.log(2 / (risk * np.where(k == 0, FROM_START, later)))

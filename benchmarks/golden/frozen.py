@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "789bd85698fe762fec9e46d2e93150ff41c0bfb1"
+COMMIT = "c97695f8edd49d96fd6e481166258ad199d4c290"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.question import Options
+from fairbench.core.door import make_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.results.packs import written_beside
@@ -45,15 +46,15 @@ def own_folder(options: Options, results: Path) -> Path:
     numbers = count(2)
     while not options.out and place.exists() and _read(place) != json.loads(text):
         place = first.with_name(f"{first.name}-{next(numbers)}")
-    place.mkdir(parents=True, exist_ok=True)
-    write_text(place / _ASKED, text, lasting=False)
+    make_folder(place, 0o700)
+    write_text(place / _ASKED, text, mode=0o600, lasting=False)
     return place
 
 
 def _read(place: Path) -> dict[str, Any]:
     """Return what the audit in a folder was asked for; nothing where there is none."""
     try:
-        asked = json.loads((place / _ASKED).read_text(encoding="utf-8"))
+        asked = json.loads(read_bytes(place / _ASKED))
     except (OSError, ValueError):
         return {}
     return asked if isinstance(asked, dict) else {}

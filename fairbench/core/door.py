@@ -84,6 +84,18 @@ def check_folder(folder: Path) -> None:
         pass
 
 
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder, and those that it lies in, unless it is there; `mode` says who may read it.
+
+    Raises
+    ------
+    StrangeFileError : a link leads to it.
+    OSError : it cannot be made.
+    """
+    check_folder(folder)
+    folder.mkdir(mode, parents=True, exist_ok=True)
+
+
 def names_in(folder: Path) -> tuple[list[str], list[str]]:
     """Return the names of the regular files, and of the folders, in a folder, in order.
 

@@ -22,7 +22,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.door import check_folder, read_bytes
+from fairbench.core.door import make_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.formats import is_number
 
@@ -59,9 +59,7 @@ def atomic(path: Path, *, lasting: bool = True, shows: bool = False) -> Iterator
     """
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     with naming(path):
-        check_folder(path.parent)
-        if not os.path.isdir(path.parent):  # mkdir takes longer to say so
-            path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             yield temporary
             if lasting and not shows:
@@ -129,9 +127,9 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
             _to_disk(folder / name)
 
 
-def write_text(path: Path, text: str, *, lasting: bool = True) -> None:
+def write_text(path: Path, text: str, *, mode: int = 0o666, lasting: bool = True) -> None:
     """Write a text file, whole or not at all; bytes of a file's name that are no text as codes."""
-    write_bytes(path, text.encode(errors="backslashreplace"), lasting=lasting)
+    write_bytes(path, text.encode(errors="backslashreplace"), mode=mode, lasting=lasting)
 
 
 def sha256(content: bytes) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairbench.core.door import StrangeFileError, check_folder, guard, names_in, opened, read_text
+from fairbench.core.door import StrangeFileError, guard, make_folder, names_in, opened, read_text
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import token
 
@@ -158,8 +158,7 @@ def _opened(path: Path) -> int:
     try:
         handle = opened(path, os.O_RDWR | os.O_CREAT)
     except FileNotFoundError:
-        check_folder(path.parent)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle = opened(path, os.O_RDWR | os.O_CREAT)
     if not _is_ours(handle):
         os.close(handle)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fairbench.core.errors import UserError, refused
+from fairbench.core.door import TEXT, read_bytes
+from fairbench.core.errors import UserError, refused, warn
 from fairbench.core.files import DamagedError, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
 
@@ -24,6 +25,11 @@ class JsonFile(ABC, Generic[State]):
     of: ClassVar[str]  # whose state it is, such as ``an audit``
     start: ClassVar[str]  # the words that make one
     otherwise: ClassVar[str]  # what to do about a damaged one but to put a copy of it back
+
+    @property
+    def place(self) -> Path:
+        """The file itself, where `path` is a link to one that several people share."""
+        return self.path.resolve()
 
     def exists(self) -> bool:
         """Say whether there is one."""
@@ -45,7 +51,7 @@ class JsonFile(ABC, Generic[State]):
         UserError : no such file, or not one that this version wrote.
         """
         try:
-            return self.parsed(self.path.read_bytes())
+            return self.parsed(read_bytes(self.place, TEXT))
         except FileNotFoundError as error:
             raise UserError(
                 f"{self.path} does not exist: start it with {self.start} state={self.path} ..."
@@ -89,7 +95,7 @@ class JsonFile(ABC, Generic[State]):
     def _lock(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(locked(self.path.with_name(f".{self.path.name}.lock")))
+                stack.enter_context(locked(self.place.with_name(f".{self.place.name}.lock")))
             except BusyError as error:
                 raise UserError(f"{self.path} is held by {error}: end that process") from error
             except OSError as error:
@@ -98,9 +104,12 @@ class JsonFile(ABC, Generic[State]):
 
     def _write(self, state: State) -> None:
         # Whoever holds the lock is alone: what others left half written was left by a kill.
-        for half in self.path.parent.glob(f".{self.path.name}.*.tmp"):
+        for half in self.place.parent.glob(f".{self.place.name}.*.tmp"):
             half.unlink(missing_ok=True)
         try:
-            write_text(self.path, sealed_json(self.values(state), indent=1))
+            mode = self.place.stat().st_mode & 0o777 if self.exists() else 0o600
+            if mode & 0o077:
+                warn(f"{self.path} may be read by others: chmod 600 it, unless you share it")
+            write_text(self.place, sealed_json(self.values(state), indent=1), mode=mode)
         except OSError as error:
             raise UserError(f"nothing was changed: {refused(error)}") from error

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, read_table, set_aside, write_table
 from fairbench.data.dataset import Dataset, Task, group_labels
@@ -92,7 +93,7 @@ def write_people(results: Path, data: Dataset) -> None:
     stored = stored_people(results, data.digest)
     if stored and (data.weight is None or _has_weight(stored, data.weight)):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, 0o700)
     os.chmod(path.parent, 0o700)
     columns = {"target": data.target, **{f"group.{n}": data.sensitive[n] for n in data.sensitive}}
     if data.clusters is not None:

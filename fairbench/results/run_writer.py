@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from fairbench.core.door import is_file, names_in, read_bytes
+from fairbench.core.door import is_file, make_folder, names_in, read_bytes
 from fairbench.core.files import (
     most_memory,
     naming,
@@ -92,7 +92,7 @@ class RunWriter:
         """Yield a folder that becomes the run's figures when the block succeeds."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(naming(Run(self.path).figures))
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             made = tempfile.TemporaryDirectory(prefix=".figures.", dir=self.path)
             folder = Path(stack.enter_context(made)) / "figures"
             folder.mkdir()

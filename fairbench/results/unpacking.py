@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sha256, write_bytes, write_files, write_table
 from fairbench.results.cells import CorruptCellError, Store, plain_id
@@ -104,7 +105,7 @@ class _Unpacking:
         if stored_people(self.results, digest) is not None:
             return False
         path = people_path(self.results, digest)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, 0o700)
         os.chmod(path.parent, 0o700)
         write_table(path, unpacked(self.pack.table("data", digest)), mode=0o600)
         return True

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import Command, Results, narrowed
+from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
@@ -50,9 +52,11 @@ def audit(options: AuditOptions) -> None:
     """Print the report of a file or a run, and write it."""
     keep_freed_memory()
     asked, frame = read_input(options)
+    from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of
 
-    write(asked, options.results, document_of(asked, frame), options.formats)
+    folder, name = partial(own_folder, asked, options.results), "pair" if asked.against else "audit"
+    print_and_write(document_of(asked, frame), folder, name, options.formats)
 
 
 def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
@@ -114,16 +118,6 @@ def _neither(options: AuditOptions) -> str:
     return f"{options.path} is not a file, and {options.results} has no finished runs{hint}"
 
 
-def write(
-    options: Options, results: Path, document: Document, formats: Sequence[str] = ("html", "json")
-) -> None:
-    """Print a report, write it in the forms that are asked for, and say where."""
-    from fairbench.audits.folders import own_folder
-
-    name = "pair" if options.against else "audit"
-    print_and_write(document, lambda: own_folder(options, results), name, formats)
-
-
 def print_and_write(
     document: Document,
     folder: Callable[[], Path],
@@ -145,7 +139,8 @@ def print_and_write(
     print_document(document)
     try:
         place = folder()
-        names = write_document(document, place, name, formats)
+        make_folder(place, 0o700)  # what is said of people is for who asked
+        names = write_document(document, place, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
     print(f"\nwritten: {place / ', '.join(names)}{more}")

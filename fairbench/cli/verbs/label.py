@@ -11,6 +11,7 @@ Everything is kept in one file of plain JSON, and neither a kill nor a second pe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,10 +177,11 @@ def ask(options: AskOptions) -> None:
 
 def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
+    from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of_table
     from fairbench.audits.labelling.answering import resume
     from fairbench.audits.pages.labelling import session_document, with_answer
-    from fairbench.cli.verbs.audit import write
+    from fairbench.cli.verbs.audit import print_and_write
 
     session = resume(options.file, options.path)
     asked = replace(session.state.options, out=options.out)
@@ -190,7 +192,7 @@ def report(options: LabelReportOptions) -> None:
         document = session_document(session)
     else:
         document = with_answer(document_of_table(asked, session.audited()), session)
-    write(asked, options.results, document)
+    print_and_write(document, partial(own_folder, asked, options.results), "audit")
 
 
 def _part(text: str) -> tuple[int, int]:

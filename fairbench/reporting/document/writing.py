@@ -41,9 +41,13 @@ def check_forms(forms: Sequence[str]) -> None:
 
 
 def write_document(
-    document: Document, folder: Path, name: str, forms: Sequence[str] = USUAL
+    document: Document, folder: Path, name: str, forms: Sequence[str] = USUAL, *, mode: int = 0o666
 ) -> list[str]:
     """Write ``<name>.<ending>`` for each form, and the further files; return their names.
+
+    Parameters
+    ----------
+    mode : says who may read them.
 
     Raises
     ------
@@ -51,16 +55,15 @@ def write_document(
     OSError : a place that cannot be written to.
     """
     check_forms(forms)
-    folder.mkdir(parents=True, exist_ok=True)
     names = []
     for form in dict.fromkeys(forms):
         ending, write = FORMS[form]
         content, file = write(document), f"{name}.{ending}"
         if isinstance(content, bytes):
-            write_bytes(folder / file, content)
+            write_bytes(folder / file, content, mode=mode)
         else:
-            write_text(folder / file, content)
+            write_text(folder / file, content, mode=mode)
         names.append(file)
     for file, text in document.files.items():
-        write_text(folder / file, text)
+        write_text(folder / file, text, mode=mode)
     return [*names, *document.files]

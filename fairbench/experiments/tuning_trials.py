@@ -5,7 +5,6 @@ What a trial is judged by is read here, from the validation rows of its cells an
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.door import TEXT, is_file, make_folder, opened, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
+from fairbench.core.files import sealed_json, unsealed_json, write_bytes, write_text
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.predictions import read_predictions
@@ -62,10 +62,10 @@ class Trial:
         return self._made[at]
 
     def line(self, values: Sequence[float]) -> str:
-        """Return the trial as a line of JSON."""
+        """Return the trial as a sealed line of JSON."""
         known = {"values": self.values, "objectives": list(values), "folds": self.folds}
         rest = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
-        return json.dumps({**known, **rest})
+        return sealed_json({**known, **rest})
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,23 @@ class StudyRecord:
     folder: Path
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return the trials that ended; a line that a kill broke off is none."""
+        """Return the trials that ended, up to the first that is not as it was written.
+
+        Each is proposed by those before it: what comes after a damaged line, or one that a kill
+        broke off, is judged again, from the cells that are stored.
+        """
         path = self.folder / "trials.jsonl"
-        lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
-        read = [_read_line(line) for line in lines]
-        kept = list(takewhile(lambda each: each is not None, read))
+        lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
+        kept = list(takewhile(_is_trial, map(_read_line, lines)))
         if len(kept) < len(lines):
-            write_text(path, "".join(lines[: len(kept)]))
-        return [each for each in kept if each is not None]
+            write_bytes(path, b"".join(lines[: len(kept)]))
+        return kept
 
     def add(self, line: str) -> None:
         """Add a trial, for good."""
-        with (self.folder / "trials.jsonl").open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+        handle = opened(self.folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with open(handle, "a", encoding="utf-8") as file:
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
 
@@ -96,14 +100,21 @@ class StudyRecord:
 
         Raises
         ------
-        UserError : the study was begun with another space.
+        UserError : the study was begun with another space, or what it noted is damaged.
         """
         path = self.folder / "study.json"
-        if again or not path.is_file():
+        if again or not is_file(path):
+            make_folder(self.folder)
             (self.folder / "trials.jsonl").unlink(missing_ok=True)
-            write_text(path, json.dumps({"space": dict(space)}, indent=1) + "\n")
+            write_text(path, sealed_json({"space": dict(space)}, indent=1))
             return
-        before = json.loads(path.read_text("utf-8"))["space"]
+        try:
+            before = unsealed_json(read_bytes(path))["space"]
+        except (OSError, ValueError, KeyError) as error:
+            raise UserError(
+                f"{path} is not as it was written: begin the study anew with resume=false, which "
+                "fits nothing that is in the store, or another beside it with study=NAME"
+            ) from error
         if before != dict(space):
             was, now = (", ".join(f"{k}={v}" for k, v in each.items()) for each in (before, space))
             raise UserError(
@@ -112,12 +123,17 @@ class StudyRecord:
             )
 
 
-def _read_line(line: str) -> dict[str, Any] | None:
+def _read_line(line: bytes) -> dict[str, Any]:
+    """Return a trial; nothing of a line that is not as it was written."""
     try:
-        found = json.loads(line) if line.endswith("\n") else None
+        return unsealed_json(line)
     except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+        return {}
+
+
+def _is_trial(found: Mapping[str, Any]) -> bool:
+    values, folds = found.get("values"), found.get("folds")
+    return isinstance(values, dict) and type(folds) is int and type(found.get("stopped")) is bool
 
 
 def check_split(run: PlannedRun) -> None:

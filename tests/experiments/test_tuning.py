@@ -92,6 +92,31 @@ def test_the_same_command_goes_on_and_fits_nothing_twice(search, tmp_path):
     assert once_more.fitted == 0
 
 
+@pytest.mark.parametrize("at", [0.1, 0.4, 0.7])
+def test_a_damaged_trial_and_those_after_it_are_judged_again(search, tmp_path, at):
+    expected = found(search(folder=tmp_path / "whole", trials=3).carry_out())
+    begun = search(trials=3)
+    begun.carry_out()
+    path = begun.record.folder / "trials.jsonl"
+    content = bytearray(path.read_bytes())
+    content[int(at * len(content))] ^= 4
+    path.write_bytes(content)
+    again = search(trials=3)
+    assert found(again.carry_out()) == expected
+    assert again.fitted == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"space": {}}', b"\xff\xfe", b"[1]"])
+def test_a_study_whose_note_is_damaged_is_refused_and_can_begin_anew(search, content):
+    begun = search(trials=1)
+    begun.carry_out()
+    (begun.record.folder / "study.json").write_bytes(content)
+    with pytest.raises(UserError, match="is not as it was written: begin the study anew"):
+        search(trials=1).carry_out()
+    again = search(SPACE, "resume=false", trials=1)
+    again.carry_out()
+
+
 def test_a_study_whose_space_has_changed_is_refused_and_another_may_stand_beside(search):
     search(trials=1).carry_out()
     wider = "learner.C=tag(log,interval(0.01,100))"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
+from math import inf, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_SILENCE = 60.0  # seconds without a sign of life, after which another sync is not waited for
 _CONTENT = "fairbench.content"
 _FEW = 20
 _PAGE = 100  # runs that MLflow is asked for at once: each comes with all that it has
@@ -172,10 +173,11 @@ class Tracking:
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
         """Have nobody else log runs of the same results folders meanwhile: once means once."""
         with contextlib.ExitStack() as stack:
-            # Who holds it ends by itself where a server does not answer.
-            patience = max(self.idle_s, self.total_s / 3)
+            # Who holds it ends by itself where a server does not answer, unless it was stopped.
+            patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
             for results in sorted({folder.results for folder in runs}):
-                lock = locked(results / "locks" / "tracking.lock", seconds=patience)
+                path = results / "locks" / "tracking.lock"
+                lock = locked(path, seconds=patience, silence=_SILENCE)
                 with contextlib.suppress(OSError):  # who may not write there cannot lock it
                     try:
                         stack.enter_context(lock)

@@ -83,9 +83,13 @@ def to_latex(document: Document) -> str:
     """Return the tables of a document in LaTeX, each after a comment that says what it shows."""
     tables = []
     for table in document.tables:
-        title = visible(" ".join((table.title or document.title).split()))
-        tables.append(f"% {title}\n{latex_table(table)}")
+        tables.append(latex_comment(table.title or document.title) + latex_table(table))
     return "\n".join(tables)
+
+
+def latex_comment(text: str) -> str:
+    """Return a text as a line of a comment, which nothing in it ends."""
+    return f"% {visible(' '.join(text.split()))}\n"
 
 
 def _columns(table: Table) -> list[Column]:

@@ -17,7 +17,7 @@ from fairbench.reporting.document.frames import table_frame, titled_tables
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.plain_text import latex_table, to_markdown
+from fairbench.reporting.document.plain_text import latex_comment, latex_table, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
 
@@ -89,7 +89,7 @@ class DocumentReport:
         if title and title not in titled:
             raise unknown_name("table of the report", title, titled)
         shown = {title: titled[title]} if title else titled
-        return "\n".join(f"% {name}\n{latex_table(table)}" for name, table in shown.items())
+        return "\n".join(latex_comment(name) + latex_table(table) for name, table in shown.items())
 
     def to_markdown(self) -> str:
         """Return the report in Markdown."""

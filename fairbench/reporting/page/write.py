@@ -28,7 +28,12 @@ from fairbench.reporting.document.model import (
     Mark,
     Paragraph,
 )
-from fairbench.reporting.document.plain_text import latex_table, markdown, markdown_table
+from fairbench.reporting.document.plain_text import (
+    latex_comment,
+    latex_table,
+    markdown,
+    markdown_table,
+)
 from fairbench.reporting.document.writing import check_forms, write_document
 from fairbench.reporting.page.blocks import MeasuredBlock, RunBlock, blocks, measured
 from fairbench.reporting.page.figures import figures_of
@@ -195,7 +200,7 @@ def _write_tables(page: PageBlock, source: Source, folder: Path) -> None:
     for table, text in zip(tables, _csv_texts(tables), strict=True):
         notes = list(_notes(table, rows_source(page.block, table.rows, source)))
         shown = metric_table_of(table, on_page=False)
-        comment = "".join(f"% {line}\n" for line in notes)
+        comment = "".join(map(latex_comment, notes))
         texts = {
             "md": markdown_table(shown) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
             "tex": comment + latex_table(shown),

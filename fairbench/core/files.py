@@ -22,7 +22,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.door import make_folder, read_bytes
+from fairbench.core.door import make_folder, opened, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.formats import is_number
 
@@ -253,6 +253,19 @@ def read_parquet(content: bytes, name: str) -> pa.Table:
         if texts := _unbounded_texts(file):
             _check_texts(content, texts, name)
         return file.read(use_threads=len(content) >= _MANY)
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Return the columns of a Parquet file, of which no more than the footer is read.
+
+    Raises
+    ------
+    OSError, ValueError : it cannot be read, or is none.
+    """
+    from pyarrow import parquet
+
+    with open(opened(path), "rb") as file:
+        return parquet.read_schema(file)
 
 
 def _unbounded_texts(file: ParquetFile) -> list[str]:

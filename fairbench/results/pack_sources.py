@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow.parquet import read_schema
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import read_table
+from fairbench.core.files import read_schema, read_table
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS
 from fairbench.results.cells import CorruptCellError, Store, StoredCell

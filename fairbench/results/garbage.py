@@ -142,9 +142,8 @@ def _left(name: str) -> str:
 
 
 def _garbage(path: Path, kind: str) -> Garbage:
-    is_folder = path.is_dir() and not path.is_symlink()
-    files = path.rglob("*") if is_folder else [path]
-    return Garbage(path, kind, sum(file.lstat().st_size for file in files))
+    inside = [Path(place, name) for place, _, files in os.walk(path) for name in files]
+    return Garbage(path, kind, sum(file.lstat().st_size for file in inside or [path]))
 
 
 def _untouched(path: Path, before: float) -> bool:

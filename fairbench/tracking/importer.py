@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.deadline import Progress
+from fairbench.core.door import is_file, names_in
 from fairbench.core.errors import warn
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
@@ -394,11 +395,11 @@ class _Sender:
         self.progress()
         client.log_inputs(run_id, [data_set(folder)])
         self.progress()
-        drawn = sorted(folder.figures.glob("*")) if folder.figures.is_dir() else []
-        artifacts = [(folder.path / file, None) for file in _FILES]
-        for path, subfolder in [*artifacts, *((path, "figures") for path in drawn)]:
-            client.log_artifact(run_id, str(path), subfolder)
-            self.progress()
+        drawn = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
+        for path, subfolder in [*((folder.path / name, None) for name in _FILES), *drawn]:
+            if is_file(path):  # what a link leads to is not part of the run
+                client.log_artifact(run_id, str(path), subfolder)
+                self.progress()
         # While there is no metric yet: MLflow reads all there are to change the status.
         client.set_terminated(run_id, end_time=ended)
         self.progress()

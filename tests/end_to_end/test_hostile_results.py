@@ -141,7 +141,7 @@ ATTACKS = {
         configured(learner__max_depth=[{"_target_": "os.system"}]), VERIFIED, "_target_"
     ),
     "a function in place of a component": (
-        configured(method="os.system"), VERIFIED, "method names no component"
+        configured(method="os.system"), LISTED, "left out"
     ),
     "a name that is a path": (
         configured(method__name="../../stranger"), VERIFIED, "unknown method"

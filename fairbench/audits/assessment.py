@@ -181,13 +181,14 @@ def rows_of(table: AuditTable) -> SomeLabels:
 
 
 def _sizes(table: AuditTable) -> list[Size]:
-    known = ~np.isnan(table.label)
-    return [
-        Size(attribute, str(name), int(rows), int(labels))
-        for attribute, groups in table.groups.items()
-        for (name, rows), labels in zip(
-            groups.value_counts(sort=False).items(),
-            groups[known].value_counts(sort=False),
-            strict=True,
+    sizes = []
+    for attribute, groups in table.groups.items():
+        codes, names = groups.cat.codes.to_numpy(np.intp), groups.cat.categories
+        rows, labels = (
+            np.bincount(some, minlength=len(names)) for some in (codes, codes[table.known])
         )
-    ]
+        sizes += [
+            Size(attribute, str(name), *counts)
+            for name, *counts in zip(names, rows.tolist(), labels.tolist(), strict=True)
+        ]
+    return sizes

@@ -35,7 +35,7 @@ def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
 
 
 def calibrations(
-    table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0, level: float = 0.95
+    table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0
 ) -> Iterator[GroupCalibration]:
     """Yield the calibration of every group of every attribute; nothing without scores or labels.
 
@@ -58,7 +58,6 @@ def calibrations(
             table.label,
             strata=None if sampling is None else sampling.codes,
             whenever=sampling is not None and sampling.whenever,
-            level=level,
         )
         if attribute in asked:
             codes, number = groups.cat.codes.to_numpy(np.int64)[known], len(groups.cat.categories)
@@ -67,18 +66,17 @@ def calibrations(
         yield from found
 
 
-def excess_findings(
-    shown: Sequence[GroupCalibration], judged: Sequence[GroupCalibration]
-) -> Iterator[Finding]:
+def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[Finding]:
     """Yield of whom scores are too high or too low on average.
 
     Parameters
     ----------
-    shown : with 95 % intervals. judged : the same with intervals at the level of verdicts.
+    risk : the probability with which one answer may be wrong.
     """
-    for scores, wider in zip(shown, judged, strict=True):
-        measured = not np.isnan(wider.lower)
-        off = measured and wider.lower * wider.upper > 0
+    for scores in found:
+        lower, upper = scores.at(1 - risk)
+        measured = not np.isnan(lower)
+        off = measured and lower * upper > 0
         yield Finding(
             EXCESS,
             scores.attribute,

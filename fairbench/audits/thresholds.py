@@ -138,10 +138,9 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     tables = [pd.DataFrame()]
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
-        rates = {
-            rate.name: rows.limits(rate, codes, thresholds)
-            for rate in (CURVES[:1] if label is None else CURVES)
-        }
+        drawn = CURVES[:1] if label is None else CURVES
+        limits = rows.limits(drawn, codes, thresholds)
+        rates = {rate.name: of_rate for rate, of_rate in zip(drawn, limits, strict=True)}
         singles = {name: limits.single for name, limits in rates.items()}
         curves.append(ThresholdCurves(attribute, names, thresholds, singles))
         if len(names) > 1:
@@ -188,7 +187,7 @@ def _constrained(
     ) -> Limits:
         """Return what the constraint is about in some rows at thresholds (K,)."""
         codes, _ = codes_of(labels[half])
-        limits = rows.take(half).limits(rate, codes, thresholds, level=level)
+        (limits,) = rows.take(half).limits([rate], codes, thresholds, level=level)
         return extreme(_compared(limits, codes))
 
     sizes = (int(first.sum()), int((~first).sum()))
@@ -212,7 +211,7 @@ def _constrained(
     after = before = _UNKNOWN
     if others.label is not None:
         everyone = np.zeros(len(others.score), np.intp)
-        accuracies = others.limits(accuracy, everyone, asked).single.take(0)
+        (accuracies,) = (each.single.take(0) for each in others.limits([accuracy], everyone, asked))
         after, before = accuracies.at(0), accuracies.at(1)
     threshold, share = float(asked[0]), float(changed.mean())
     return ConstrainedThreshold(name, bound, sizes, threshold, share, after, before, judged)

@@ -126,8 +126,12 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
 
 def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
-    present = groups.cat.remove_unused_categories().cat
-    return present.codes.to_numpy(np.intp), list(map(str, present.categories))
+    codes, names = groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
+    present = np.bincount(codes + 1, minlength=len(names) + 1)[1:] > 0  # -1 is no group
+    if present.all():
+        return codes, names
+    places = np.r_[np.cumsum(present) - 1, -1]
+    return places[codes], [name for name, there in zip(names, present, strict=True) if there]
 
 
 def group_columns(

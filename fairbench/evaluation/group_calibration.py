@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from statistics import NormalDist
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta
-from fairbench.inference.means import Moments, outcome_limits
+from fairbench.inference.means import Moments, by_group, outcome_limits
 from fairbench.inference.rates import Limits
 from fairbench.inference.stratified import strata_sizes, stratified_error, weights
 
@@ -37,6 +38,10 @@ class Bin:
     upper: float
 
 
+def _nothing(_level: float) -> tuple[float, float]:
+    return float("nan"), float("nan")
+
+
 @dataclass(frozen=True, eq=False)
 class GroupCalibration:
     """The scores of a group against its labels.
@@ -48,6 +53,7 @@ class GroupCalibration:
         too few of the rarer one.
     fit : how often labels as strange as these are foreseen from how the other groups' scores are
         calibrated (`fairbench.inference.few_labels.check`); NaN where that is not asked.
+    at : level -> the interval of the excess.
     """
 
     attribute: str
@@ -60,6 +66,7 @@ class GroupCalibration:
     upper: float = float("nan")
     bins: Sequence[Bin] = ()
     fit: float = float("nan")
+    at: Callable[[float], tuple[float, float]] = field(default=_nothing, repr=False)
 
 
 def group_calibrations(
@@ -84,32 +91,52 @@ def group_calibrations(
     known = np.flatnonzero(~np.isnan(label))
     arms = np.zeros(len(score), np.int64) if strata is None else strata
     names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
-    sizes, ends = strata_sizes(codes, arms), None
+    sizes = strata_sizes(codes, arms)
     score, label, arms, codes = score[known], label[known], arms[known], codes[known]
-    if strata is None:
-        ends = _ends(score, label, codes, len(names), level)
-    for g, name in enumerate(names):
-        own = codes == g
-        labels = int(own.sum())
-        reach = float(lasting_level(level, labels)) if whenever else level
+    at_random = None if strata is not None else _excesses(score, label, codes, len(names))
+    order, number = by_group(codes, len(names)), np.bincount(codes, minlength=len(names)).tolist()
+    score, label, arms = score[order], label[order], arms[order]
+    for g, (name, labels) in enumerate(zip(names, number, strict=True)):
+        own = slice(sum(number[:g]), sum(number[: g + 1]))
         found = GroupCalibration(attribute, str(name), labels)
         if labels >= FEWEST_LABELS:
-            found = _measured(found, score[own], label[own], arms[own], sizes[g], reach)
-        if ends is not None:
-            found = replace(found, lower=float(ends.lower[g]), upper=float(ends.upper[g]))
-        yield found
+            reach = float(lasting_level(level, labels)) if whenever else level
+            found, error = _measured(found, score[own], label[own], arms[own], sizes[g], reach)
+            found = replace(found, at=_normal(found.excess, error, labels if whenever else 0))
+        if at_random is not None:
+            found = replace(found, at=partial(_of_one, at_random, g))
+        lower, upper = found.at(level)
+        yield replace(found, lower=lower, upper=upper)
 
 
-def _ends(
-    score: Floats, label: Floats, codes: NDArray[np.int64], groups: int, level: float
-) -> Limits:
-    """Return mean scores less shares of label 1 of groups (G,), of labels known by chance.
+def _excesses(
+    score: Floats, label: Floats, codes: NDArray[np.int64], groups: int
+) -> Callable[[float], Limits]:
+    """Return the function of a level that gives the limits (G,) of labels known by chance.
 
-    Where one label is rare, it is its share that is uncertain, which a normal interval misses.
+    They are of mean scores less shares of label 1. Where one label is rare, it is its share that is
+    uncertain, which a normal interval misses.
     """
     away, other = score - label, score - (1 - label)
     by_label = Moments.by_label(away, other, label.astype(np.intp), codes, groups)
-    return outcome_limits(by_label.take(np.arange(2 * groups).reshape(-1, 2)), level=level)
+    paired = by_label.take(np.arange(2 * groups).reshape(-1, 2))
+    return cache(lambda level: outcome_limits(paired, level=level))
+
+
+def _of_one(of_all: Callable[[float], Limits], group: int, level: float) -> tuple[float, float]:
+    limits = of_all(level)
+    return float(limits.lower[group]), float(limits.upper[group])
+
+
+def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[float, float]]:
+    """Return the normal interval of a value by level; of `labels`, if any, whenever one stops."""
+
+    def at(level: float) -> tuple[float, float]:
+        reach = float(lasting_level(level, labels)) if labels else level
+        half = NormalDist().inv_cdf((1 + reach) / 2) * error
+        return value - half, value + half
+
+    return at
 
 
 def _measured(
@@ -119,8 +146,13 @@ def _measured(
     stratum: NDArray[np.int64],
     sizes: NDArray[np.int64],
     level: float,
-) -> GroupCalibration:
-    """Return a group with its means, and in bins, of labels (n,) of strata of `sizes` (S,)."""
+) -> tuple[GroupCalibration, float]:
+    """Return a group with its means, and in bins, of labels (n,) of strata of `sizes` (S,).
+
+    Returns
+    -------
+    The group, and the standard error of its excess.
+    """
     cell = stratum * BINS + np.minimum((score * BINS).astype(np.int64), BINS - 1)
     columns = (None, score, label, (score - label) ** 2)
     flat = [np.bincount(cell, values, minlength=sizes.size * BINS) for values in columns]
@@ -130,7 +162,6 @@ def _measured(
     size, mean, share = np.stack([labels, scores, positives]) @ weight
     excess = float((mean - share) / size)
     error = stratified_error(labels, scores - positives, squares, sizes)
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
     present = sums[0].any(axis=0)
     in_bins = sums[:, :, present]
     of_bins, score_of, positives_of = np.einsum("s,csb->cb", weight, in_bins[:3])
@@ -140,12 +171,7 @@ def _measured(
     bins = zip(
         in_bins[0].sum(axis=0), score_of / of_bins, shares, *posterior.interval(level), strict=True
     )
-    return replace(
-        group,
-        score=float(mean / size),
-        share=float(share / size),
-        excess=excess,
-        lower=excess - half,
-        upper=excess + half,
-        bins=[Bin(int(labels), *map(float, rest)) for labels, *rest in bins],
-    )
+    means = float(mean / size), float(share / size)
+    drawn = [Bin(int(labels), *map(float, rest)) for labels, *rest in bins]
+    found = replace(group, score=means[0], share=means[1], excess=excess, bins=drawn)
+    return found, float(error)

@@ -72,15 +72,14 @@ def impact_ratios_of(
     codes, names = codes_of(groups)
     if len(names) < 2:
         return []
-    rows = np.bincount(codes)
-    survey = None
+    rows, number, survey = np.bincount(codes), np.bincount(codes, selected), None
     if design is not None:
         survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
 
     def at(level: float) -> Limits:
         if survey is not None:
             return survey.limits(selection_rate, level=level)
-        return rate_limits(np.bincount(codes, selected), rows, level=level)
+        return rate_limits(number, rows, level=level)
 
     given, rates = reference in names, at(level)
     shared = 0.0 if survey is None else survey.correlation(selection_rate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,19 +37,28 @@ class ScoredRows:
         return ScoredRows(self.score[rows], label, design, self.below)
 
     def limits(
-        self, rate: Rate, codes: Codes, thresholds: Floats, *, level: float = 0.95
-    ) -> GroupLimits:
-        """Return a rate of groups, (K, G), at thresholds (K,).
+        self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, *, level: float = 0.95
+    ) -> list[GroupLimits]:
+        """Return rates of groups, (K, G) each, at thresholds (K,).
 
         Parameters
         ----------
         codes : (n,) the groups, each of which has rows.
         """
+        if self.design is not None:
+            return [self._surveyed(rate, codes, thresholds, level) for rate in rates]
+        decided = counts_at(thresholds, self.label, self.score, codes)
+        flipped = decided[..., [1, 0, 3, 2]] if self.below else decided
+        counts = [flipped if rate is selection_rate else decided for rate in rates]
+        return [
+            GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
+            for rate, of_rate in zip(rates, counts, strict=True)
+        ]
+
+    def _surveyed(self, rate: Rate, codes: Codes, thresholds: Floats, level: float) -> GroupLimits:
+        """Return the same of one rate of weighted or clustered rows."""
+        assert self.design is not None
         flipped = self.below and rate is selection_rate
-        if self.design is None:
-            counts = counts_at(thresholds, self.label, self.score, codes)
-            counts = counts[..., [1, 0, 3, 2]] if flipped else counts
-            return GroupLimits.of(rate.successes(counts), rate.size(counts), level=level)
         label, groups = np.zeros(len(codes)) if self.label is None else self.label, codes.max() + 1
         surveys = []
         for threshold in thresholds:

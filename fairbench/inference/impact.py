@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from fairbench.inference.gaps import pairs
 from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
@@ -145,4 +144,6 @@ def difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tu
     error = np.sqrt(pooled * (1 - pooled) * (1 / one + 1 / other))
     deviations = float((first / one - second / other) / error) if error > 0 else 0.0
     table = [[first, one - first], [second, other - second]]
-    return deviations, float(stats.fisher_exact(table).pvalue)
+    from scipy.stats import fisher_exact  # takes a third of a second, which most audits do without
+
+    return deviations, float(fisher_exact(table).pvalue)

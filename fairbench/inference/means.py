@@ -162,18 +162,24 @@ def _could_be(
     and most, if they had the label.
     """
     ends = np.full((2, *losses.shape[:-1], 2 * groups), np.nan)
-    order, rows = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=groups)
-    for g, mine in enumerate(np.split(order, np.cumsum(rows)[:-1])):
-        few = min(len(mine), RARE_ROWS)
+    order, rows = by_group(codes, groups), np.bincount(codes, minlength=groups)
+    losses, other, label = losses[..., order], other[..., order], label[order]
+    for g, stop in enumerate(np.cumsum(rows).tolist()):
+        mine, few = slice(stop - rows[g], stop), min(rows[g], RARE_ROWS)
         if not few:
             continue
         for either in (0, 1):
-            kept = label[mine] == either
-            values = np.where(kept, losses[..., mine], other[..., mine])
-            apart = np.partition(values, (few - 1, len(mine) - few), axis=-1)
-            both = apart[..., :few].mean(axis=-1), apart[..., len(mine) - few :].mean(axis=-1)
+            values = np.where(label[mine] == either, losses[..., mine], other[..., mine])
+            apart = np.partition(values, (few - 1, rows[g] - few), axis=-1)
+            both = apart[..., :few].mean(axis=-1), apart[..., rows[g] - few :].mean(axis=-1)
             ends[..., 2 * g + either] = both
     return ends[0], ends[1]
+
+
+def by_group(codes: NDArray[np.integer], groups: int) -> NDArray[np.intp]:
+    """Return the positions of rows by group, as they are within each."""
+    small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers, in linear time
+    return np.argsort(small, kind="stable")
 
 
 def _extreme_scale(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats | None:
@@ -211,9 +217,8 @@ class _Sums:
         rows = np.bincount(codes, minlength=groups)
         present = np.flatnonzero(rows)
         x = values
-        if len(present) > 1:  # of short numbers the sort is linear
-            small = codes.astype(np.int16) if groups < 2**15 else codes
-            x = values[..., np.argsort(small, kind="stable")]
+        if len(present) > 1:
+            x = values[..., by_group(codes, groups)]
         found = np.full((5, *x.shape[:-1], groups), np.nan)
         if len(present):
             size, first = rows[present], (np.cumsum(rows) - rows)[present]
@@ -373,7 +378,7 @@ def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Float
     Infinite where that is not positive.
     """
     index = np.full((*values.shape[:-1], groups), np.nan)
-    order, rows = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=groups)
+    order, rows = by_group(codes, groups), np.bincount(codes, minlength=groups)
     for g, mine in enumerate(np.split(order, np.cumsum(rows)[:-1])):
         n = len(mine)
         if n < 2:

@@ -9,7 +9,7 @@ from math import isnan
 from typing import Any
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.calibration import calibrations, excess_findings, least_alike
+from fairbench.audits.calibration import excess_findings, least_alike
 from fairbench.audits.findings import (
     CONSTRAINT,
     GAP,
@@ -110,8 +110,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         # Groups of two attributes together are described only: their intervals are not made again.
         singles = replace(table, groups={name: table.groups[name] for name in options.group})
         findings += impact_findings(ratios, impact_ratios(singles, level=1 - 2 * risk))
-        wider = list(calibrations(singles, level=1 - risk)) if scores else []
-        findings += excess_findings(scores, wider)
+        findings += excess_findings(scores, risk)
     return findings
 
 
@@ -567,7 +566,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             "scores": assessment.scores,
         },
         "calibration": [
-            {name: value for name, value in asdict(row).items() if name != "fit"}
+            {name: value for name, value in asdict(row).items() if name not in ("fit", "at")}
             for row in calibrations
         ],
         "checks": [

@@ -57,8 +57,3 @@ def numbers(labels: int, remaining: int | None) -> list[int]:
     steps = [step * 10**power for power in range(1, 8) for step in (1, 2, 5)]
     wanted = [step for step in steps if 10 * step >= labels and step < most]
     return [*wanted, most] if remaining is not None else wanted
-
-
-def rounded(labels: int) -> int:
-    """Return a number to two digits, as sure as a simulation of it is."""
-    return round(labels, 2 - max(len(str(labels)), 2))

@@ -9,9 +9,8 @@ from scipy import special
 
 from fairbench.audits.findings import ERROR_RATE
 from fairbench.audits.gaps import RATE_OF
-from fairbench.audits.labels_needed import rounded
 from fairbench.audits.question import PlanOptions
-from fairbench.core.formats import count
+from fairbench.core.formats import count, two_digits
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.further_labels import (
@@ -90,7 +89,7 @@ class AuditPlan:
         rows = [
             [claim, "as many in each group" if equally else "at random"]
             + [
-                f"over {count(MOST)}" if labels is None else count(rounded(labels))
+                f"over {count(MOST)}" if labels is None else two_digits(labels)
                 for labels in self.labels(alike=alike, equally=equally)
             ]
             for alike, claim in claims.items()

@@ -211,7 +211,8 @@ def _constrained(
     after = before = _UNKNOWN
     if others.label is not None:
         everyone = np.zeros(len(others.score), np.intp)
-        (accuracies,) = (each.single.take(0) for each in others.limits([accuracy], everyone, asked))
+        (of_everyone,) = others.limits([accuracy], everyone, asked)
+        accuracies = of_everyone.single.take(0)
         after, before = accuracies.at(0), accuracies.at(1)
     threshold, share = float(asked[0]), float(changed.mean())
     return ConstrainedThreshold(name, bound, sizes, threshold, share, after, before, judged)

@@ -145,9 +145,9 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
         frame = frame.drop(columns=["target", "cluster", *group_columns(run)], errors="ignore")
     try:
         if path.suffix == ".parquet":
-            write_bytes(path, frame.to_parquet(index=False))
+            write_bytes(path, frame.to_parquet(index=False), mode=0o600)
         elif path.suffix == ".csv":
-            write_text(path, csv_text(frame))
+            write_text(path, csv_text(frame), mode=0o600)
         else:
             raise UserError(f"{path} ends in neither .csv nor .parquet: name a file of either kind")
     except OSError as error:

@@ -92,8 +92,11 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
     StrangeFileError : a link leads to it.
     OSError : it cannot be made.
     """
-    check_folder(folder)
-    folder.mkdir(mode, parents=True, exist_ok=True)
+    try:
+        with _within(folder):
+            return
+    except FileNotFoundError:
+        folder.mkdir(mode, parents=True, exist_ok=True)
 
 
 def names_in(folder: Path) -> tuple[list[str], list[str]]:

@@ -139,6 +139,11 @@ def probability(value: float) -> str:
     return ">0.99" if value > 0.99 else f"{value:.2f}"
 
 
+def two_digits(value: float) -> str:
+    """Return a count to two digits, which is as sure as a simulation of it is."""
+    return count(float(f"{value:.2g}"))
+
+
 def percent(value: float) -> str:
     """Return a probability in percent; what is only near is not written as 0 or 100."""
     if isnan(value):

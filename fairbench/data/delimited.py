@@ -63,7 +63,9 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         for name in names:
             if (count := file.schema_arrow.names.count(name)) > 1:
                 raise DataError(f"{path.name}: {count} columns are named '{name}'")
-        texts = [each.name for each in file.schema_arrow if each.name in names and is_text(each)]
+        texts = [
+            field.name for field in file.schema_arrow if field.name in names and is_text(field)
+        ]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         table = file.read(list(names))
     check_memory(sum(written_out(table[name]) for name in texts), path.name)

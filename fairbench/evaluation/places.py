@@ -54,8 +54,8 @@ def shares_of_places(
         codes, names = codes_of(labels)
         for kind, weight in kinds.items():
             shown, wider = (
-                weighted_shares(weight, codes, len(names), lists=lists, level=each)
-                for each in (level, 1 - error_rate / questions)
+                weighted_shares(weight, codes, len(names), lists=lists, level=reach)
+                for reach in (level, 1 - error_rate / questions)
             )
             # The errors' correlation depends on the level a little, and so does what is wider.
             lower = np.minimum(shown.ratios.lower, wider.ratios.lower)

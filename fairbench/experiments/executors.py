@@ -13,10 +13,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
+from fairbench.core.door import names_in
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using
@@ -204,9 +206,10 @@ class Submitit:
             yield from (Done(task, error=refused(error)) for task in left.values())
 
     def _remove_unsubmitted(self) -> None:
-        for pattern in ("*.pkl", ".submission_file_*.sh"):
-            for half in self.folder.parent.glob(pattern):
-                half.unlink(missing_ok=True)
+        place = self.folder.parent
+        for name in names_in(place)[0]:
+            if name.endswith(".pkl") or fnmatchcase(name, ".submission_file_*.sh"):
+                (place / name).unlink(missing_ok=True)
 
     def _batches(self, tasks: Sequence[WorkUnit]) -> list[Sequence[WorkUnit]]:
         most = self._at_once() * (4 if self.cluster == "slurm" else 1)

@@ -6,8 +6,9 @@ import pytest
 from fairbench.audits.assessment import assess
 from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import answer_draws
-from fairbench.audits.labels_needed import numbers, rounded
+from fairbench.audits.labels_needed import numbers
 from fairbench.audits.table import read_audit_table
+from fairbench.core.formats import two_digits
 from fairbench.inference.further_labels import FurtherLabels, KnownRates
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audit.tables import parse, predictions, written
@@ -94,7 +95,12 @@ def test_enough_lies_between_the_numbers_that_were_tried():
     assert 10 < found.few < 20
     assert FurtherLabels([10], [0.5], 10).enough is None
     assert FurtherLabels([10], [0.85], 10).enough == 10
-    assert [rounded(each) for each in (7, 84, 1234, 98_765)] == [7, 84, 1200, 99_000]
+    assert [two_digits(labels) for labels in (7, 84, 1234, 98_765)] == [
+        "7",
+        "84",
+        "1,200",
+        "99,000",
+    ]
 
 
 def test_numbers_end_with_all_that_can_be_had():

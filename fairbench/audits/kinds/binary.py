@@ -22,7 +22,6 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, RATE_NAMES, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
-from fairbench.audits.labels_needed import rounded
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -34,7 +33,7 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.sentences import listed
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
-from fairbench.core.formats import count, interval, number, probability, signed
+from fairbench.core.formats import count, interval, number, probability, signed, two_digits
 from fairbench.data.tabular import spelled
 from fairbench.evaluation.columns import records
 from fairbench.inference.further_labels import WORLDS, FurtherLabels
@@ -171,7 +170,7 @@ def _kind(needed: FurtherLabels) -> str:
 def _likely(needed: FurtherLabels) -> list[str]:
     """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
     numbers = dict.fromkeys([needed.few, needed.enough])
-    return [count(rounded(labels)) for labels in numbers if labels is not None]
+    return [two_digits(labels) for labels in numbers if labels is not None]
 
 
 def _further(needed: FurtherLabels) -> str:

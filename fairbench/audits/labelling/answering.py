@@ -66,7 +66,9 @@ def go_on(
     session = _asked(resume(file, options.path), asked)
     state = session.state
     given = {*given} | {"scores"} if "score" in given else given
-    of_audit = [each.name for each in fields(Options) if each.name != "path" and each.name in given]
+    of_audit = [
+        field.name for field in fields(Options) if field.name != "path" and field.name in given
+    ]
     other = [name for name in of_audit if getattr(options, name) != getattr(state.options, name)]
     if by and _by(by, state.options) != state.by:
         other.append("by")

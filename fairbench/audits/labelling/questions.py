@@ -125,7 +125,7 @@ class Question(ABC):
     def why(self, known: GroupPosterior, group: int) -> str:
         """Say what a label of this group would do: how certain the answer is, now and after it."""
         after = (known, known.after(group, up=True), known.after(group, up=False))
-        now, up, down = (self.certain(each, group, known) for each in after)
+        now, up, down = (self.certain(label, group, known) for label in after)
         right = self.about.metric.name == ACCURACY
         ups, downs = ("right", "wrong") if right else ("up", "down")
         return f"{self.certainty} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
@@ -300,7 +300,7 @@ class _Gap(Question):
         def at(level: float) -> GroupLimits:
             levels = level, simultaneous_level(level, len(names))
             whenever = session.state.whenever
-            single, joint = (self.about.limits(each, whenever=whenever) for each in levels)
+            single, joint = (self.about.limits(reach, whenever=whenever) for reach in levels)
             return GroupLimits(single.take(seen), joint.take(seen))
 
         value, lower, upper = map(float, largest_gap(at(LEVEL)))

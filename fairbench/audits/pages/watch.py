@@ -21,7 +21,7 @@ from fairbench.audits.watching.findings import (
 )
 from fairbench.audits.watching.state import WatchState
 from fairbench.core import VERSION
-from fairbench.core.formats import count
+from fairbench.core.formats import count, two_digits
 from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
     Column,
@@ -183,7 +183,7 @@ def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
         reading=(
             "Rows of the file, of all groups together, at the shares and rates seen so far, "
             "computed by counting on with rates as expected. at every look: the interval of all "
-            f"rows so far, which may be looked at as often as one likes. Shaded: under "
+            f"rows so far, which holds no matter how often you look. Shaded: under "
             f"{epsilon:g} either way."
         ),
     )
@@ -195,7 +195,7 @@ def _rows(rows: float) -> str:
         return "never"
     if rows > _FAR:
         return f"over {count(_FAR)}"
-    return count(float(f"{rows:.2g}"))
+    return two_digits(rows)
 
 
 def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:

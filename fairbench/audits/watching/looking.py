@@ -11,11 +11,11 @@ import pandas as pd
 
 from fairbench.audits.watching.alarms import find_alarms, with_limits
 from fairbench.audits.watching.counting import counted, new_marks, quantities, sums_at
+from fairbench.audits.watching.growing import grown
 from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
 from fairbench.core.errors import UserError
 from fairbench.data.groups import MOST_GROUPS
-from fairbench.data.growing import grown
 
 
 def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> WatchState:

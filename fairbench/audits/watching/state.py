@@ -10,14 +10,14 @@ from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options, column
+from fairbench.audits.watching.growing import Period
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import unsealed_json
+from fairbench.core.from_plain import from_plain
 from fairbench.core.options import hidden, option
 from fairbench.core.state_file import JsonFile
-from fairbench.core.typed import typed
 from fairbench.data.bands import bands_apart
 from fairbench.data.groups import CROSSED
-from fairbench.data.growing import Period
 from fairbench.data.periods import period_asked
 from fairbench.data.tallies import check_tallies
 
@@ -198,7 +198,7 @@ class WatchFile(JsonFile[WatchState]):
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         check_tallies(plain["seen"])
         options = {**plain["options"], "path": self.path.parent / plain["options"]["path"]}
-        state: WatchState = typed(WatchState, {**plain, "options": options})
+        state: WatchState = from_plain(WatchState, {**plain, "options": options})
         return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.files import write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.reporting.document.frames import table_frame, titled_tables
 from fairbench.reporting.document.html import to_fragment, to_html
@@ -122,20 +123,22 @@ class DocumentReport:
         return path
 
     def _write(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         content = _ENDINGS[path.suffix](self)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_bytes(path, content if isinstance(content, bytes) else content.encode(), mode=_MODE)
 
     def _write_folder(self, folder: Path) -> None:
         for ending in _ENDINGS:
             self._write(folder / f"{self.name}{ending}")
         for name, text in self.document.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            write_text(folder / name, text, mode=_MODE)
         for name, figure in self.figures.items():
             for kind in ("png", "svg", "pdf"):
-                figure.savefig(folder / f"{name}.{kind}", format=kind)
+                drawn = io.BytesIO()
+                figure.savefig(drawn, format=kind)
+                write_bytes(folder / f"{name}.{kind}", drawn.getvalue(), mode=_MODE)
 
 
+_MODE = 0o600  # what is said of people is for who asked
 _ENDINGS: Mapping[str, Callable[[DocumentReport], Any]] = {
     ".html": DocumentReport.to_html,
     ".json": DocumentReport.to_json,

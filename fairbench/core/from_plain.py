@@ -14,7 +14,7 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def typed(kind: Any, value: Any) -> Any:
+def from_plain(kind: Any, value: Any) -> Any:
     """Return plain values as a type hint has them, and all that they hold in turn.
 
     Parameters
@@ -28,12 +28,14 @@ def typed(kind: Any, value: Any) -> Any:
     """
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
-        return kind(**{name: typed(hints.get(name), part) for name, part in dict(value).items()})
+        return kind(
+            **{name: from_plain(hints.get(name), part) for name, part in dict(value).items()}
+        )
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        return None if value is None else typed(inner[0], value)
+        return None if value is None else from_plain(inner[0], value)
     if origin is tuple:
-        return tuple(typed(inner[0], part) for part in value)
+        return tuple(from_plain(inner[0], part) for part in value)
     if origin is Mapping:
-        return {name: typed(inner[1], part) for name, part in dict(value).items()}
+        return {name: from_plain(inner[1], part) for name, part in dict(value).items()}
     return value

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from fairbench.core.typed import typed
+from fairbench.core.from_plain import from_plain
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Track:
 
 def test_what_was_written_as_json_is_the_same_again():
     track = Track((Point(1.0), Point(2.0, (0.0, 3.0))), {"a": ("b", "c"), "d": ()})
-    assert typed(Track, json.loads(json.dumps(asdict(track)))) == track
+    assert from_plain(Track, json.loads(json.dumps(asdict(track)))) == track
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_what_was_written_as_json_is_the_same_again():
 )
 def test_other_values_are_refused(values):
     with pytest.raises(TypeError):
-        typed(Track, values)
+        from_plain(Track, values)

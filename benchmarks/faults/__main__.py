@@ -11,6 +11,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 # Each is a file here, whose `main` takes the other words and returns whether everything held.
 FAULTS = (
+    "bombs",
     "flips",
     "kills",
     "namespaces",

@@ -18,6 +18,7 @@ from fairbench.cli.output import outputs
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible
+from fairbench.core.memory import check_address_space, limit_memory, out_of_memory
 
 USER_ERROR, INTERRUPTED = 2, 130
 _HELP = ("--help", "-h", "help")
@@ -28,7 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
     _prepare_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return carried_out(partial(run_command, words))
+    return carried_out(partial(_run_alone if arguments is None else run_command, words))
+
+
+_COMPUTING = {"paper", "run", "tune"}
+
+
+def _run_alone(words: list[str]) -> int:
+    """Run a verb in a process of its own, which takes no more memory than is allowed.
+
+    Those that fit models are left alone: what they take is their configuration's.
+    """
+    check_address_space()
+    if not _COMPUTING & {*words}:
+        limit_memory()
+    return run_command(words)
 
 
 def carried_out(command: Callable[[], int]) -> int:
@@ -47,8 +62,10 @@ def _status(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except OSError as error:
-        if error.strerror is None:
+    except (OSError, MemoryError, ImportError) as error:
+        if reason := out_of_memory(error):
+            return _refuse(reason)
+        if not isinstance(error, OSError) or error.strerror is None:
             raise
         return _refuse(refused(error))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.progress import print_error, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
+from fairbench.core.memory import check_address_space, out_of_memory
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine, SweepSettings
@@ -52,6 +53,31 @@ def run(arguments: Sequence[str], root: Path) -> int:
 
 def _carried_out(arguments: Sequence[str], conf: Path) -> int:
     """Run a command line, and print in a line why it could not be done, if it could not."""
+    try:
+        check_address_space()
+        return _explained(arguments, conf)
+    except UserError as error:
+        print_error(error)
+    except KeyboardInterrupt:
+        print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    except (OSError, MemoryError, ImportError) as error:
+        if reason := out_of_memory(error):
+            print_error(reason)
+        elif isinstance(error, OSError) and error.strerror is not None:
+            print_error(refused(error))
+        else:
+            raise
+    return USER_ERROR
+
+
+def _explained(arguments: Sequence[str], conf: Path) -> int:
+    """Run a command line; what Hydra finds wrong with it becomes one sentence.
+
+    Raises
+    ------
+    UserError : it cannot be done.
+    """
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -59,18 +85,8 @@ def _carried_out(arguments: Sequence[str], conf: Path) -> int:
 
     try:
         return _run(arguments, conf)
-    except UserError as error:
-        print_error(error)
     except (HydraException, OmegaConfBaseException) as error:
-        print_error(explained(error, conf))
-    except KeyboardInterrupt:
-        print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
-    except OSError as error:
-        if error.strerror is None:
-            raise
-        print_error(refused(error))
-    return USER_ERROR
+        raise UserError(explained(error, conf)) from error
 
 
 def set_up_process(root: Path) -> None:

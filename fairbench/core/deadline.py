@@ -1,22 +1,27 @@
-"""Work that ends: given up when it has not got on for a while, or has taken too long in all.
+"""Work that ends: given up when it has not got on for a while, or has taken too much in all.
 
 A server that sends a byte every few seconds answers every request in the end, and no time limit of
-a request ever passes.
+a request ever passes; one that never ends its answer takes all memory, as whoever reads it keeps
+it until its end.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf, isinf
+from pathlib import Path
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+_LOOKED_S = 0.05  # seconds after which it is looked again how much memory it takes
 
 
 class GivenUpError(Exception):
-    """Work that took too long; the message says how long."""
+    """Work that took too long, or too much memory; the message says how much."""
 
 
 @dataclass
@@ -47,7 +52,12 @@ class _Outcome(Generic[T]):
 
 
 def in_time(
-    work: Callable[[Progress], T], *, idle_s: float, total_s: float, before_s: float = 0.0
+    work: Callable[[Progress], T],
+    *,
+    idle_s: float,
+    total_s: float,
+    before_s: float = 0.0,
+    most_bytes: float = inf,
 ) -> T:
     """Return what `work` returns, if it gets on.
 
@@ -60,6 +70,7 @@ def in_time(
     idle_s : seconds without a step, after which it is given up.
     total_s : seconds in all.
     before_s : seconds that preparing it took; they count, but leave it half of its time at least.
+    most_bytes : by which the process may grow meanwhile.
 
     Raises
     ------
@@ -76,16 +87,29 @@ def in_time(
     start = time.monotonic() - min(before_s, total_s / 2)
     progress.moved -= min(before_s, idle_s / 2)
     thread = threading.Thread(target=carry_out, daemon=True)
+    size = resident_bytes()
     thread.start()
     while thread.is_alive():
         left = min(progress.moved + idle_s, start + total_s) - time.monotonic()
         if left <= 0:
             progress.over = True
             raise GivenUpError(_why(progress, start, idle_s))
-        thread.join(left)
+        if resident_bytes() - size > most_bytes:
+            progress.over = True
+            raise GivenUpError(f"it takes more than {most_bytes / 2**30:.1f} GB of memory")
+        thread.join(left if isinf(most_bytes) else min(left, _LOOKED_S))
     if outcome.error is not None:
         raise outcome.error
     return outcome.value  # type: ignore[return-value]
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process takes; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _why(progress: Progress, start: float, idle_s: float) -> str:

@@ -17,14 +17,15 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.door import make_folder, opened, read_bytes
-from fairbench.core.errors import UserError
+from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import is_number
+from fairbench.core.parquet_pages import ColumnSize, Part, page_bounds, page_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,6 +145,8 @@ def file_sha256(path: Path) -> str:
     ------
     UserError : it cannot be read.
     """
+    if not path.is_file():
+        raise UserError(f"{path} is no regular file")
     try:
         with path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
@@ -171,6 +174,21 @@ def _sum(content: bytes, at: int) -> bytes:
     return total.hexdigest().encode()
 
 
+_LARGE_JSON, _VALUE_BYTES = 1 << 24, 120  # of a text, and of a value with its place in a list
+
+
+def check_json(content: bytes) -> None:
+    """Refuse a text in JSON whose values would take more memory than is allowed.
+
+    Raises
+    ------
+    UserError : as :func:`check_memory`.
+    """
+    if len(content) > _LARGE_JSON:
+        values = sum(map(content.count, (b",", b"[", b"{", b":")))
+        check_memory(3 * len(content) + values * _VALUE_BYTES, "a text in JSON")
+
+
 def sealed_json(values: Mapping[str, Any], *, indent: int | None = None) -> str:
     """Return a sealed text of plain values."""
     text = json.dumps(
@@ -185,10 +203,15 @@ def unsealed_json(content: bytes) -> dict[str, Any]:
     Raises
     ------
     DamagedError : it is not what was sealed.
+    UserError : its values take more memory than is allowed.
     """
+    check_json(content)
     if not is_sealed(content):
         raise DamagedError("the content is not what was written")
-    values = json.loads(content)
+    try:
+        values = json.loads(content)
+    except RecursionError as error:
+        raise DamagedError("its values are nested too deeply") from error
     if not isinstance(values, dict) or values.pop(_SEAL, None) is None:
         raise DamagedError("the content is not what is written here")
     return values
@@ -238,21 +261,59 @@ def read_table(path: Path) -> pa.Table:
     return read_parquet(content, path.name)
 
 
-def read_parquet(content: bytes, name: str) -> pa.Table:
+def read_parquet(
+    content: bytes,
+    name: str,
+    columns: Collection[str] | None = None,
+    dictionaries: Collection[str] = (),
+) -> pa.Table:
     """Return the table of a Parquet file's content; `name` is that of messages.
+
+    Parameters
+    ----------
+    columns : those that are read, of those that there are; all by default.
+    dictionaries : columns of texts that are read as dictionaries, of those that there are.
 
     Raises
     ------
     UserError : it takes more memory than is allowed.
     """
     import pyarrow as pa
+
+    def part(first: int, size: int) -> bytes:
+        return content[first : first + size]
+
+    source = pa.BufferReader(content)
+    return table_within(source, part, name, columns, dictionaries)
+
+
+def table_within(
+    source: pa.NativeFile,
+    part: Part,
+    name: str,
+    columns: Collection[str] | None = None,
+    dictionaries: Collection[str] = (),
+) -> pa.Table:
+    """Return the table of a Parquet file, as :func:`read_parquet`; `part` returns bytes of it."""
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(pa.BufferReader(content)) as file:  # half the time of pq.read_table
-        check_parquet(file, name)
-        if texts := _unbounded_texts(file):
-            _check_texts(content, texts, name)
-        return file.read(use_threads=len(content) >= _MANY)
+    with ParquetFile(source) as file:  # half the time of pq.read_table
+        names = file.schema_arrow.names
+        only = [each for each in names if each in columns] if columns is not None else None
+        texts = check_parquet(file, part, name, columns=only)
+        threads = source.size() >= _MANY
+        if not texts and not dictionaries:
+            return file.read(only, use_threads=threads)
+        late = [each for each, size in texts.items() if each in dictionaries and not size.prefixed]
+        kept = [
+            each for each in names if each in dictionaries and (each in late or each not in texts)
+        ]
+        _check_texts(source, {each: texts[each] for each in texts if each not in late}, name)
+        with ParquetFile(source, metadata=file.metadata, read_dictionary=kept) as again:
+            table = again.read(only, use_threads=threads)
+        chunks = (chunk for text in late for chunk in table[text].chunks)
+        check_memory(sum(map(written_out, chunks)), name)
+        return table
 
 
 def read_schema(path: Path) -> pa.Schema:
@@ -268,48 +329,48 @@ def read_schema(path: Path) -> pa.Schema:
         return parquet.read_schema(file)
 
 
-def _unbounded_texts(file: ParquetFile) -> list[str]:
-    """Return the columns of texts of which so many rows may be more than is allowed.
+_DECODED = 1 << 28  # bytes of texts that are decoded at once at most
+_STEPS = 100_000  # in which a column is decoded at most
 
-    No text is longer than all that a column has of them, and each may stand in every row.
+
+def _check_texts(source: pa.NativeFile, texts: Mapping[str, ColumnSize], name: str) -> None:
+    """Refuse columns of texts that take more than is allowed where each is written out.
+
+    They are decoded in steps, and no further than to what is allowed: as dictionaries, except for
+    texts told by those before, of which Arrow makes none.
     """
-    texts = [field.name for field in file.schema_arrow if is_text(field)]
-    sizes = dict.fromkeys(texts, 0)
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        for column in map(group.column, range(group.num_columns)):
-            if column.path_in_schema in sizes:
-                sizes[column.path_in_schema] += column.total_uncompressed_size
-    most = most_memory() / max(file.metadata.num_rows, 1) / max(len(texts), 1)
-    return [name for name, size in sizes.items() if size > most]
-
-
-def _check_texts(content: bytes, texts: list[str], name: str) -> None:
-    """Refuse columns of a few texts that take more than is allowed where each is written out."""
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(pa.BufferReader(content), read_dictionary=texts) as file:
-        table = file.read(texts)
-    check_memory(sum(written_out(table[column]) for column in texts), name)
+    total = 0
+    for text, size in texts.items():
+        rows = 1 << 16
+        if size.prefixed:
+            rows = min(rows, max(_DECODED // max(size.longest, 1), 1))
+            if size.values > _STEPS * rows:
+                check_memory(size.values * size.longest, name)
+        source.seek(0)
+        with ParquetFile(source, read_dictionary=[] if size.prefixed else [text]) as file:
+            for batch in file.iter_batches(rows, columns=[text], use_threads=False):
+                column = batch.column(0)
+                total += column.nbytes if size.prefixed else written_out(column)
+                check_memory(total, name)
 
 
-def is_text(field: pa.Field) -> bool:
+def is_text(field: pa.Field | pa.ChunkedArray) -> bool:
     """Say whether a column has texts, or dictionaries of them."""
     from pyarrow import types
 
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    return str(kind) in ("string", "large_string", "binary", "large_binary")
+    kind = getattr(kind, "storage_type", kind)
+    return str(kind).removeprefix("large_") in ("string", "binary", "string_view", "binary_view")
 
 
-def written_out(column: pa.ChunkedArray) -> int:
+def written_out(column: pa.DictionaryArray) -> int:
     """Return how many bytes a column of dictionaries takes where each text is written out."""
     from pyarrow import compute
 
-    total = 0
-    for chunk in column.chunks:
-        lengths = compute.binary_length(chunk.dictionary)
-        total += compute.sum(lengths.take(chunk.indices.drop_null())).as_py() or 0
-    return total
+    lengths = compute.binary_length(column.dictionary)
+    return compute.sum(lengths.take(column.indices.drop_null())).as_py() or 0
 
 
 def set_aside(path: Path, then: str) -> None:
@@ -349,21 +410,86 @@ def check_memory(needed: float, file: str) -> None:
 FIELD, COLUMN = 24, 20_000
 
 
-def check_parquet(file: ParquetFile, name: str, columns: int = 0) -> None:
-    """Refuse a Parquet file whose footer says that it takes more memory than is allowed.
+def check_parquet(
+    file: ParquetFile,
+    part: Part,
+    name: str,
+    *,
+    columns: Collection[str] | None = None,
+    groups: Sequence[int] | None = None,
+) -> dict[str, ColumnSize]:
+    """Refuse a Parquet file whose columns take more memory than is allowed.
+
+    Neither what its footer says of rows nor of bytes is believed, but what decoding goes by.
 
     Parameters
     ----------
-    columns : how many of its columns are read; 0 for all.
+    part : returns bytes of the file.
+    columns : those that are read; all by default.
+    groups : the row groups that are read; all by default.
+
+    Returns
+    -------
+    dict of ColumnSize
+        The columns of texts that may still take more, each text being as long as all together.
 
     Raises
     ------
     UserError : as :func:`check_memory`.
     """
-    about = file.metadata
-    size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    fields = about.num_rows * (columns or about.num_columns)
-    check_memory(size + fields * FIELD + about.num_columns * COLUMN, name)
+    schema, about = file.schema_arrow, file.metadata
+    fields = [field for field in schema if columns is None or field.name in columns]
+    if lists := next((field for field in fields if _is_nested(field)), None):
+        raise DataError(
+            f"{name}: column '{lists.name}' is of type {lists.type}, and has no text in each row"
+        )
+    every = about.num_columns == len(schema) == len(fields)
+    places = (
+        [[place] for place in range(len(fields))]
+        if every
+        else _places(file, [field.name for field in fields])
+    )
+    groups = range(about.num_row_groups) if groups is None else groups
+    widths = [_width(field) for field in fields]
+    sizes = page_bounds(file, groups, places)
+    if _total(sizes, widths) > most_memory() or _long(fields, sizes):
+        sizes = page_sizes(file, part, groups, places)
+    check_memory(_total(sizes, widths) + about.num_columns * COLUMN, name)
+    return _long(fields, sizes)
+
+
+def _places(file: ParquetFile, names: Sequence[str]) -> list[list[int]]:
+    """Return which of the file's columns, or of the parts of such, have a name."""
+    places: dict[str, list[int]] = {}
+    for place in range(file.metadata.num_columns):
+        places.setdefault(file.schema.column(place).path, []).append(place)
+    return [places.get(name, []) for name in names]
+
+
+def _total(sizes: Sequence[ColumnSize], widths: Sequence[int]) -> int:
+    pairs = zip(sizes, widths, strict=True)
+    return sum(size.unfolded + size.values * width for size, width in pairs)
+
+
+def _long(fields: Sequence[pa.Field], sizes: Sequence[ColumnSize]) -> dict[str, ColumnSize]:
+    """Return columns of texts that take more than is allowed if each is as long as all together."""
+    texts = {f.name: size for f, size in zip(fields, sizes, strict=True) if is_text(f)}
+    share = most_memory() / max(len(texts), 1)
+    return {name: size for name, size in texts.items() if size.values * size.longest > share}
+
+
+def _is_nested(field: pa.Field) -> bool:
+    from pyarrow import types
+
+    kind = getattr(field.type, "storage_type", field.type)
+    return bool(types.is_nested(kind))
+
+
+def _width(field: pa.Field) -> int:
+    """Return the bytes that a field takes, without the letters of a text."""
+    kind = getattr(field.type, "storage_type", field.type)
+    width: int = getattr(kind, "byte_width", 0) if "fixed_size_binary" in str(kind) else 0
+    return FIELD + width
 
 
 _GB = 2.0**30

@@ -1,8 +1,17 @@
-"""Memory that is freed stays with the process, for what comes next."""
+"""How much memory a process takes, and whether it keeps what is freed, for what comes next."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
+from contextlib import suppress
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import MEMORY, most_memory
+
+_OTHERS = 208 << 20  # bytes that the interpreter and imported packages take, beside their code
+_LEAST = 768 << 20  # bytes of address space with which packages can be imported
 
 # Of glibc's malloc.h: the free memory from which some is given back, and the size of arrays that
 # get pages of their own.
@@ -22,3 +31,59 @@ def keep_freed_memory() -> bool:
     except (OSError, TypeError, AttributeError):  # no such library: Windows, macOS, musl
         return False
     return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGE))
+
+
+def check_address_space() -> None:
+    """Refuse to begin with less address space than importing takes.
+
+    OpenBLAS, for one, asks again and again for what it is not given, and so waits for ever.
+
+    Raises
+    ------
+    UserError : it is less, as by ``ulimit -v``.
+    """
+    with suppress(ImportError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY and soft < _LEAST:
+            raise UserError(
+                f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
+                f"{_LEAST >> 20} MB at least"
+            )
+
+
+def limit_memory() -> None:
+    """Let the process take no more memory than the environment allows, where it says so.
+
+    What is read of a file is counted before. This holds whatever a count overlooks, and whatever is
+    then made of it: what asks for more fails, and says so in a line.
+
+    Raises
+    ------
+    UserError : the variable is no number of GB.
+    """
+    if not os.environ.get(MEMORY):
+        return
+    most = most_memory() + _OTHERS
+    # Arrow's own allocator asks for a GB at once, which it then does not use.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    with suppress(ImportError, OSError, ValueError):  # Windows has none, macOS does not heed it
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limits = [limit for limit in (soft, hard, most) if limit != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+
+
+def out_of_memory(error: BaseException) -> str:
+    """Say in a line that memory ran out, where that is the reason of an error; "" if it is not."""
+    if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        return f"a package could not be loaded, for lack of memory or else: {reason[:200]}"
+    lacking = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    if not (lacking or isinstance(error, MemoryError)):
+        return ""
+    said = os.environ.get(MEMORY)
+    allowed = f"{MEMORY}={said} allows no more (GB)" if said else "the system gives no more"
+    return f"this takes more memory than there is: {allowed}"

@@ -6,6 +6,7 @@ found out; what was found is said in one line.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, nearest, note, unknown_name
-from fairbench.core.files import check_memory
+from fairbench.core.files import FIELD, check_memory, is_text, written_out
+from fairbench.data.arrow_stream import stream_size
 from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
 from fairbench.data.spreadsheet import sheet_as_text
 from fairbench.data.unpacking import ARROW, EXCEL, PARQUET, Content, content_of
@@ -119,7 +121,8 @@ def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.
     ------
     UserError : it is damaged, lacks a column, or takes more memory than is allowed.
     """
-    from pyarrow import ArrowException, parquet
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_schema
 
     try:
         if content.data:
@@ -128,7 +131,8 @@ def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.
             )
         if content.kind == ARROW:
             return _ipc(path, named)
-        check_columns(path.name, named or (), parquet.read_schema(path).names)
+        with open(path, "rb") as file:
+            check_columns(path.name, named or (), read_schema(file).names)
         return read_parquet(path, named)
     except (ArrowException, EOFError) as error:
         reason = str(error).splitlines()[0][:150]
@@ -138,20 +142,48 @@ def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.
 
 
 def _ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
-    from pyarrow import feather, ipc
+    from pyarrow import OSFile, feather, ipc
 
-    check_memory(3 * path.stat().st_size, path.name)
+    check_memory(path.stat().st_size, path.name)
     with open(path, "rb") as file:
-        stream = file.read(4) == b"\xff\xff\xff\xff"
-    if stream:
-        with ipc.open_stream(path) as reader:
-            table = reader.read_all()
-    else:
+        start = file.read(8)
+    if start.startswith(b"FEA1"):  # of before 2020: nothing in it is packed
+        check_memory(3 * path.stat().st_size, path.name)
         table = feather.read_table(path, memory_map=False)
+    else:  # a file is a stream between marks; its footer may name one batch a million times
+        first = 8 if start.startswith(b"ARROW1") else 0
+        with OSFile(os.fsencode(path)) as source:
+            source.seek(first)
+            check_memory(stream_size(source), path.name)
+            source.seek(first)
+            with ipc.open_stream(source) as reader:
+                table = reader.read_all()
     check_columns(path.name, named or (), table.column_names)
     table = table.select(list(named)) if named is not None else table
-    check_memory(3 * table.nbytes, path.name)
+    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, path.name)
+    for name in table.column_names:
+        _check_written_out(table[name], name, path.name)
     return table
+
+
+_AT_ONCE = 1 << 28  # bytes of texts that are written out at once at most
+
+
+def _check_written_out(column: pa.ChunkedArray, name: str, file: str) -> None:
+    """Refuse a column whose values stand for far more than is stored, as in a dictionary."""
+    from pyarrow import types
+
+    kind = column.type
+    if str(kind).startswith("run_end_encoded"):
+        raise DataError(f"{file}: column '{name}' is run-end encoded: write each value out")
+    if types.is_dictionary(kind) and is_text(column):
+        check_memory(sum(map(written_out, column.chunks)), file)
+    elif str(kind).endswith("_view"):
+        text = "string" if str(kind).startswith("string") else "binary"
+        rows, total = max(_AT_ONCE // max(column.nbytes, 1), 1), 0
+        for start in range(0, len(column), rows):
+            total += column.slice(start, rows).cast(text).nbytes
+            check_memory(total, file)
 
 
 def text_table(

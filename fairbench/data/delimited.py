@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv as plain_csv
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +16,8 @@ from fairbench.core.files import (
     COLUMN,
     FIELD,
     check_memory,
-    check_parquet,
     is_text,
-    written_out,
+    table_within,
 )
 from fairbench.data.tabular import numbers
 
@@ -55,21 +55,20 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         have one name.
     ArrowException, OSError : it is not such a file.
     """
-    from pyarrow import parquet
+    from pyarrow import OSFile, parquet
 
-    with parquet.ParquetFile(path) as file:
-        names = columns or file.schema_arrow.names
-        check_parquet(file, path.name, len(names))
-        for name in names:
-            if (count := file.schema_arrow.names.count(name)) > 1:
+    with open(path, "rb") as file, OSFile(os.fsencode(path)) as source:
+
+        def part(first: int, size: int) -> bytes:
+            return os.pread(file.fileno(), size, first)
+
+        schema = parquet.read_schema(source)
+        for name in columns or schema.names:
+            if (count := schema.names.count(name)) > 1:
                 raise DataError(f"{path.name}: {count} columns are named '{name}'")
-        texts = [
-            field.name for field in file.schema_arrow if field.name in names and is_text(field)
-        ]
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        table = file.read(list(names))
-    check_memory(sum(written_out(table[name]) for name in texts), path.name)
-    return table
+        texts = [field.name for field in schema if is_text(field)]
+        table = table_within(source, part, path.name, columns, texts)
+    return table.select(list(columns)) if columns else table
 
 
 def parquet_table(content: bytes, file: str) -> pa.Table:

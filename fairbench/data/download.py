@@ -18,7 +18,7 @@ from typing import IO
 
 from fairbench.core.deadline import GivenUpError, Progress, in_time
 from fairbench.core.errors import DataError
-from fairbench.core.files import write_bytes
+from fairbench.core.files import check_memory, most_memory, write_bytes
 from fairbench.data.dataset import Source
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -129,6 +129,7 @@ def unpacked(path: Path, member: str = "", size: int = 0) -> bytes:
     ------
     DataError : a damaged archive, or one without `member`.
     """
+    check_memory(path.stat().st_size, str(path))
     content = path.read_bytes()
     try:
         if path.suffix == ".gz":
@@ -153,7 +154,7 @@ _LEAST, _RATIO = 1 << 26, 100
 
 def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     """Return what a file unfolds to, unless that is more than it has, or than any table would."""
-    most = size or _LEAST + _RATIO * path.stat().st_size
+    most = size or min(_LEAST + _RATIO * path.stat().st_size, most_memory())
     with packed:
         content = packed.read(most + 1)
     if len(content) > most and size:

@@ -12,7 +12,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from fairbench.core.errors import DataError
-from fairbench.core.files import check_memory
+from fairbench.core.files import FIELD, check_memory
 from fairbench.data.in_memory import text_of
 
 _DEEP = 20  # rows among which the header is looked for
@@ -42,7 +42,7 @@ def sheet_as_text(data: bytes, name: str, named: Sequence[str]) -> tuple[bytes, 
         _check_archive(data, name)
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         titles = list(book.sheetnames)
-        sheets = [(sheet.title, _filled(sheet.iter_rows(values_only=True)))
+        sheets = [(sheet.title, _filled(sheet.iter_rows(values_only=True), name))
                   for sheet in book.worksheets]  # fmt: skip
     except _BROKEN as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -75,7 +75,7 @@ def _check_archive(data: bytes, name: str) -> None:
                 _check_sheet(archive.read(each), name)
 
 
-_CELL = re.compile(rb"<c\b[^>]*>(?:(?!</c>).)*?<f\b(?:(?!</c>).)*?</c>", re.DOTALL)
+_FORMULA = re.compile(rb"<f\b")
 _VALUE = re.compile(rb"<v>[^<]|<v [^>]*>[^<]|<is>")
 _MERGED = re.compile(rb"<mergeCell [^>]*ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
 
@@ -88,8 +88,10 @@ def _check_sheet(xml: bytes, name: str) -> None:
             "empty: separate them, with a value in each"
         )
     if b"<f" in xml:
-        for cell in _CELL.finditer(xml):
-            if not _VALUE.search(cell.group()) and b't="str"' not in cell.group():
+        for part in xml.split(b"</c>")[:-1]:  # a pattern for a whole cell may take for ever
+            cell = part[max(part.rfind(b"<c "), part.rfind(b"<c>")) :]
+            computed = _VALUE.search(cell) or b't="str"' in cell
+            if _FORMULA.search(cell) and not computed:
                 raise DataError(
                     f"{name}: formulas were never computed: open it in Excel, save it, and try "
                     "again"
@@ -102,9 +104,19 @@ def _below_header(cells: bytes) -> bool:
     return first != last
 
 
-def _filled(rows: Iterable[Sequence[Any]]) -> Rows:
-    """Return the rows as texts, without empty ones at the end."""
-    texts = [[_text(cell) for cell in row] for row in rows]
+def _filled(rows: Iterable[Sequence[Any]], name: str) -> Rows:
+    """Return the rows as texts, without empty ones at the end.
+
+    Raises
+    ------
+    UserError : they take more memory than is allowed: a cell far off makes many empty ones.
+    """
+    texts: Rows = []
+    cells = 0
+    for row in rows:
+        cells += len(row)
+        check_memory(cells * FIELD, name)
+        texts.append([_text(cell) for cell in row] if any(row) else [""] * len(row))
     while texts and not any(texts[-1]):
         texts.pop()
     width = max((_width(row) for row in texts), default=0)

@@ -24,7 +24,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from fairbench.core.door import opened, read_bytes
-from fairbench.core.files import FIELD, DamagedError, check_memory, most_memory, sha256
+from fairbench.core.files import (
+    DamagedError,
+    check_memory,
+    check_parquet,
+    most_memory,
+    sha256,
+    written_out,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,10 +273,16 @@ class PackFile:
     def row_group(self, group: int) -> pa.Table:
         """Return a row group, with the column of ids."""
         self.check(group)
-        about = self.parquet.metadata.row_group(group)
-        fields = about.num_rows * about.num_columns
-        check_memory(about.total_byte_size + fields * FIELD, str(self.path))
-        return self.parquet.read_row_group(group)
+        texts = check_parquet(self.parquet, self._part, str(self.path), groups=[group])
+        if prefixed := [name for name, size in texts.items() if size.prefixed]:
+            raise DamagedError(f"column {prefixed[0]} is not packed as one is here")
+        table = self.parquet.read_row_group(group)
+        for name in texts:
+            check_memory(sum(map(written_out, table[name].chunks)), str(self.path))
+        return table
+
+    def _part(self, first: int, size: int) -> bytes:
+        return self._content[first : first + size]
 
     @property
     def groups(self) -> int:

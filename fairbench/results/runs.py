@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.door import TEXT, names_in, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, check_parquet, most_memory, sha256, unsealed_json
+from fairbench.core.files import DamagedError, most_memory, read_parquet, sha256, unsealed_json
 from fairbench.results.cells import is_id
 from fairbench.results.record import FILES, SUMMARY, is_record
 
@@ -192,17 +192,10 @@ class Run:
         texts : columns that are read as dictionaries, of those that there are.
         columns : those that are read, of those that there are; all by default.
         """
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetFile, read_schema
-
-        content, path = self.content(f"{kind}.parquet"), self.path / f"{kind}.parquet"
-        source = pa.BufferReader(content)
+        path = self.path / f"{kind}.parquet"
+        content = self.content(path.name)
         with reading(path, KeyError):
-            names = read_schema(source).names if texts else []
-            with ParquetFile(source, read_dictionary=[n for n in texts if n in names]) as file:
-                check_parquet(file, str(path))
-                there = file.schema_arrow.names
-                return file.read([n for n in there if n in columns] if columns else None)
+            return read_parquet(content, str(path), columns or None, texts)
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairbench.core.deadline import Progress, in_time
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, set_aside
+from fairbench.core.files import atomic, most_memory, set_aside
 from fairbench.core.locks import BusyError, locked
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ T = TypeVar("T")
 Stamp = tuple[int, ...]
 
 SCHEME = "sqlite:///"
+_MOST_BYTES = 1 << 30  # by which a process may grow while it asks MLflow
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
 _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
@@ -92,7 +93,10 @@ def ask(
             if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                 idle_s = max(idle_s, _LOCAL_S)
             with _rarely_collected():
-                return in_time(connected, idle_s=idle_s, total_s=total_s, before_s=imported)
+                return in_time(
+                    connected, idle_s=idle_s, total_s=total_s, before_s=imported,
+                    most_bytes=min(_MOST_BYTES, most_memory()),
+                )  # fmt: skip
     except BusyError as error:
         raise TrackingError(f"MLflow at {address} is held by {error}") from error
     except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own

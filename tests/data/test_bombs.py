@@ -1,16 +1,22 @@
 """Files that unfold to far more than their size are refused before they are unfolded."""
 
 import gzip
+import os
 import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from openpyxl import Workbook
 from pyarrow import parquet
+from pyarrow.feather import write_feather
 
+from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.files import MEMORY
+from fairbench.core.files import MEMORY, file_sha256, sealed_json, unsealed_json
 from fairbench.data import download
+from fairbench.data.any_table import read_any_table
+from fairbench.data.arrow_stream import stream_size
 from fairbench.data.delimited import check_text, read_parquet
 from fairbench.data.download import unpacked
 
@@ -72,3 +78,61 @@ def test_memory_is_a_number_above_0(monkeypatch, tmp_path, said):
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(UserError, match=f"{MEMORY} is '{said}'; it must be a number of GB"):
         check_text(tmp_path / "t.csv")
+
+
+def arrow(path, table, stored):
+    with pa.OSFile(str(path), "w") as sink:
+        options = pa.ipc.IpcWriteOptions(compression=None if stored == "plain" else stored)
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("stored_as", ["plain", "lz4", "zstd"])
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_an_arrow_file_is_measured_by_what_its_buffers_unfold_to(
+    tmp_path, monkeypatch, stored_as, kind
+):
+    table = pa.table({"a": np.zeros(300_000), "t": ["x", "yy"] * 150_000})
+    path = tmp_path / "t.arrow"
+    if kind == "stream":
+        arrow(path, table, stored_as)
+    else:
+        write_feather(table, path, "uncompressed" if stored_as == "plain" else stored_as)
+    with pa.OSFile(str(path)) as source:
+        source.seek(8 if kind == "file" else 0)
+        assert table.nbytes / 2 < stream_size(source) < table.nbytes * 1.1
+    with pytest.raises(UserError, match=r"t\.arrow would take about 0\.0 GB"):
+        read_any_table(path, ["a"])
+    monkeypatch.setenv(MEMORY, "1")
+    assert len(read_any_table(path, ["a", "t"])) == 300_000
+
+
+def test_a_long_text_in_a_dictionary_of_an_arrow_file_counts_each_time(tmp_path):
+    texts = pa.DictionaryArray.from_arrays(np.zeros(100, np.int32), ["x" * 1_000_000])
+    with pytest.raises(UserError, match="would take about 0.1 GB"):
+        read_any_table(arrow(tmp_path / "t.arrow", pa.table({"t": texts}), "lz4"), ["t"])
+
+
+def test_a_cell_far_off_in_a_sheet_is_refused_before_the_empty_ones_are_made(tmp_path):
+    book = Workbook()
+    book.active["A1"], book.active["ABC9999"] = "a", 1
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(UserError, match=r"t\.xlsx would take about"):
+        read_any_table(tmp_path / "t.xlsx", ["a"])
+
+
+def test_values_of_json_count_more_than_their_signs(monkeypatch):
+    monkeypatch.setattr(files, "_LARGE_JSON", 1000)
+    content = sealed_json({"rows": [[]] * 100_000}).encode()
+    with pytest.raises(UserError, match="JSON would take about"):
+        unsealed_json(content)
+    monkeypatch.setenv(MEMORY, "2")
+    assert len(unsealed_json(content)["rows"]) == 100_000
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev", "pipe"])
+def test_a_checksum_is_that_of_a_regular_file(tmp_path, path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="is no regular file"):
+        file_sha256(tmp_path / path)

@@ -124,7 +124,7 @@ def _values(content: bytes) -> dict[str, Any]:
     try:
         return unsealed_json(content)
     except DamagedError:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             values = json.loads(content)
             known = isinstance(values, dict) and "seal" not in values
             if known and values.get("schema") == _UNSEALED:

@@ -1,0 +1,432 @@
+"""Files of few bytes that unfold to gigabytes: ``python -m benchmarks.faults bombs [PART]``.
+
+Each is of a format that is read, and is given to the verbs that read it, which are allowed one GB.
+A verb must end by itself: done, or refused in one line, in little time, and never with more memory
+than that and what the interpreter and its packages take.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import feather, parquet
+
+from benchmarks.faults.commands import Place
+from benchmarks.measure import ROOT, show
+from fairbench.core.files import MEMORY, sealed, sealed_json, sha256, unsealed_json
+from fairbench.results.pack_file import Packed, PackFileWriter
+
+ALLOWED_GB, OTHERS_MB = 1, 300  # what is allowed, and what may come on top
+MOST_S, GIVEN_UP_S = 10.0, 300.0  # CPU seconds that a verb may take; seconds until it is killed
+ROWS, LONG = 12_000_000, 1_000_000  # rows of a table that is far too long; letters of a text
+TABLE = ("target=label", "score=score", "group=[group]")
+HEADER = ("bomb", "verb", "status", "MB", "CPU s", "said")
+Row = tuple[str, str, str, str, str, str]
+Bomb = tuple[str, Callable[[Path], Path]]  # its name, and what writes it into a folder
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its status, its largest memory in MB, its CPU seconds, its words."""
+
+    status: int
+    peak: float
+    seconds: float
+    said: str
+
+    @property
+    def wrong(self) -> str:
+        """What should not have been."""
+        if "Traceback" in self.said:
+            return "a traceback"
+        if self.status not in (0, 1, 2):
+            return f"status {self.status}"
+        if self.peak > 1024 * ALLOWED_GB + OTHERS_MB:
+            return "too much memory"
+        return "too long" if self.seconds > MOST_S else ""
+
+
+def given(folder: Path, *words: str) -> Ended:
+    """Give a command of fairbench in a folder."""
+    with tempfile.TemporaryFile("w+") as output:
+        command = subprocess.Popen(
+            [sys.executable, "-m", "fairbench", *words], cwd=folder, stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), MEMORY: str(ALLOWED_GB)},
+        )  # fmt: skip
+        end, peak = time.monotonic() + GIVEN_UP_S, 0.0
+        while not (ended := os.wait4(command.pid, os.WNOHANG))[0]:
+            if time.monotonic() > end:
+                command.kill()
+            peak = max(peak, _peak(command.pid))
+            time.sleep(0.01)
+        _, status, usage = ended
+        command.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        said = output.read()
+    seconds = usage.ru_utime + usage.ru_stime
+    return Ended(command.returncode, peak, seconds, said)
+
+
+def _peak(process: int) -> float:
+    """Return the most memory, in MB, that a process took so far, once it is a program of its own.
+
+    What the system says of a child that has ended counts the memory of who started it.
+    """
+    with suppress(OSError):
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    return 0.0
+
+
+def main(part: str = "") -> bool:
+    """Print how each verb ended, and return whether all did as they must.
+
+    Parameters
+    ----------
+    part : of what the bombs are: table, results, pack or state; of all by default.
+    """
+    rows: list[Row] = []
+    held = True
+    with tempfile.TemporaryDirectory() as name:
+        for bomb, folder, words in _cases(Path(name), part):
+            ended = given(folder, *words)
+            held &= not ended.wrong
+            last = (ended.said.strip().splitlines() or [""])[-1]
+            rows.append(
+                (bomb, " ".join(words[:2] if words[0] in ("store", "label") else words[:1]),
+                 ended.wrong or str(ended.status), f"{ended.peak:.0f}", f"{ended.seconds:.1f}",
+                 last[:100])
+            )  # fmt: skip
+            print(*rows[-1], sep=" | ", flush=True)
+    show("Files that unfold to gigabytes", HEADER, rows)
+    return held
+
+
+Case = tuple[str, Path, tuple[str, ...]]
+
+
+def _cases(root: Path, part: str) -> Iterator[Case]:
+    """Yield bombs by name, each with a folder and the words of a command to give in it."""
+    kinds = {"table": _tables, "results": _results, "pack": _packs, "state": _states}
+    for kind, cases in kinds.items():
+        if part in ("", kind):
+            for name, folder, words in cases(root):
+                yield f"{kind}: {name}", folder, words
+
+
+def _tables(root: Path) -> Iterator[Case]:
+    for name, write in TABLES:
+        folder = root / "table"
+        folder.mkdir()
+        yield name, folder, ("audit", f"path={write(folder)}", *TABLE, "out=out")
+        shutil.rmtree(folder)
+
+
+def _plain(root: Path) -> Place:
+    """Return a folder with the results of a run, and a pack of them."""
+    place = Place(root / "plain")
+    if not place.root.is_dir():
+        place.root.mkdir()
+        if place.run(0, "tracking=none").wait():
+            raise AssertionError("no run to begin with")
+        given(place.root, "store", "pack", "out=pack")
+    return place
+
+
+def _results(root: Path) -> Iterator[Case]:
+    plain = _plain(root)
+    run = plain.runs[0].id
+    verbs = (
+        ("store", "ls"), ("store", "show", run), ("report",), ("store", "pack", "out=new"),
+        ("store", "verify", run, "cells=1"), ("store", "export", run, "out.csv", "people=true"),
+        ("audit", run, "out=out"),
+    )  # fmt: skip
+    for name, damage in RESULTS:
+        folder = plain.copy("results").root
+        damage(folder / "results")
+        yield from ((name, folder, words) for words in verbs)
+        shutil.rmtree(folder)
+
+
+def _packs(root: Path) -> Iterator[Case]:
+    plain = _plain(root)
+    run = plain.runs[0].id
+    verbs = (
+        ("store", "ls"), ("store", "show", run), ("report",), ("store", "verify"),
+        ("store", "export", run, "out.csv"), ("store", "unpack", "out=new"),
+    )  # fmt: skip
+    for kind in ("metrics", "splits", "predictions"):
+        folder = plain.copy("results").root
+        _in_pack(folder / "pack", kind)
+        for words in verbs:
+            where = ("pack",) if words[1] == "unpack" else ("results=pack",)
+            yield kind, folder, (*words, *where)
+        shutil.rmtree(folder)
+
+
+def _states(root: Path) -> Iterator[Case]:
+    for name, text in STATES:
+        folder = root / "state"
+        folder.mkdir()
+        (folder / "state.json").write_text(text())
+        for words in (("label", "report"), ("watch",)):
+            yield name, folder, (*words, "state=state.json")
+        shutil.rmtree(folder)
+
+
+def long_table(table: pa.Table, rows: int, *, told: int = 0, compression: str = "lz4") -> bytes:
+    """Return a sealed Parquet file that repeats the first row of a table.
+
+    Parameters
+    ----------
+    told : how many rows the footer says there are; as there are by default.
+    """
+    metadata = dict(table.schema.metadata or {})
+    metadata[b"seal"] = b"fairbench-sha256:" + b"0" * 64
+    part = rows // 12
+    columns = [pa.repeat(column[0], part) for column in table.columns]
+    schema = table.schema.with_metadata(metadata)
+    repeated = pa.Table.from_arrays(columns, schema=schema)
+    sink = pa.BufferOutputStream()
+    with parquet.ParquetWriter(sink, schema, compression=compression) as writer:
+        for _ in range(12):
+            writer.write_table(repeated, row_group_size=part)
+    content = sink.getvalue().to_pybytes()
+    return sealed(_told(content, 12 * part, told) if told else content)
+
+
+def _told(content: bytes, rows: int, told: int) -> bytes:
+    """Return a Parquet file whose footer says another number of rows, in as many bytes."""
+    before = _varint(2 * rows, 1)
+    after = _varint(2 * told, len(before))
+    at = content.index(before, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
+    return content[:at] + after + content[at + len(before) :]
+
+
+def _varint(number: int, length: int) -> bytes:
+    """Return a number as Thrift writes it, in so many bytes at least."""
+    signs = []
+    while number or len(signs) < length:
+        signs.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*signs[:-1], signs[-1] & 127])
+
+
+def _table(repeats: int = 1, letters: int = 1) -> pa.Table:
+    texts = pa.DictionaryArray.from_arrays(np.zeros(repeats, np.int32), ["a" * letters])
+    return pa.table({"group": texts, "label": np.zeros(repeats), "score": np.zeros(repeats)})
+
+
+def _csv(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def _packed_csv(name: str, opened: Callable[..., Any]) -> Bomb:
+    def write(folder: Path) -> Path:
+        with opened(folder / name, "wb") as file:
+            file.write(b"group,label,score\n")
+            for _ in range(50):
+                file.write(b"a,0,0.5\n" * 500_000)
+        return folder / name
+
+    return name, write
+
+
+def _zip(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "table.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("table.csv", b"a,0,0.5\n" * 10_000_000)
+    return folder / "table.zip"
+
+
+_BOOK = {
+    "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-'
+    'types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-'
+    'officedocument.spreadsheetml.sheet.main+xml"/></Types>',
+    "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relation'
+    'ships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
+    'relationships/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/workbook.xml": '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    ' xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet '
+    'name="s" sheetId="1" r:id="r1"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/'
+    '2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/'
+    'officeDocument/2006/relationships/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+}
+
+
+def _sheet(rows: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        with zipfile.ZipFile(folder / "t.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in _BOOK.items():
+                archive.writestr(name, text)
+            with archive.open("xl/worksheets/sheet1.xml", "w") as sheet:
+                sheet.write(b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/'
+                            b'2006/main"><sheetData>')  # fmt: skip
+                sheet.write(rows.encode())
+                sheet.write(b"</sheetData></worksheet>")
+        return folder / "t.xlsx"
+
+    return write
+
+
+def _sparse(folder: Path) -> Path:
+    path = _csv(folder, "table.csv", b"group,label,score\n")
+    os.truncate(path, 200 << 30)
+    return path
+
+
+def _feather(folder: Path) -> Path:
+    path, table = folder / "table.feather", pa.table({"group": np.zeros(1_200_000_000, np.int8)})
+    feather.write_feather(table, path, compression="zstd", chunksize=len(table))
+    return path
+
+
+def _fifo(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def _parquet_of(folder: Path, content: bytes) -> Path:
+    return _csv(folder, "table.parquet", content)
+
+
+TABLES: tuple[Bomb, ...] = (
+    ("rows", lambda folder: _parquet_of(folder, long_table(_table(), 4 * ROWS))),
+    ("told rows", lambda folder: _parquet_of(folder, long_table(_table(), 4 * ROWS, told=9))),
+    ("zstd", lambda f: _parquet_of(f, long_table(_table(), 4 * ROWS, told=9, compression="zstd"))),
+    ("long text", lambda folder: _parquet_of(folder, long_table(_table(1, LONG), ROWS))),
+    ("feather", _feather),
+    _packed_csv("table.csv.gz", partial(gzip.open, compresslevel=1)),
+    _packed_csv("table.csv.bz2", partial(bz2.open, compresslevel=1)),
+    _packed_csv("table.csv.xz", partial(lzma.open, preset=0)),
+    ("zip", _zip),
+    ("far cell", _sheet('<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576">'
+                        "<v>1</v></c></row>")),
+    ("wide rows", _sheet('<row><c r="XFD1"><v>1</v></c></row>' * 50_000)),
+    ("open cells", _sheet("<row>" + "<c><f>" * 100_000 + "</row>")),
+    ("one line", lambda folder: _csv(folder, "table.csv", b"a" * (1 << 30))),
+    ("a long line", lambda folder: _csv(folder, "table.csv", b"a" * (330 << 20))),
+    ("columns", lambda folder: _csv(
+        folder, "table.csv", b",".join(b"%d" % i for i in range(10**6)) + b"\n" + b"1," * 10**6)),
+    ("quotation", lambda folder: _csv(
+        folder, "table.csv", b'group,label,score\n"' + b"a,\n" * (60 << 20))),
+    ("deep JSON", lambda folder: _csv(folder, "table.json", b"[" * (100 << 20))),
+    ("sparse", _sparse),
+    ("pipe", _fifo),
+    ("zeros", lambda folder: Path("/dev/zero")),
+    ("folder", lambda folder: folder),
+)  # fmt: skip
+
+
+def _in_results(kind: str, *, told: int = 0) -> Bomb:
+    """Return a bomb in place of a table of a results folder."""
+
+    def damage(results: Path) -> Path:
+        (path, *_) = sorted(results.glob(f"**/{kind}.parquet")) or sorted(
+            (results / kind).glob("**/*.parquet")
+        )
+        content = long_table(parquet.read_table(path), ROWS, told=told)
+        _replaced(results, path, content)
+        return results
+
+    return f"{kind}{' told' * bool(told)}", damage
+
+
+def _replaced(results: Path, path: Path, content: bytes) -> None:
+    """Replace a file, and have the record of its run name the new one."""
+    path.write_bytes(content)
+    record = path.parent / "environment.json"
+    if record.is_file():
+        values = unsealed_json(record.read_bytes())
+        values["files"][path.name] = sha256(content)
+        record.write_text(sealed_json(values))
+    shutil.rmtree(results / "report", ignore_errors=True)
+    (results / "index.json").unlink(missing_ok=True)
+
+
+def _record(change: Callable[[str], str]) -> Callable[[Path], Path]:
+    def damage(results: Path) -> Path:
+        (record,) = results.glob("runs/*/environment.json")
+        text = sealed_json({**unsealed_json(record.read_bytes()), "more": "MORE"})
+        blank = text[: text.index("fairbench-sha256:") + 17] + "0" * 64 + '"}\n'
+        record.write_bytes(sealed(blank.replace('"MORE"', change(blank)).encode()))
+        (results / "index.json").unlink(missing_ok=True)
+        return results
+
+    return damage
+
+
+def _summary(results: Path) -> Path:
+    (path,) = results.glob("runs/*/summary.csv")
+    head = path.read_bytes().split(b"\n")[:2]
+    _replaced(results, path, head[0] + b"\n" + (head[1] + b"\n") * ((250 << 20) // len(head[1])))
+    return results
+
+
+def _aliases(results: Path) -> Path:
+    (path,) = results.glob("runs/*/config.yaml")
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    _replaced(results, path, "\n".join(lines).encode())
+    return results
+
+
+RESULTS: tuple[Bomb, ...] = (
+    *(_in_results(kind) for kind in ("metrics", "predictions", "splits", "data", "cells")),
+    _in_results("metrics", told=9),
+    _in_results("splits", told=9),
+    ("deep record", _record(lambda _: "[" * 100_000 + "]" * 100_000)),
+    ("wide record", _record(lambda _: "[" + "[]," * 5_000_000 + "[]]")),
+    ("summary", _summary),
+    ("aliases", _aliases),
+)
+
+
+def _in_pack(pack: Path, kind: str) -> None:
+    """Replace a file of a pack by one that says of its few tables what there is not."""
+    index = unsealed_json((pack / "pack.json").read_bytes())
+    name = next(name for name, about in index["files"].items() if about["kind"] == kind)
+    file = parquet.ParquetFile(pack / name)
+    about = json.loads(file.metadata.metadata[b"fairbench.pack"])
+    table = file.read().drop([about["key"]])
+    part = ROWS // len(about["ids"])
+    with open(pack / name, "wb") as out:
+        writer = PackFileWriter(out, about["key"], table.schema, group=1)
+        for place, key in enumerate(about["ids"]):
+            columns = [pa.repeat(column[0], part) for column in table.columns]
+            repeated = pa.Table.from_arrays(columns, schema=table.schema)
+            writer.add(key, Packed(repeated, about["notes"][about["noted"][place]]))
+        sums = writer.close()
+    index["files"][name]["sums"] = [sums.bytes, sums.footer, sums.sha256]
+    (pack / "pack.json").write_text(sealed_json(index))
+
+
+STATES: tuple[tuple[str, Callable[[], str]], ...] = (
+    ("lists", lambda: _sealed_text('{"rows": [' + "[]," * (60 << 20) + "[]]")),
+    ("deep", lambda: _sealed_text('{"rows": ' + "[" * 1_000_000 + "]" * 1_000_000)),
+)
+
+
+def _sealed_text(start: str) -> str:
+    text = f'{start}, "seal": "fairbench-sha256:{"0" * 64}"}}\n'
+    return sealed(text.encode()).decode()

@@ -1,0 +1,77 @@
+"""A command takes no more memory than is allowed, and says in a line when there is too little."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from fairbench.core.deadline import GivenUpError, in_time
+from fairbench.core.files import MEMORY
+from fairbench.core.memory import out_of_memory
+
+GB = 2**30
+
+
+def ended(code, *, limit=0, **environment):
+    """Run Python code, and return its exit status and what it said last."""
+
+    def limited():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        env={**os.environ, **environment}, preexec_fn=limited,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr.strip()
+
+
+GREEDY = """
+import sys
+from fairbench.cli import main
+main.run_command = lambda words: len(bytearray(600 << 20)) * 0
+sys.argv = ["fairbench", "{}"]
+sys.exit(main.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "memory", "status"), [("report", "0.2", 2), ("report", "2", 0), ("run", "0.2", 0)]
+)
+def test_a_verb_takes_no_more_than_is_allowed_and_a_run_what_it_needs(verb, memory, status):
+    code, said = ended(GREEDY.format(verb), **{MEMORY: memory})
+    assert code == status
+    assert ("FAIRBENCH_MAX_MEMORY=0.2 allows no more" in said) == (status == 2)
+    assert len(said.splitlines()) <= 1
+
+
+def test_too_little_address_space_is_said_before_anything_waits_for_it():
+    code = "import sys; from fairbench.cli.main import main; sys.argv[1:] = ['report']; "
+    status, said = ended(code + "sys.exit(main())", limit=GB // 2)
+    assert (status, said) == (
+        2,
+        "error: the address space is limited to 512 MB (ulimit -v), and fairbench needs 768 MB at "
+        "least",
+    )
+
+
+def test_errors_of_too_little_memory_are_told_from_others():
+    assert "more memory than there is" in out_of_memory(MemoryError())
+    assert "more memory than there is" in out_of_memory(OSError(12, "Cannot allocate memory"))
+    assert "libx.so" in out_of_memory(ImportError("libx.so: failed to map segment"))
+    assert not out_of_memory(OSError(2, "No such file"))
+    assert not out_of_memory(ModuleNotFoundError("no rich"))
+
+
+def test_work_that_takes_ever_more_memory_is_given_up():
+    kept = []
+
+    def swelling(progress):
+        while not progress.over:
+            kept.append(b"x" * (4 << 20))
+
+    with pytest.raises(GivenUpError, match=r"it takes more than 0\.1 GB of memory"):
+        in_time(swelling, idle_s=30, total_s=30, most_bytes=100 << 20)

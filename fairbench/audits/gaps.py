@@ -76,6 +76,7 @@ class Gap:
 
     Attributes
     ----------
+    rate_name : what the rate is called.
     compared : positions of the groups that have enough rows. left_out : names of the others.
     assumed : it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
@@ -97,6 +98,7 @@ class Gap:
 
     attribute: str
     metric: str
+    rate_name: str
     compared: Sequence[int]
     left_out: Sequence[str]
     assumed: bool
@@ -130,11 +132,6 @@ class Gap:
     def rate(self) -> Rate:
         """The rate that it is the gap of."""
         return RATE_OF[self.metric]
-
-    @property
-    def rate_name(self) -> str:
-        """What the rate is called."""
-        return RATE_NAMES[self.metric]
 
     @property
     def freed(self) -> float:
@@ -192,6 +189,7 @@ def gaps_of(
     *,
     assumed: bool,
     metrics: Sequence[str] = tuple(RATE_OF),
+    names: Mapping[str, str] = RATE_NAMES,
 ) -> list[Gap]:
     """Return every attribute's gaps between the groups of enough rows.
 
@@ -199,16 +197,16 @@ def gaps_of(
     ----------
     counted : by attribute.
     assumed : there are no labels at all; the decisions, and their gap, are known all the same.
-    metrics : the gaps that are asked for.
+    metrics : the gaps that are asked for. names : what the rate of each is called.
     """
     return [
-        _gap(of_groups, metric, bounds, no_labels=assumed)
+        _gap(of_groups, metric, names[metric], bounds, no_labels=assumed)
         for of_groups in counted
         for metric in metrics
     ]
 
 
-def _gap(counted: Counted, metric: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _gap(counted: Counted, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
     rate, names, intervals = RATE_OF[metric], np.array(counted.groups, object), counted.intervals
     sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)
     # Of labels a few will do: their interval says how little they are.
@@ -218,6 +216,7 @@ def _gap(counted: Counted, metric: str, bounds: Bounds, *, no_labels: bool) -> G
     gap = Gap(
         counted.attribute,
         metric,
+        name,
         np.flatnonzero(enough).tolist(),
         names[~enough].tolist(),
         assumed=no_labels and metric != NEEDS_NO_LABELS,

@@ -141,7 +141,10 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     if (left := len(found) - _MOST_FOUND) > 0:
         more = f"{count(left)} more findings stand under “Can be concluded”."
         found = [*found[:_MOST_FOUND], more]
-    asked = [finding for finding in is_open if finding.about in (GAP, COMPARISON, CONSTRAINT)]
+    kinds = (GAP, COMPARISON, CONSTRAINT)
+    asked = [finding for finding in is_open if finding.about in kinds]
+    if found:
+        asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
     asked.sort(key=lambda finding: _place(finding, headlines)[:2])
     unsettled = sentences_of(asked, brief=True)
     if (left := len(unsettled) - _MOST_FOUND) > 0:

@@ -265,9 +265,10 @@ def _labels(frame: pd.DataFrame, options: Options, score: Floats | None) -> tupl
     unlabelled, positive = bool((text == "").all()), options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
         text, place = frame[options.prediction], replace(place, column=options.prediction)
-        positive = positive or spelled(options.decision.partition("/")[0])
-        positive = positive or spelled(options.favourable)
-        _ask_decision(_two_names(text) if not positive else (), place)
+        if not positive and (two := _two_names(text)):
+            good = spelled(options.decision.partition("/")[0])
+            positive = good if good in two else spelled(options.favourable)
+            _ask_decision(two if not positive else (), place)
     elif not positive and (two := _two_names(text)):
         if score is None:
             positive = spelled(options.favourable)

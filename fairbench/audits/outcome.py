@@ -339,21 +339,27 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
 
 
 def reading(
-    outcome: Outcome, *, score: str, side: str, decided: str, share: float, rows: int
+    outcome: Outcome,
+    *,
+    score: str,
+    decided: str,
+    threshold: float,
+    granted: NDArray[np.bool_] | None = None,
 ) -> Iterator[str]:
     """Yield how a file was read: what its scores foretell, and who is granted.
 
     Parameters
     ----------
     score, decided : the columns of scores and of decisions, either empty.
-    side : the scores of a good decision, such as ``PD of at most 0.05``; empty with `decided`.
-    share : of rows with the good decision.
+    granted : (n,) who gets the good decision, where all rows are at hand.
     """
     zero, one = outcome.names
     foretells = f"'{score}' is read as the probability of '{one}'" if score else ""
-    how = side or f"'{decided}' says so"
-    granted = outcome.granted[:1].upper() + outcome.granted[1:]
-    who = f"{granted}: {how} ({_percent(share)} of {count(rows)} rows)"
+    side = f"{score} {'above' if outcome.good else 'of at most'} {threshold:g}"
+    who = f"{outcome.granted[:1].upper()}{outcome.granted[1:]}: "
+    who += f"'{decided}' says so" if decided else side
+    if granted is not None:
+        who += f" ({_percent(granted.mean())} of {count(len(granted))} rows)"
     if outcome.favourable is None:
         yield f"{f'{foretells}. ' * bool(foretells)}{who}. Whether that is good for a person was " \
               f"not said: favourable={one} or favourable={zero} says it."  # fmt: skip

@@ -164,7 +164,7 @@ def read_audit_table(
         if not selected.any():
             raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
-    prediction = _decisions(frame, options, outcome, score)
+    prediction = read_decisions(frame, options, outcome, score)
     if selected is not None:
         outcome = outcome.as_predictions()
     if score is not None:
@@ -216,17 +216,12 @@ def read_audit_table(
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield how scores and decisions were read."""
-    side = ""
-    if not options.prediction:
-        above = "above" if table.outcome.good else "of at most"
-        side = f"{options.score} {above} {options.threshold:g}"
     yield from reading(
         table.outcome,
         score=options.score,
-        side=side,
         decided=options.prediction,
-        share=float((table.prediction == table.outcome.good).mean()),
-        rows=len(table),
+        threshold=options.threshold,
+        granted=table.prediction == table.outcome.good,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -326,7 +321,7 @@ def _ask_decision(names: tuple[str, ...], place: Place) -> None:
         )
 
 
-def _decisions(
+def read_decisions(
     frame: pd.DataFrame, options: Options, outcome: Outcome, score: Floats | None
 ) -> NDArray[np.int64]:
     """Return decisions (n,), 1 for label 1.

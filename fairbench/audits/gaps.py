@@ -76,7 +76,6 @@ class Gap:
 
     Attributes
     ----------
-    rate_name : what the rate is called.
     compared : positions of the groups that have enough rows. left_out : names of the others.
     assumed : it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
@@ -94,11 +93,11 @@ class Gap:
     rows : how many rows, or labels, all compared groups have that the rate is of.
     stress : how far what follows from scores holds, where labels leave it open.
     needed : how many more labels would settle it, where it is open and that is asked.
+    rate_name : what the rate is called.
     """
 
     attribute: str
     metric: str
-    rate_name: str
     compared: Sequence[int]
     left_out: Sequence[str]
     assumed: bool
@@ -117,6 +116,7 @@ class Gap:
     rows: int = 0
     stress: Stress | None = None
     needed: FurtherLabels = FurtherLabels()
+    rate_name: str = ""
 
     @property
     def signed(self) -> bool:
@@ -216,13 +216,13 @@ def _gap(counted: Counted, metric: str, name: str, bounds: Bounds, *, no_labels:
     gap = Gap(
         counted.attribute,
         metric,
-        name,
         np.flatnonzero(enough).tolist(),
         names[~enough].tolist(),
         assumed=no_labels and metric != NEEDS_NO_LABELS,
         short_of_labels=names[short].tolist(),
         names=names[enough].tolist(),
         rows=int(sizes[enough].sum()),
+        rate_name=name,
     )
     if len(gap.compared) < 2:
         return gap

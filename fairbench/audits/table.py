@@ -165,8 +165,6 @@ def read_audit_table(
             raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
     prediction = read_decisions(frame, options, outcome, score)
-    if selected is not None:
-        outcome = outcome.as_predictions()
     if score is not None:
         check_score(label, score, file, options.score)
         if not (options.positive or labelling):
@@ -183,6 +181,8 @@ def read_audit_table(
     columns = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
     check_said(outcome, [*columns, outcome.names[1]], decided, side, options.purpose)
+    if selected is not None:
+        outcome = outcome.as_predictions()
     table = AuditTable(
         score,
         prediction,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import count, number, quoted
+from fairbench.core.formats import count, number, quoted, shortened
 from fairbench.metrics.registry import label
 
 Floats = NDArray[np.float64]
@@ -51,11 +51,13 @@ class Outcome:
     favourable : the label for which it is good for a person to be decided, 0 or 1; None where
         nobody said.
     decisions : what the good and the bad decision are called; empty where nobody said.
+    predicts : decisions are predictions, beside others that were made before and have the names.
     """
 
     names: tuple[str, str]
     favourable: int | None = None
     decisions: tuple[str, ...] = ()
+    predicts: bool = False
 
     @property
     def good(self) -> int:
@@ -75,7 +77,7 @@ class Outcome:
     @property
     def in_field_terms(self) -> bool:
         """Whether a positive decision is the good one and has no other name: it "selects"."""
-        return self.good == 1 and not self.decisions
+        return self.good == 1 and not self.decisions and not self.predicts
 
     @property
     def rate_names(self) -> Mapping[str, str]:
@@ -102,14 +104,13 @@ class Outcome:
 
     def as_predictions(self) -> Outcome:
         """Return it with decisions that are called predictions: others were made before them."""
-        names = (f"predicted '{self.names[label]}'" for label in (self.good, 1 - self.good))
-        return replace(self, decisions=tuple(names))
+        return replace(self, decisions=(), predicts=True)
 
     def _decided(self, label: int) -> str:
         """Return what somebody is who is decided for a label."""
         if self.decisions:
             return self.decisions[label != self.good]
-        if self.good == 1:
+        if self.in_field_terms:
             return "selected" if label else "not selected"
         return f"predicted '{self.names[label]}'"
 
@@ -318,23 +319,28 @@ def check_runs_with(score: Floats, label: Floats, names: tuple[str, str], column
     UserError : it is; shows what either answer means.
     """
     if runs_against(score, label):
-        raise UserError(which_foretold(score, label, names, column))
+        zero, one = names
+        raise UserError(
+            f"labels are {quoted(zero, 30)} and {quoted(one, 30)}; "
+            f"{which_foretold(score, label, names, column)}"
+        )
 
 
 def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
     """Return the question which of two labels a score is the probability of, with both readings."""
-    zero, one = names
-    means = [np.nanmean(score[label == value]) if (label == value).any() else np.nan
-             for value in (0, 1)]  # fmt: skip
+    zero, one = (shortened(name, 30) for name in names)
+    of_zero, of_one = (
+        number(np.mean(known)) if len(known := score[label == value]) else "unknown"
+        for value in (0, 1)
+    )
     area, _ = score_area(score, label)
-    ends = "" if np.isnan(area) else (
-        f": positive={one} reads {_percent(area)} of the pairs of a '{one}' and a '{zero}' as in "
-        f"the right order, positive={zero} reads {_percent(1 - area)}"
+    right, wrong = ("", "") if np.isnan(area) else (
+        f" puts {_percent(area)} of pairs in the right order", f" {_percent(1 - area)}"
     )  # fmt: skip
     return (
-        f"which label '{column}' is the probability of is not sure. It is {number(means[1])} on "
-        f"average where the label is '{one}', and {number(means[0])} where it is '{zero}'{ends}. "
-        "Give the one that is right as positive=."
+        f"which of them '{shortened(column, 30)}' is the probability of is not sure. Its mean is "
+        f"{of_one} for '{one}' and {of_zero} for '{zero}': positive={one}{right}, "
+        f"positive={zero}{wrong}. Give the one that is right"
     )
 
 

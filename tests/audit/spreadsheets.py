@@ -148,7 +148,7 @@ _SHEETS = (
         "the same, and nothing said of the labels",
         _loans,
         _LOANS,
-        asks=["'ja'", "'nein'", "positive=ja puts", "positive=nein "],
+        asks=["'ja'", "'nein'", "positive=nein puts", "positive=ja "],
         answers=("positive=ja", "favourable=nein"),
         wronged=["SY"],
     ),

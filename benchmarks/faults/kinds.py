@@ -143,7 +143,7 @@ def _labels() -> list[Kind]:
     one_two = text(frame.assign(label=frame.label + 1)).encode()
     return [
         *made,
-        Kind("labels", "positive.csv", bad, words=("positive=bad",)),
+        Kind("labels", "positive.csv", bad, words=("positive=bad", "favourable=good")),
         Kind("labels", "one or two.csv", one_two, words=("positive=2",)),
         Kind("labels", "which.csv", bad, "positive="),
         Kind("labels", "three.csv", three, "several classes"),

@@ -135,7 +135,8 @@ def assess(
     rate = ERROR_RATE if table.sampling is None else ERROR_RATE - QUESTION_RATE
     budget = ErrorBudget(len(counted) * len(asked) + constrained + others, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
-    gaps, assumed = gaps_of(counted, bounds, assumed=from_scores, metrics=asked), None
+    names, assumed = table.outcome.rate_names, None
+    gaps = gaps_of(counted, bounds, assumed=from_scores, metrics=asked, names=names)
     if alike is not None:
         assumed, supposed = rows.evaluated(evaluator, seed, alike)
         gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)

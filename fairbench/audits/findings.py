@@ -62,6 +62,7 @@ class Finding:
     unless : with which wrong labels the answer would not hold.
     given : an assumption that the answer takes for granted; it is then no answer about the world.
     scope : whom or what else it holds for, such as ``of everyone``.
+    decided : of an impact ratio, what the people are whose share is compared: ``approved``.
     """
 
     about: str
@@ -80,6 +81,7 @@ class Finding:
     unless: str = ""
     given: str = ""
     scope: str = ""
+    decided: str = ""
 
     @property
     def is_settled(self) -> bool:

@@ -93,6 +93,7 @@ class Gap:
     rows : how many rows, or labels, all compared groups have that the rate is of.
     stress : how far what follows from scores holds, where labels leave it open.
     needed : how many more labels would settle it, where it is open and that is asked.
+    rate_name : what the rate is called.
     """
 
     attribute: str
@@ -115,6 +116,7 @@ class Gap:
     rows: int = 0
     stress: Stress | None = None
     needed: FurtherLabels = FurtherLabels()
+    rate_name: str = ""
 
     @property
     def signed(self) -> bool:
@@ -130,11 +132,6 @@ class Gap:
     def rate(self) -> Rate:
         """The rate that it is the gap of."""
         return RATE_OF[self.metric]
-
-    @property
-    def rate_name(self) -> str:
-        """What the rate is called."""
-        return RATE_NAMES[self.metric]
 
     @property
     def freed(self) -> float:
@@ -192,6 +189,7 @@ def gaps_of(
     *,
     assumed: bool,
     metrics: Sequence[str] = tuple(RATE_OF),
+    names: Mapping[str, str] = RATE_NAMES,
 ) -> list[Gap]:
     """Return every attribute's gaps between the groups of enough rows.
 
@@ -199,16 +197,16 @@ def gaps_of(
     ----------
     counted : by attribute.
     assumed : there are no labels at all; the decisions, and their gap, are known all the same.
-    metrics : the gaps that are asked for.
+    metrics : the gaps that are asked for. names : what the rate of each is called.
     """
     return [
-        _gap(of_groups, metric, bounds, no_labels=assumed)
+        _gap(of_groups, metric, names[metric], bounds, no_labels=assumed)
         for of_groups in counted
         for metric in metrics
     ]
 
 
-def _gap(counted: Counted, metric: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _gap(counted: Counted, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
     rate, names, intervals = RATE_OF[metric], np.array(counted.groups, object), counted.intervals
     sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)
     # Of labels a few will do: their interval says how little they are.
@@ -224,6 +222,7 @@ def _gap(counted: Counted, metric: str, bounds: Bounds, *, no_labels: bool) -> G
         short_of_labels=names[short].tolist(),
         names=names[enough].tolist(),
         rows=int(sizes[enough].sum()),
+        rate_name=name,
     )
     if len(gap.compared) < 2:
         return gap

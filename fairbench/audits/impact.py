@@ -13,7 +13,12 @@ from fairbench.inference.impact import FOUR_FIFTHS
 
 
 def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio]:
-    """Return the impact ratios of every group of every attribute; decisions need no labels."""
+    """Return the impact ratios of every group of every attribute; decisions need no labels.
+
+    Of a table of the selected they are of everyone, of whom these were selected.
+    """
+    if table.everyone is not None:
+        return impact_ratios(table.everyone, level=level)
     return [
         ratio
         for name, groups in table.groups.items()
@@ -29,13 +34,14 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio
 
 
 def impact_findings(
-    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio]
+    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio], granted: str
 ) -> Iterator[Finding]:
-    """Yield whether each group is selected at least four fifths as often as another.
+    """Yield whether each group is granted something at least four fifths as often as another.
 
     Parameters
     ----------
     ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts.
+    granted : what somebody is who is counted, such as ``approved``.
     """
     for shown, judged in zip(ratios, wider, strict=True):
         if shown.is_given_reference:
@@ -56,5 +62,6 @@ def impact_findings(
             upper=shown.upper,
             bound=FOUR_FIFTHS,
             n=shown.rows,
-            needs="nobody was selected" if verdict == NOT_MEASURED else "",
+            decided=granted,
+            needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
         )

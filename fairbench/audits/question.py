@@ -29,6 +29,8 @@ LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
 BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
+# What decisions are for; fairbench.audits.outcome says whom their errors hurt.
+PURPOSES = ("lending", "hiring", "care", "justice")
 _COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
 PROBABILITY, PERCENT = "probability", "percent"
 
@@ -90,8 +92,22 @@ class Options:
     )
     favourable: str = option(
         "",
-        "The label that is good for a person, if it is not the positive one.",
+        "The label for which it is good for a person to be decided: 'repaid', or with scores of "
+        "default the label 'no'. It is asked where names leave it open.",
         shown="LABEL",
+        applies=OF_TWO,
+    )
+    decision: str = option(
+        "",
+        "What the two decisions are called, the one that is good for a person first, such as "
+        "approved/declined; also in the column prediction= names.",
+        shown="GOOD/BAD",
+        applies=OF_TWO,
+    )
+    purpose: str = option(
+        "",
+        "What decisions are for: it says which gaps are looked at first, and whom errors hurt.",
+        choices=PURPOSES,
         applies=OF_TWO,
     )
     weight: str = column(

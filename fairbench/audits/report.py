@@ -43,6 +43,7 @@ class Audit:
     notes : descriptions of these rows, and what a reader has to know of them.
     sections, pictures : tables and figures. data : the same as plain values, for the JSON.
     sure : how sure the findings are. unseen : what was not looked at. todo : what to do next.
+    headlines : the measures that are looked at first.
     title : what it is called; after the file without one.
     label_names : what label 0 and label 1 are called, where there are two.
     files : name -> text of further files beside the page.
@@ -62,6 +63,7 @@ class Audit:
     sure: Sequence[str] = ()
     unseen: Sequence[str] = ()
     todo: Sequence[str] = ()
+    headlines: Sequence[str] = ()
     title: str = ""
     label_names: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
@@ -110,10 +112,10 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         "looked at."
     ]
     return ExecutiveSummary(
-        in_short(audit.findings),
+        in_short(audit.findings, audit.headlines),
         [*audit.sure, *[INTERVALS, PROMISE] * bool(audit.findings)],
         [*unseen * bool(groups), *audit.unseen],
-        [*to_do(audit.findings), *audit.todo],
+        [*to_do(audit.findings, audit.headlines), *audit.todo],
     )
 
 

@@ -32,9 +32,10 @@ from fairbench.audits.findings import (
     Finding,
 )
 from fairbench.core.formats import count, interval, number, signed
+from fairbench.data.groups import CROSSED
 
 _MOST_NAMED = 5  # groups in a sentence
-_MOST_FOUND = 8  # sentences of a summary
+_MOST_FOUND = 3  # sentences of a summary
 
 # A sentence by what it is about and the verdict; `first` is the first of the findings it words.
 _TEMPLATES: Mapping[tuple[str, str], str] = {
@@ -50,10 +51,10 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     "any of {candidates}",
     (LOWEST, NOT_MEASURED): "The {first.measure} of each {first.attribute} is not known: "
     "{first.needs}",
-    (RATIO, LARGE): "{by}{ratios} selected less than four fifths as often as {reference}",
-    (RATIO, SMALL): "{by}{ratios} selected at least four fifths as often as {reference}",
-    (RATIO, OPEN): "{by}it is open whether {ratios} selected at least four fifths as often as "
-    "{reference}",
+    (RATIO, LARGE): "{by}{ratios} {first.decided} less than four fifths as often as {reference}",
+    (RATIO, SMALL): "{by}{ratios} {first.decided} at least four fifths as often as {reference}",
+    (RATIO, OPEN): "{by}it is open whether {ratios} {first.decided} at least four fifths as often "
+    "as {reference}",
     (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
     (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in "
     "these rows, 95 % interval {ends_of_size})",
@@ -117,36 +118,73 @@ def cannot_be_concluded(findings: Sequence[Finding]) -> list[str]:
     return sentences_of(finding for finding in findings if not finding.is_settled)
 
 
-def in_short(findings: Sequence[Finding]) -> list[str]:
-    """Return what a summary says was found: the largest gaps first, what is open last."""
+def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
+    """Return what a summary says: the findings that matter most, and what of these is open.
+
+    Large gaps come before small ones, those in `headlines` before others, those of one attribute
+    before those of combinations; of a combination nothing is said that one of its attributes shows.
+
+    Parameters
+    ----------
+    headlines : the measures that are looked at first.
+    """
     settled = [finding for finding in findings if finding.is_settled]
-    gaps = [finding for finding in settled if finding.about == GAP]
-    large = [gap for gap in gaps if gap.verdict == LARGE]
-    large.sort(key=lambda gap: -abs(gap.value))
-    small = [gap for gap in gaps if gap.verdict == SMALL]
-    others = [finding for finding in settled if finding.about not in (GAP, PAIR)]
+    large = [finding for finding in settled if finding.verdict == LARGE and finding.about != PAIR]
+    large = sorted(_beyond_attributes(large), key=lambda finding: _place(finding, headlines))
+    small = [finding for finding in settled if finding.verdict == SMALL]
+    small.sort(key=lambda finding: _place(finding, headlines)[:2])
     is_open = [finding for finding in findings if not finding.is_settled]
     sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
     # Of a gap whose size is open, who is above whom may be sure all the same.
     pairs = [pair for pair in findings if pair.about == PAIR and _question(pair) in sizes]
-    found = sentences_of([*large, *others, *small, *pairs], brief=True)
-    asked = (finding for finding in is_open if finding.about in (GAP, COMPARISON, CONSTRAINT))
+    found = sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
     if (left := len(found) - _MOST_FOUND) > 0:
         more = f"{count(left)} more findings stand under “Can be concluded”."
         found = [*found[:_MOST_FOUND], more]
-    return [*found, *sentences_of(asked, brief=True)] or ["Nothing is settled by these rows."]
+    kinds = (GAP, COMPARISON, CONSTRAINT)
+    asked = [finding for finding in is_open if finding.about in kinds]
+    if found:
+        asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
+    asked.sort(key=lambda finding: _place(finding, headlines)[:2])
+    unsettled = sentences_of(asked, brief=True)
+    if (left := len(unsettled) - _MOST_FOUND) > 0:
+        more = f"{count(left)} more questions are open: they stand under “Cannot be concluded”."
+        unsettled = [*unsettled[:_MOST_FOUND], more]
+    return [*found, *unsettled] or ["Nothing is settled by these rows."]
 
 
-def to_do(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield what to do about the widest gap, and about scores that are off."""
+def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, bool, float]:
+    """Return what large findings are ordered by in a summary, the first first."""
+    first = finding.about == RATIO or finding.measure in headlines
+    return CROSSED in finding.attribute, not first, -abs(finding.value)
+
+
+def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings without those of a combination of which one attribute shows the same."""
+    shown = {(*_question(finding), finding.about) for finding in findings}
+    return [
+        finding
+        for finding in findings
+        if not (
+            CROSSED in finding.attribute
+            and any(
+                (attribute, finding.measure, finding.about) in shown
+                for attribute in finding.attribute.split(CROSSED)
+            )
+        )
+    ]
+
+
+def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterator[str]:
+    """Yield what to do about the gap that matters most, and about scores that are off."""
     settled = [finding for finding in findings if finding.is_settled and finding.verdict == LARGE]
     named = [finding for finding in settled if finding.about == GAP and finding.groups]
     if named:
-        widest = max(named, key=lambda gap: abs(gap.value))
-        high, low = widest.groups
+        first = min(named, key=lambda gap: _place(gap, headlines))
+        high, low = first.groups
         yield (
-            f"Find out why {widest.measure} is lower for {low} than for {high}, and decide whether "
-            "that is acceptable, before the model is used."
+            f"Find out why {high} and {low} differ in {first.measure}, and decide whether that is "
+            "acceptable, before the model is used."
         )
     elif any(finding.about in (GAP, PAIR, RATIO, SHARE, UNLIKE) for finding in settled):
         yield "Find out why groups differ before acting on it: an audit does not tell."
@@ -226,7 +264,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "size": size,
         "ends": ends,
         "between": between,
-        "difference": "" if np.isnan(first.value) else f" (difference {between})",
+        "difference": _difference(first, between),
         "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",
         "unless": f". This holds unless {first.unless}" if first.unless else "",
         "percents": ", ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
@@ -235,7 +273,9 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "named": listed(names, _MOST_NAMED),
         "all_named": ", ".join(names),
         "ratios": f"{ratios} {'is' if one else 'are'}",
-        "reference": first.groups[1] if len(first.groups) > 1 else "the group selected most often",
+        "reference": first.groups[1]
+        if len(first.groups) > 1
+        else f"the group {first.decided} most often",
         "side": _side(first),
         "ends_of_size": interval(nearest, farthest),
         "less_or_more": "less" if first.value < 1 else "more",
@@ -249,6 +289,19 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "gaps": f"{several} gap{'s' * (not one)}",
         "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
     }
+
+
+def _difference(gap: Finding, between: str) -> str:
+    """Return the size of a large gap: of the groups that are named, and the largest of all.
+
+    The groups that surely differ are seldom those furthest apart where some have few rows.
+    """
+    if np.isnan(gap.value):
+        return ""
+    if len(gap.values) != 2 or np.isclose(gap.values[0] - gap.values[1], abs(gap.value)):
+        return f" (difference {between})"
+    high, low = map(number, gap.values)
+    return f" ({high} and {low}; the largest difference of any two groups is {between})"
 
 
 def _measures(findings: Sequence[Finding]) -> str:

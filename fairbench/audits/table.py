@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,12 +11,26 @@ from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.group_sampling import GroupSampling
+from fairbench.audits.outcome import (
+    Decided,
+    Outcome,
+    check_runs_with,
+    check_said,
+    on_extremes,
+    on_purpose,
+    outcome_of,
+    reading,
+    runs_against,
+    which_foretold,
+)
 from fairbench.audits.question import Options
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import UserError
+from fairbench.core.formats import quoted
 from fairbench.data.columns import (
     Place,
     clusters_of,
     decisions_of,
+    each_value,
     labels_of,
     marks_of,
     scores_of,
@@ -24,11 +38,13 @@ from fairbench.data.columns import (
 )
 from fairbench.data.groups import notes_on_groups, read_groups, references_of
 from fairbench.data.leakage import check_score, notes_on_labels
-from fairbench.data.tabular import spelled
+from fairbench.data.tabular import plain_pair, spelled
 from fairbench.evaluation.evaluator import design_of
 from fairbench.inference.survey import Design
 
 Floats = NDArray[np.float64]
+
+SELECTED = "selected"  # what those are whom selected= marks: decided upon before this model
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +58,15 @@ class AuditTable:
     groups : attribute, or combination of two -> (n,) categorical labels, the largest group first;
         none where there are too many to compare each two, or nobody's group is known.
     cells : (n,) combinations of all attributes.
-    labels : what 0 and 1 are called.
+    outcome : what 0 and 1 are called, and which of them is good for a person.
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
     references : attribute -> the group that somebody named to compare its others with.
     notes : what a reader should know of the groups' labels.
-    favourable : the label that is good for a person, 0 or 1.
+    everyone : of the rows of the selected, the table that they were taken from.
+    read_as : sentences on how scores and decisions were read.
+    warnings : what a reader has to know first.
     """
 
     score: Floats | None
@@ -56,13 +74,15 @@ class AuditTable:
     label: Floats
     groups: Mapping[str, pd.Series]
     cells: pd.Series
-    labels: tuple[str, str]
+    outcome: Outcome
     sampling: GroupSampling | None = None
     design: Design | None = None
     selected: NDArray[np.bool_] | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    favourable: int = 1
+    everyone: AuditTable | None = None
+    read_as: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -81,6 +101,7 @@ class AuditTable:
             groups={name: kept(labels) for name, labels in self.groups.items()},
             cells=kept(self.cells),
             selected=None,
+            everyone=self,
         )
 
     def __len__(self) -> int:
@@ -88,10 +109,22 @@ class AuditTable:
         return len(self.prediction)
 
     @property
+    def labels(self) -> tuple[str, str]:
+        """What labels 0 and 1 are called."""
+        return self.outcome.names
+
+    @property
     def favoured(self) -> NDArray[np.bool_]:
-        """Who gets the favourable decision (n,)."""
-        favoured: NDArray[np.bool_] = self.prediction == self.favourable
+        """Who gets the good decision (n,): who was selected, or is predicted the good label."""
+        if self.selected is not None:
+            return self.selected
+        favoured: NDArray[np.bool_] = self.prediction == self.outcome.good
         return favoured
+
+    @property
+    def granted(self) -> str:
+        """What those are who get the good decision, such as ``approved``."""
+        return self.outcome.granted if self.selected is None else SELECTED
 
     @property
     def known(self) -> NDArray[np.int64]:
@@ -100,7 +133,11 @@ class AuditTable:
 
 
 def read_audit_table(
-    options: Options, frame: pd.DataFrame | None = None, *, many: bool = False
+    options: Options,
+    frame: pd.DataFrame | None = None,
+    *,
+    many: bool = False,
+    labelling: bool = False,
 ) -> AuditTable:
     """Read the file that `options` describe.
 
@@ -108,28 +145,30 @@ def read_audit_table(
     ----------
     many : there are so many groups that they are estimated together: of the combinations of all
         attributes alone, and no two are compared.
+    labelling : labels are still being collected, and too few to tell which way a score runs.
     frame : the file's columns, where they were read before.
 
     Raises
     ------
-    UserError : a file or column that is not there, or a value that cannot be; names the row.
+    UserError : a file or column that is not there, or a value that cannot be, which names the row;
+        or it is open which decision is good for a person.
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
-    label, names = _labels(frame, options)
-    selected = score = None
+    score = scores_of(frame, Place(file, options.score)) if options.score else None
+    label, outcome = _labels(frame, options, score)
+    selected = None
     if options.selected:
         place = Place(file, options.selected)
         selected = marks_of(frame[options.selected], place)
         if not selected.any():
             raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
-    if options.score:
-        score = scores_of(frame, Place(file, options.score))
-    decided = Place(file, options.prediction)
-    prediction = decisions_of(frame, decided, names, score, options.threshold)
+    prediction = read_decisions(frame, options, outcome, score)
     if score is not None:
         check_score(label, score, file, options.score)
+        if not (options.positive or labelling):
+            check_runs_with(score, label, outcome.names, options.score)
     groups: Mapping[str, pd.Series] = {}
     if options.proxy:
         cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
@@ -137,13 +176,20 @@ def read_audit_table(
         groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
     singles = {name: groups[name] for name in options.group if groups}
     named = references_of(singles, options.reference) if groups else {}
-    return AuditTable(
+    first = next(iter(singles.values()), None)
+    decided = Decided(file, first, prediction)
+    columns = [name for name in (options.score, options.target, options.prediction) if name]
+    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
+    check_said(outcome, [*columns, outcome.names[1]], decided, side, options.purpose)
+    if selected is not None:
+        outcome = outcome.as_predictions()
+    table = AuditTable(
         score,
         prediction,
         label,
         groups,
         cells,
-        names,
+        outcome,
         design=design_of_options(frame, options),
         selected=selected,
         references={
@@ -153,16 +199,57 @@ def read_audit_table(
         },
         notes=[
             *notes_on_labels(
-                label, score, prediction, names, columns=(options.score, options.prediction)
+                label,
+                score,
+                prediction,
+                outcome.names,
+                columns=(options.score, options.prediction),
             ),
             *notes_on_groups(frame, options.group),
         ],
-        favourable=int(not options.favourable or spelled(options.favourable) != names[0]),
     )
+    read_as = list(_read_as(table, options))
+    if len(table.known):
+        read_as += on_purpose(table.outcome, options.purpose)
+    return replace(table, read_as=read_as, warnings=list(_warnings(table, options)))
 
 
-def _labels(frame: pd.DataFrame, options: Options) -> tuple[Floats, tuple[str, str]]:
-    """Return the labels (n,), NaN where unknown, and the names of 0 and 1."""
+def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
+    """Yield how scores and decisions were read."""
+    yield from reading(
+        table.outcome,
+        score=options.score,
+        decided=options.prediction,
+        threshold=options.threshold,
+        granted=table.prediction == table.outcome.good,
+    )
+    if table.selected is not None:
+        share = f"{table.selected.mean():.1%}"
+        yield f"{SELECTED.capitalize()}: '{options.selected}' says so ({share} of the rows)."
+
+
+def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
+    """Yield what a reader has to know first: scores or decisions that seem the wrong way round."""
+    if table.score is None:
+        return
+    outcome = table.outcome
+    if runs_against(table.score, table.label):
+        yield (
+            f"Scores are lower where the label is '{outcome.names[1]}', of which they are said to "
+            f"be the probability (positive={outcome.names[1]})."
+        )
+    if not options.prediction:
+        share = float((table.prediction == outcome.good).mean())
+        yield from on_extremes(outcome, share, options.threshold)
+    elif runs_against(table.score, table.prediction.astype(float)):
+        yield (
+            f"'{options.prediction}' goes against '{options.score}': scores are lower where the "
+            f"decision is for '{outcome.names[1]}'."
+        )
+
+
+def _labels(frame: pd.DataFrame, options: Options, score: Floats | None) -> tuple[Floats, Outcome]:
+    """Return the labels (n,), NaN where unknown, and what they and decisions are called."""
     text = pd.Series("", frame.index, dtype=str)
     place = Place(options.path.name, options.target or "label")
     counts = np.ones(len(frame), bool)
@@ -170,19 +257,101 @@ def _labels(frame: pd.DataFrame, options: Options) -> tuple[Floats, tuple[str, s
         text = frame[options.target].astype(str)
     if options.labelled:
         counts = marks_of(frame[options.labelled], replace(place, column=options.labelled))
-    unlabelled = (text == "").all()
+    unlabelled, positive = bool((text == "").all()), options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
         text, place = frame[options.prediction], replace(place, column=options.prediction)
-    label, names = labels_of(text, place, options.positive)
-    named = options.prediction or not unlabelled
-    if named and options.favourable and spelled(options.favourable) not in names:
-        raise unknown_name("favourable label", options.favourable, names)
+        if not positive and (two := _two_names(text)):
+            good = spelled(options.decision.partition("/")[0])
+            positive = good if good in two else spelled(options.favourable)
+            _ask_decision(two if not positive else (), place)
+    elif not positive and (two := _two_names(text)):
+        if score is None:
+            positive = spelled(options.favourable)
+            _ask_favourable(two if not positive else (), place)
+        else:
+            _ask_positive(text, two, score, place, options.score)
+    label, names = labels_of(text, place, positive)
+    nameless = unlabelled and not options.prediction and options.favourable not in names
+    good = "" if nameless else spelled(options.favourable)
+    outcome = outcome_of(names, good, options.decision)
     if unlabelled:
-        return np.full(len(frame), np.nan), names
+        return np.full(len(frame), np.nan), outcome
     if options.labelled:
         wrong = counts & np.isnan(label)
         place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
-    return np.where(counts, label, np.nan), names
+    return np.where(counts, label, np.nan), outcome
+
+
+def _two_names(text: pd.Series) -> tuple[str, ...]:
+    """Return the two values of a column, in order, if it has two that do not tell which is 1."""
+    _, values = each_value(text, spelled)
+    present = tuple(sorted({value for value in values if value}))
+    return present if len(present) == 2 and not plain_pair(present) else ()
+
+
+def _ask_positive(
+    text: pd.Series, names: tuple[str, ...], score: Floats, place: Place, column: str
+) -> None:
+    """Ask which of two labels the scores foretell."""
+    zero, one = names
+    codes, values = each_value(text, spelled)
+    meaning = {zero: 0.0, one: 1.0}
+    label = np.array([meaning.get(value, np.nan) for value in values])[codes]
+    question = which_foretold(score, label, (zero, one), column)
+    raise place.fault(f"holds {quoted(zero, 40)} and {quoted(one, 40)}; {question}")
+
+
+def _ask_favourable(names: tuple[str, ...], place: Place) -> None:
+    """Ask which of two labels is good for a person, where there are decisions and no scores."""
+    if names:
+        one, other = names
+        raise place.fault(
+            f"holds {quoted(one, 40)} and {quoted(other, 40)}, and which of them is good for a "
+            f"person is not said: favourable={one} or favourable={other}"
+        )
+
+
+def _ask_decision(names: tuple[str, ...], place: Place) -> None:
+    """Ask which of two decisions is good for a person."""
+    if names:
+        one, other = names
+        raise place.fault(
+            f"holds {quoted(one, 30)} and {quoted(other, 30)}. Name them by decision=, the one "
+            f"that is good for a person first: decision={one}/{other} or decision={other}/{one}"
+        )
+
+
+def read_decisions(
+    frame: pd.DataFrame, options: Options, outcome: Outcome, score: Floats | None
+) -> NDArray[np.int64]:
+    """Return decisions (n,), 1 for label 1.
+
+    Raises
+    ------
+    UserError : decisions have other names than labels, and it is not said which are which.
+    """
+    place = Place(options.path.name, options.prediction)
+    others: dict[str, int] = {}
+    if options.prediction:
+        codes, values = each_value(frame[options.prediction], spelled)
+        present = sorted({value for value in values if value})
+        if len(present) == 2 and not {*present} & {*outcome.names} and not plain_pair(present):
+            others = _named_decisions(present, outcome, place)
+    return decisions_of(frame, place, outcome.names, score, options.threshold, others=others)
+
+
+def _named_decisions(present: Sequence[str], outcome: Outcome, place: Place) -> dict[str, int]:
+    """Return which label each decision is for."""
+    zero, positive = outcome.names
+    if {*present} != {*outcome.decisions}:
+        _ask_decision(tuple(present), place)
+    if outcome.favourable is None:
+        good, bad = outcome.decisions
+        raise UserError(
+            f"{place.file}: which label somebody should have to be {quoted(good, 30)[1:-1]} is not "
+            f"said. Give favourable={zero} or favourable={positive}."
+        )
+    return dict(zip(outcome.decisions, (outcome.good, 1 - outcome.good), strict=True))
 
 
 def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:

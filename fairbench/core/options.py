@@ -30,7 +30,7 @@ def option(
     sentence : what the option means, for ``--help``.
     shown : what ``--help`` shows for the value, such as ``COLUMN``, where the type says too little.
     argument : what ``--help`` calls the value where it may be given without ``name=``.
-    choices : the only values that are taken, if they can be listed.
+    choices : the only values that are taken beside the default, if they can be listed.
     least : the smallest number that is taken. share : whether it is between 0 and 1.
     several : the field that gets the value where it is a list of two or more.
     pairs : says of the name in any other ``name=value`` whether this field collects the pair.
@@ -72,7 +72,8 @@ def check_declared(options: Any) -> None:
     """
     for declared in fields(options):
         name, value = declared.name, getattr(options, declared.name)
-        if choices := declared.metadata.get("choices"):
+        choices = declared.metadata.get("choices")
+        if choices and value != declared.default:
             check_choice(name, value, choices)
         if (least := declared.metadata.get("least")) is not None:
             check_minimum(name, value, least)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,10 +134,8 @@ def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[s
     if not positive:
         if pair := plain_pair(present):
             return pair
-        raise place.fault(
-            f"{holds}; say which one the score is the probability of, such as "
-            f"positive={shortened(max(present))}"
-        )
+        either = " or ".join(f"positive={shortened(label, 40)}" for label in sorted(present))
+        raise place.fault(f"{holds}; say which one the score is the probability of: {either}")
     others = [label for label in present if label != positive]
     if len(others) > 1:
         raise place.fault(f"{holds}; positive={positive} is neither")
@@ -165,12 +163,15 @@ def decisions_of(
     names: tuple[str, str],
     score: Floats | None,
     threshold: float,
+    *,
+    others: Mapping[str, int] | None = None,
 ) -> NDArray[np.int64]:
     """Return decisions as 0 and 1: of their column, or where none is named, of the scores.
 
     Parameters
     ----------
     names : of labels 0 and 1, which decisions have too.
+    others : what decisions for either label are called, where they have other names.
 
     Raises
     ------
@@ -180,9 +181,12 @@ def decisions_of(
         return (score > threshold).astype(np.int64)
     text = frame[place.column]
     codes, values = each_value(text, spelled)
-    wrong = np.array([value not in names for value in values])
-    place.refuse(text, wrong[codes], f"'{names[0]}' or '{names[1]}', the labels of the target")
-    decisions: NDArray[np.int64] = np.array([value == names[1] for value in values], np.int64)
+    meaning = others or {names[0]: 0, names[1]: 1}
+    wrong = np.array([value not in meaning for value in values])
+    first, second = (quoted(name, 40) for name in meaning)
+    what = "the decisions that decision= names" if others else "the labels of the target"
+    place.refuse(text, wrong[codes], f"{first} or {second}, {what}")
+    decisions: NDArray[np.int64] = np.array([meaning.get(value, 0) for value in values], np.int64)
     return decisions[codes]
 
 

@@ -204,7 +204,8 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     if pair := plain_pair(found):
         return pair
     listed = " and ".join(map(quoted, found))
-    raise UserError(f"target holds {listed}: say which is 1, such as positive={found[-1]!r}")
+    either = " or ".join(f"positive={name!r}" for name in found)
+    raise UserError(f"target holds {listed}: say which of them scores foretell: {either}")
 
 
 def _spelled(value: object) -> str:

@@ -177,7 +177,7 @@ def test_texts_marks_decisions_and_empty_groups_are_understood(tmp_path):
     assert result.table.labels == ("no", "yes")
     assert result.table.prediction.mean() == (decision == "yes").mean()
     assert "unknown" in {size.group for size in result.sizes}
-    assert "false positives" in " ".join(concluded(result).notes)
+    assert "somebody with 'no' is predicted 'yes'" in " ".join(concluded(result).basis)
 
 
 def test_decisions_alone_are_enough_with_labels(tmp_path):

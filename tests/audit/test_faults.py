@@ -73,7 +73,7 @@ FAULTS = {
     "text labels": (
         predictions(60).assign(label=["bad", "good"] * 30),
         {},
-        r"'label' holds 'bad' and 'good'; say which .*positive=good",
+        r"'label' holds 'bad' and 'good'; which of them 'score' .*positive=good.*positive=bad",
     ),
     "wrong positive": (
         predictions(60).assign(label=["no", "yes"] * 30),

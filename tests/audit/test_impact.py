@@ -37,7 +37,7 @@ def test_the_default_is_the_four_fifths_rules_group(tmp_path):
     assert female.ratio == pytest.approx(0.25 / 0.4)
     assert female.lower < female.ratio < female.upper < 0.8
     assert female.below > 0.99
-    said = sentences_of(impact_findings([male, female], [male, female]))
+    said = sentences_of(impact_findings([male, female], [male, female], "selected"))
     assert said == [
         "By sex, Male (ratio 1.00) is selected at least four fifths as often as the group selected "
         "most often.",

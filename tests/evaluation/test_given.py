@@ -87,7 +87,7 @@ REFUSED = {
     ),
     "neither is plain": (
         {"target": named(["bad", "good"])[TARGET], "prediction": named(["bad", "good"])[TARGET]},
-        "target holds 'bad' and 'good': say which is 1, such as positive='good'",
+        "target holds 'bad' and 'good': say which of them .*: positive='bad' or positive='good'",
     ),
     "no such label": (
         {"target": named(["bad", "good"])[TARGET], "positive": "fine"},

@@ -7,7 +7,7 @@ import pytest
 from fairbench.audits.findings import OPEN
 from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import _differ_somehow
-from fairbench.audits.pages.pictures import rate_meaning
+from fairbench.audits.outcome import Outcome
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,
@@ -72,7 +72,8 @@ def test_only_pairs_that_surely_differ_make_groups_differ():
 
 
 def test_a_rate_is_explained_in_words():
-    assert rate_meaning("precision", ("no", "yes")).endswith("the share who truly are 'yes'")
+    meaning = Outcome(("no", "yes")).meaning("predictive_parity")
+    assert meaning == "of those with decision 'yes', the share who truly are 'yes'"
 
 
 TABLE = Table([Column("who"), Column("rate", "number"), Column("", "bar")], [["a", 0.5, None]])

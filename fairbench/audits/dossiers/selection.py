@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.facts import facts_of, ll144_facts
 from fairbench.audits.impact import impact_ratios
+from fairbench.audits.outcome import Decided, check_said, outcome_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
@@ -71,10 +72,11 @@ def ll144(
     rate, median = "selection rate", None
     if scoring:
         rate = "scoring rate"
-        selected, median = _above_median(options, frame)
+        selected, median, how = _beyond_median(options, frame)
+        read_as: Sequence[str] = [how]
     else:
         table = read_audit_table(options, frame=frame)
-        selected = table.favoured
+        selected, read_as = table.favoured, table.read_as
     sex, race = options.group
     both = f"{sex} x {race}"
     groups = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
@@ -120,7 +122,9 @@ def ll144(
         ],
     }
     title = "Local Law 144: selection and impact by sex, race and both"
-    measured = Document(title, sections, summary=ExecutiveSummary(found, [_SURE]), data=data)
+    measured = Document(
+        title, sections, summary=ExecutiveSummary(found, [*read_as, _SURE]), data=data
+    )
     asked = [fact for fact in asked if is_asked.get(fact.key, True)]
     return dossier("ll144", measured, options, asked, answers)
 
@@ -130,14 +134,24 @@ def _refuse_weights(options: Options) -> None:
         raise UserError("weight= and cluster=: these rules count people, so leave them out")
 
 
-def _above_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float]:
-    """Return whose score is above the median of all, and the median (6 RCNY 5-300)."""
+def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float, str]:
+    """Return whose score is above the median of all (6 RCNY 5-300), the median, and how it is read.
+
+    Where low scores are good (``favourable=0``), those below the median are counted.
+    """
     score = numbers(frame, options.score, options.path.name).to_numpy()
     Place(options.path.name, options.score).refuse(
         frame[options.score], np.isnan(score), "a score: everyone whom the tool assessed needs one"
     )
-    median = float(np.median(score))
-    return score > median, median
+    median, above = float(np.median(score)), score > np.median(score)
+    outcome = outcome_of(("0", "1"), options.favourable, "")
+    sex = groups_of(frame[options.group[0]], Place(options.path.name, options.group[0]))
+    rows = Decided(options.path.name, sex, above.astype(np.int64))
+    check_said(outcome, [options.score], rows, f"{options.score} above the median {median:g}")
+    selected, side = (above, "above") if outcome.good else (score < median, "below")
+    end = "high" if outcome.good else "low"
+    how = f"Counted: {options.score} {side} its median; {end} scores are good."
+    return selected, median, how
 
 
 def _categories(
@@ -220,7 +234,8 @@ def _left_out(small: Sequence[ImpactRatio], rate: str) -> Section:
 def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
     """Return what the four-fifths rule of the Uniform Guidelines (29 CFR 1607.4(D)) looks at."""
     _refuse_weights(options)
-    every = impact_ratios(read_audit_table(options, frame=frame))
+    audited = read_audit_table(options, frame=frame)
+    every = impact_ratios(audited)
     if not every:
         raise UserError(f"{options.path.name}: no two groups to compare")
     ratios = {name: list(rows) for name, rows in groupby(every, lambda ratio: ratio.attribute)}
@@ -251,7 +266,8 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
             _of_differences(differences),
         ],
         summary=ExecutiveSummary(
-            [_smallest(of_groups, "selection rate") for of_groups in ratios.values()], [_SURE]
+            [_smallest(of_groups, "selection rate") for of_groups in ratios.values()],
+            [*audited.read_as, _SURE],
         ),
         data={
             "people": len(frame),

@@ -20,8 +20,9 @@ from fairbench.audits.findings import (
     Finding,
     pair_findings,
 )
-from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, RATE_NAMES, TOO_FEW, Gap
+from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
+from fairbench.audits.outcome import Outcome
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -34,7 +35,6 @@ from fairbench.audits.sentences import listed
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
 from fairbench.core.formats import count, interval, number, probability, signed, two_digits
-from fairbench.data.tabular import spelled
 from fairbench.evaluation.columns import records
 from fairbench.inference.further_labels import WORLDS, FurtherLabels
 from fairbench.reporting.document.model import (
@@ -70,7 +70,6 @@ _MOST = 3  # groups of too few rows that a summary names
 def audit_of(assessment: Assessment) -> Audit:
     """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
-    favourable = spelled(options.favourable)
     return Audit(
         options,
         len(table),
@@ -79,14 +78,22 @@ def audit_of(assessment: Assessment) -> Audit:
         list(_basis(assessment)),
         list(_sections(assessment)),
         _data(assessment),
-        warning=_warning(assessment),
-        notes=[*table.notes, *_on_favourable(favourable, table.labels), *_notes(assessment)],
+        warning=" ".join([*table.warnings, *_warning(assessment)]),
+        notes=[*table.notes, *_notes(assessment)],
         pictures=pictures(assessment),
         sure=list(_sure(assessment)),
-        unseen=list(_unseen(assessment, favourable)),
-        todo=list(_todo(assessment, favourable)),
+        unseen=list(_unseen(assessment)),
+        todo=list(_todo(assessment)),
+        headlines=_headlines(table.outcome),
         label_names=table.labels,
     )
+
+
+def _headlines(outcome: Outcome) -> list[str]:
+    """Return the measures that are looked at first, where it was said what is good for a person."""
+    if outcome.favourable is None:
+        return []
+    return [outcome.rate_names[outcome.wrongly_refused]]
 
 
 def findings_of(assessment: Assessment) -> list[Finding]:
@@ -98,7 +105,9 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     options, table = assessment.options, assessment.table
     findings = list(_gap_findings(assessment))
     constrained = assessment.thresholds.constrained
-    constraint = [] if constrained is None else list(_constraint_findings(constrained))
+    constraint = []
+    if constrained is not None:
+        constraint = list(_constraint_findings(constrained, table.outcome))
     findings += constraint
     ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
@@ -107,8 +116,10 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
-        singles = replace(table, groups={name: table.groups[name] for name in options.group})
-        findings += impact_findings(ratios, impact_ratios(singles, level=1 - 2 * risk))
+        whole = table.everyone or table
+        singles = replace(whole, groups={name: whole.groups[name] for name in options.group})
+        wider = impact_ratios(singles, level=1 - 2 * risk)
+        findings += impact_findings(ratios, wider, whole.granted)
         findings += excess_findings(scores, risk)
     return findings
 
@@ -142,17 +153,17 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     if assessment.of_decisions:
         unknown = Finding(GAP, "", "", NOT_MEASURED, bound=epsilon, needs="there are no labels")
         for attribute in assessment.table.groups:
-            for metric, name in RATE_NAMES.items():
+            for metric, name in assessment.table.outcome.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
 
 
-def _constraint_findings(constrained: ConstrainedThreshold) -> Iterator[Finding]:
+def _constraint_findings(constrained: ConstrainedThreshold, outcome: Outcome) -> Iterator[Finding]:
     for judged in constrained.judged:
         yield Finding(
             CONSTRAINT,
             judged.attribute,
-            asked_of_threshold(constrained),
+            asked_of_threshold(constrained, outcome),
             {True: SMALL, False: LARGE, None: OPEN}[judged.holds],
             value=judged.value,
             lower=judged.lower,
@@ -184,21 +195,21 @@ def _further(needed: FurtherLabels) -> str:
     return f"{more} would settle it with a probability of only {chance}"
 
 
-def _warning(assessment: Assessment) -> str:
-    if assessment.labels or assessment.of_decisions:
-        return ""
-    return (
-        "There are no labels. Whatever needs them takes the scores at their word: if the scores "
-        "are wrong, so are these figures, and nothing here would show it."
-    )
+def _warning(assessment: Assessment) -> Iterator[str]:
+    if not (assessment.labels or assessment.of_decisions):
+        yield (
+            "There are no labels. Whatever needs them takes the scores at their word: if the "
+            "scores are wrong, so are these figures, and nothing here would show it."
+        )
 
 
 def _basis(assessment: Assessment) -> Iterator[str]:
     table, labels, rows = assessment.table, assessment.labels, len(assessment.table)
+    yield from table.read_as
     if assessment.of_decisions:
         yield (
             f"{count(rows)} rows with decisions, and neither labels nor scores: how often each "
-            "group is selected is known, and not how often that is right."
+            f"group is {table.outcome.granted} is known, and not how often that is right."
         )
     else:
         yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
@@ -225,16 +236,6 @@ def _basis(assessment: Assessment) -> Iterator[str]:
         yield (
             "Beside them stands what would follow if scores were as right in every group as in the "
             "others (calibrated alike). No verdict rests on that."
-        )
-
-
-def _on_favourable(favourable: str, labels: tuple[str, str]) -> Iterator[str]:
-    """Yield what it means which label is good for a person, if that was said."""
-    if favourable:
-        kind, rate = ("negatives", "true") if favourable == labels[1] else ("positives", "false")
-        yield (
-            f"'{favourable}' is favourable: errors against a person are false {kind}, and the gap "
-            f"in {rate} positive rate is the one to look at."
         )
 
 
@@ -334,20 +335,29 @@ def _sure(assessment: Assessment) -> Iterator[str]:
     known = "all" if labels == rows else "none" if not labels else count(labels)
     yield f"There are {count(rows)} rows, {known} of them with a known outcome."
     if not labels and assessment.table.score is None:
-        yield "Without outcomes and scores, only who is selected is known; nothing of errors is."
+        yield (
+            f"Without outcomes and scores, only who is {assessment.table.outcome.granted} is "
+            "known; nothing of errors is."
+        )
     elif not labels:
         yield (
-            "Without outcomes, everything but the selection rate takes the scores at their word. "
-            "If they are wrong, so is this, and nothing here would show it."
+            f"Without outcomes, everything but who is {assessment.table.outcome.granted} takes the "
+            "scores at their word. If they are wrong, so is this, and nothing here would show it."
         )
     elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
         yield "How many wrong labels would undo each finding stands under “Can be concluded”."
 
 
-def _unseen(assessment: Assessment, favourable: str) -> Iterator[str]:
-    left = dict.fromkeys(name for gap in assessment.gaps for name in gap.left_out)
-    if left:
-        yield f"Too small to be compared in every rate: {listed([*left], _MOST)}."
+def _unseen(assessment: Assessment) -> Iterator[str]:
+    left: dict[str, list[str]] = {}
+    for gap in assessment.gaps:
+        for name in gap.left_out:
+            if gap.attribute in assessment.options.group:
+                left.setdefault(name, []).append(gap.rate_name)
+    for name, rates in list(left.items())[:_MOST]:
+        yield f"{name} has too few rows to be compared in {listed(rates)}."
+    if len(left) > _MOST:
+        yield f"Nor do {count(len(left) - _MOST)} other groups in some of the rates."
     if assessment.labels:
         yield (
             f"Whether the outcomes in '{assessment.options.target}' are right, and were fair in "
@@ -355,11 +365,9 @@ def _unseen(assessment: Assessment, favourable: str) -> Iterator[str]:
         )
     else:
         yield "Whether decisions are right was not looked at: that takes outcomes."
-    if not favourable:
-        yield "Which decision is good for a person was not said (favourable= says it)."
 
 
-def _todo(assessment: Assessment, favourable: str) -> Iterator[str]:
+def _todo(assessment: Assessment) -> Iterator[str]:
     if not assessment.labels:
         yield "Collect outcomes: even 100 to 200, of rows chosen at random, check the scores."
         return
@@ -377,11 +385,6 @@ def _todo(assessment: Assessment, favourable: str) -> Iterator[str]:
         yield (
             "The labels that are missing are not likely to settle what is open: audit a larger "
             "sample."
-        )
-    if favourable:
-        yield (
-            f"Look first at people who should have got '{favourable}' and did not: these errors "
-            "cost people most."
         )
     if verdicts <= {SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."
@@ -515,7 +518,9 @@ def _chances(gaps: Sequence[Gap]) -> Iterator[Details]:
 
 def _rates(assessment: Assessment) -> Table:
     labelled = not assessment.of_decisions
-    main = _MAIN_RATES if labelled else {"selection_rate": "selected"}
+    selected = assessment.table.outcome.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
+    main = {**_MAIN_RATES, "selection_rate": selected.replace("selection rate", "selected")}
+    main = main if labelled else {"selection_rate": main["selection_rate"]}
     values = estimates(assessment.metrics, main)
     return table_of(
         assessment.sizes,

@@ -24,6 +24,7 @@ from fairbench.audits.findings import (
     pair_findings,
 )
 from fairbench.audits.gaps import TOO_FEW
+from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
@@ -40,7 +41,6 @@ from fairbench.evaluation.pooled_rates import (
 )
 from fairbench.inference.gaps import GroupLimits, surest_gap
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 from fairbench.reporting.group_tables import bars, table_of
 
@@ -64,6 +64,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
         labels,
         findings,
         [
+            *table.read_as,
             f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
             f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
             f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
@@ -71,10 +72,11 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             "expect, the more the fewer its rows.",
             *on_labels(rows, labels, _NO_LABELS),
         ],
-        _sections(frame, rates, options.epsilon),
+        _sections(frame, rates, table.outcome, options.epsilon),
         {"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
+        warning=" ".join(table.warnings),
         label_names=table.labels,
         files={TABLE: csv_text(frame)},
         figures=frame.to_dict("records"),
@@ -111,7 +113,7 @@ def estimated(
     findings: list[Finding] = []
     for r, name in enumerate(names):
         of_rate, total = frame[frame["rate"] == name], int(sizes[r].sum())
-        nothing = Finding(GAP, attribute, label(name), NOT_MEASURED, n=total)
+        nothing = Finding(GAP, attribute, table.outcome.rate_name(name), NOT_MEASURED, n=total)
         findings += _unlike(of_rate, test_risk, nothing)
         nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
         surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
@@ -196,7 +198,9 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
         )
 
 
-def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> list[Section]:
+def _sections(
+    frame: pd.DataFrame, rates: Sequence[Row], outcome: Outcome, epsilon: float
+) -> list[Section]:
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
     shown = frame.assign(**from_everyone)
     flagged = shown[frame["unlike_everyone"]]
@@ -206,22 +210,22 @@ def _sections(frame: pd.DataFrame, rates: Sequence[Row], epsilon: float) -> list
     title = f"{count(len(flagged))} rates of groups{more}"
     stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
     if len(flagged):
-        stand_out = _groups(flagged.head(_MOST), epsilon, title)
-    unknown = _groups(least_known.head(_MOST_UNKNOWN), epsilon, "")
+        stand_out = _groups(flagged.head(_MOST), outcome, epsilon, title)
+    unknown = _groups(least_known.head(_MOST_UNKNOWN), outcome, epsilon, "")
     note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {TABLE}.", "note")
     return [
-        Section("Everyone, and how far groups are from it", [_everyone(rates, epsilon)]),
+        Section("Everyone, and how far groups are from it", [_everyone(rates, outcome, epsilon)]),
         Section("Groups that stand out", [stand_out]),
         Section("Groups of which least is known", [unknown]),
         Section("", [note]),
     ]
 
 
-def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
+def _everyone(rates: Sequence[Row], outcome: Outcome, epsilon: float) -> Table:
     return table_of(
         rates,
         [
-            (lambda row: label(row["rate"]), Column("rate")),
+            (lambda row: outcome.rate_name(row["rate"]), Column("rate")),
             ("everyone", Column("everyone", "estimate")),
             ("flagged", Column("flagged", "count")),
             (WITHIN, Column(f"within {epsilon:g}", "percent")),
@@ -240,13 +244,13 @@ def _everyone(rates: Sequence[Row], epsilon: float) -> Table:
     )
 
 
-def _groups(rows: pd.DataFrame, epsilon: float, title: str) -> Table:
+def _groups(rows: pd.DataFrame, outcome: Outcome, epsilon: float, title: str) -> Table:
     """Return rows of the table of groups, with their pooled intervals drawn on one scale."""
     ends = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
     return table_of(
         rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),
         [
-            (lambda row: label(row["rate"]), Column("rate")),
+            (lambda row: outcome.rate_name(row["rate"]), Column("rate")),
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("raw", Column("raw", "number")),

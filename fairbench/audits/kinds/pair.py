@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairbench.audits.findings import (
     ErrorBudget,
     Finding,
 )
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 FEWEST_ROWS = 30  # of a group that is compared
 ACCURACY = "accuracy"
 NO_LABELS = "there are no labels"
-_ONLY_DECISIONS = "Without labels, only who is selected is compared; nothing of errors is."
+_ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said of errors."
 _FEW = "there are not two groups of enough rows"
 
 
@@ -48,7 +48,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
     """
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     findings = compare_tables(table, other, options)
-    figures = [_figures(finding) for finding in findings]
+    figures = [_figures(finding, table.outcome.rate_names) for finding in findings]
     rows, labels = len(table), len(table.known)
     title = f"{options.against} against {options.score}"
     return Audit(
@@ -57,12 +57,18 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         labels,
         findings,
         [
+            *table.read_as,
             f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
             f"with a label ({labels / rows:.2%}).",
             OF_POPULATION,
             *on_labels(rows, labels, _ONLY_DECISIONS),
         ],
-        [Section("Gaps between groups, of both", [_table(findings, options)])],
+        [
+            Section(
+                "Gaps between groups, of both",
+                [_table(findings, options, table.outcome.rate_names)],
+            )
+        ],
         {"comparison": figures},
         notes=[
             *table.notes,
@@ -75,6 +81,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         todo=["Label more rows for what stays open and matters most."]
         * any(finding.verdict == OPEN for finding in findings),
         title=title,
+        warning=" ".join(table.warnings),
         label_names=table.labels,
         figures=figures,
     )
@@ -95,7 +102,9 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
         codes = groups.cat.remove_categories(_small(groups)).cat.codes.to_numpy(np.intp)
         for metric, rate in RATE_OF.items():
             cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
-            gaps = replace(accuracies, attribute=attribute, measure=RATE_NAMES[metric])
+            gaps = replace(
+                accuracies, attribute=attribute, measure=first.outcome.rate_names[metric]
+            )
             findings.append(_compared(gaps, rate, cells, risk))
     return findings
 
@@ -155,9 +164,9 @@ def verdict_cell(finding: Finding) -> TableCell:
     return TableCell(text, mark=finding.verdict)
 
 
-def _figures(finding: Finding) -> dict[str, Any]:
+def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
     """Return what is measured, in plain columns."""
-    metrics = {measure: metric for metric, measure in RATE_NAMES.items()}
+    metrics = {measure: metric for metric, measure in names.items()}
     first, second = finding.values or (np.nan, np.nan)
     return {
         "attribute": finding.attribute,
@@ -173,11 +182,11 @@ def _figures(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _table(findings: Sequence[Finding], options: Options) -> Table:
+def _table(findings: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
     ends = [(finding.lower, finding.value, finding.upper) for finding in findings]
     placed = zip(findings, bars(ends, options.epsilon), strict=True)
     return table_of(
-        ({**_figures(finding), "finding": finding, "bar": bar} for finding, bar in placed),
+        ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in placed),
         [
             (lambda row: row["attribute"] or "everyone", Column("groups")),
             (lambda row: row["finding"].measure, Column("gap in")),

@@ -25,8 +25,9 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, TOO_FEW
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, TOO_FEW
 from fairbench.audits.kinds import binary
+from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
@@ -38,7 +39,6 @@ from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_si
 from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels, largest_factor
 from fairbench.metrics.rates import Rate, base_rate
-from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
 from fairbench.reporting.group_tables import table_of
 
@@ -85,9 +85,9 @@ def bounded_gap(
     return finding, {**about, **asdict(bounds), "verdict": verdict}
 
 
-def _nothing(metric: str, options: Options) -> Finding:
-    """Return the finding of a gap that is not measured."""
-    return Finding(GAP, "", RATE_NAMES[metric], NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
+def _nothing(name: str, options: Options) -> Finding:
+    """Return the finding of a gap that is not measured; `name` is that of its rate."""
+    return Finding(GAP, "", name, NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
 
 
 def _verdict(name: str) -> Callable[[Row], TableCell]:
@@ -114,7 +114,9 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         f"most {options.odds:g} times higher or lower than those of the selected of the same "
         "group, decision and band of scores."
     )
-    by_group = Details("Rates of everyone, by group", [_rates_of_everyone(rates, options)])
+    by_group = Details(
+        "Rates of everyone, by group", [_rates_of_everyone(rates, options, table.outcome)]
+    )
     section = Section(TITLE, [Paragraph(unknown), _gaps_of_everyone(gaps, options), by_group])
     everyone = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
     return replace(
@@ -156,7 +158,12 @@ def of_everyone(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
         for metric in RATE_OF:
-            finding, row = _gap(attribute, metric, names, labels, options, risk)
+            nothing = replace(
+                _nothing(table.outcome.rate_names[metric], options),
+                attribute=attribute,
+                scope=EVERYONE,
+            )
+            finding, row = _gap(nothing, RATE_OF[metric], names, labels, options, risk)
             findings.append(finding)
             gaps.append(row)
         size = np.bincount(codes, minlength=len(names))
@@ -171,8 +178,8 @@ def of_everyone(
 
 
 def _gap(
-    attribute: str,
-    metric: str,
+    nothing: Finding,
+    rate: Rate,
     names: Sequence[str],
     labels: SelectedLabels,
     options: Options,
@@ -183,10 +190,8 @@ def _gap(
     Of missing labels that are `alike` those of similar selected people, `factor` is how far their
     odds may differ for the verdict to hold; None where there is none, or it holds all the same.
     """
-    rate = RATE_OF[metric]
     compared = labels.ends(rate).known
     groups = [names[place] for place in compared]
-    nothing = replace(_nothing(metric, options), attribute=attribute, scope=EVERYONE)
 
     def at(odds: float) -> tuple[Finding, Row]:
         return bounded_gap(nothing, groups, labels.ends(rate, odds=odds).take(compared), risk)
@@ -240,7 +245,7 @@ def _holds(verdict: str, factor: float | None) -> str:
     return f"{verdict}: {floor(10 * factor) / 10 if factor < 10 else floor(factor):g}"
 
 
-def _rates_of_everyone(rates: Sequence[Row], options: Options) -> Table:
+def _rates_of_everyone(rates: Sequence[Row], options: Options, outcome: Outcome) -> Table:
     within = f"odds within {options.odds:g}"
     return table_of(
         rates,
@@ -249,7 +254,7 @@ def _rates_of_everyone(rates: Sequence[Row], options: Options) -> Table:
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("others", Column("not selected", "count")),
-            (lambda row: label(row["rate"]), Column("rate")),
+            (lambda row: outcome.rate_name(row["rate"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             (("assumed_lowest", "assumed_highest"), Column(f"bounds, {within}", "interval")),
@@ -284,7 +289,8 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     for metric, rate in RATE_OF.items():
         compared = ends[rate].known
         groups, known = [names[place] for place in compared], ends[rate].take(compared)
-        nothing = replace(_nothing(metric, options), scope=WHOEVER)
+        name = table.outcome.rate_names[metric]
+        nothing = replace(_nothing(name, options), scope=WHOEVER)
         finding, gap = bounded_gap(nothing, groups, known, risk)
         findings.append(finding)
         gaps.append(gap)
@@ -295,8 +301,14 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         len(table.known),
         findings,
         list(_basis(table, people)),
-        [Section(TITLE, [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names)])],
+        [
+            Section(
+                TITLE,
+                [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names, table.outcome)],
+            )
+        ],
         {"groups": people, "gaps": gaps},
+        warning=" ".join(table.warnings),
         notes=table.notes,
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),
@@ -304,6 +316,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
 
 
 def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
+    yield from table.read_as
     sizes = ", ".join(f"{count(round(size))} of {name}" for name, size in people.items())
     yield (
         f"{count(len(table))} rows, {count(len(table.known))} of them with a label. Nobody's group "
@@ -338,7 +351,7 @@ def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
     )
 
 
-def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str]) -> Table:
+def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], outcome: Outcome) -> Table:
     by_group = rates.dropna(subset="lowest").sort_values(
         "group", key=lambda groups: groups.map(names.index), kind="stable"
     )
@@ -347,7 +360,7 @@ def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str]) -> Table:
         [
             ("group", Column("group")),
             ("n", Column("people", "count")),
-            (lambda row: label(row["metric"]), Column("rate")),
+            (lambda row: outcome.rate_name(row["metric"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("weighted", Column("weighted", "number")),

@@ -21,6 +21,7 @@ from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.kinds.classes import read_multiclass
 from fairbench.audits.labelling.state import State
+from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError, nearest
@@ -200,7 +201,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
     named = options.prediction and not options.scores
     predictions = class_names(frame[options.prediction]) if named else pd.Series()
     if not options.scores and predictions.nunique() <= 2:
-        return Session(state, read_audit_table(options, frame))
+        return Session(state, read_audit_table(options, frame, labelling=True))
     file = path.name
     notes, none = notes_on_groups(frame, options.group), np.zeros(len(frame), np.int64)
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
@@ -212,7 +213,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         label = numbers(true, options.target, file, missing="").to_numpy()
         predicted = numbers(frame, options.prediction, file).to_numpy()
         groups, cells = read_groups(frame, file, options.group, options.reference)
-        table = AuditTable(None, none, label, groups, cells, ("", ""), notes=notes)
+        table = AuditTable(None, none, label, groups, cells, Outcome(("", "")), notes=notes)
         return Session(state, table, predicted=predicted, told=told.to_numpy(object))
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
@@ -223,7 +224,13 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         cells = cells.cat.remove_unused_categories()
         groups = {PREDICTED: cells}
     table = AuditTable(
-        scores.confidence, none + 1, scores.correct, groups, cells, ("wrong", "right"), notes=notes
+        scores.confidence,
+        none + 1,
+        scores.correct,
+        groups,
+        cells,
+        Outcome(("wrong", "right")),
+        notes=notes,
     )
     told = np.where(np.isnan(scores.correct), "", classes[scores.target])
     return Session(state, table, scores.classes, told=told)

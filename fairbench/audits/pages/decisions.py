@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, Size
+from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import RATIO
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
@@ -22,7 +23,6 @@ from fairbench.reporting.document.model import (
     Block,
     Column,
     Figure,
-    Items,
     Paragraph,
     Section,
     Table,
@@ -45,12 +45,13 @@ Floats = NDArray[np.float64]
 
 def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     """Yield the impact ratios of every group, with whom they compare."""
-    ratios = assessment.impact
-    named, most = "the group named by reference=", "the group selected most often"
+    whole = assessment.table.everyone or assessment.table
+    ratios, granted = assessment.impact, whole.granted
+    named, most = "the group named by reference=", f"the group {granted} most often"
     given = {ratio.given for ratio in ratios}
     whom = f"{named}, or else of {most}" if len(given) == 2 else named if True in given else most
     allows = (
-        "Which group truly is selected most often is not known of a sample; the interval allows "
+        f"Which group truly is {granted} most often is not known of a sample; the interval allows "
         "for each. Nobody is compared with a group of under 10 rows or under 2 % of them. "
     )
     yield table_of(
@@ -58,7 +59,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
         [
             *OF_GROUP,
             ("rows", Column("rows", "count", left_out=2)),
-            (("rate", "rate_lower", "rate_upper"), Column("selected", "estimate")),
+            (("rate", "rate_lower", "rate_upper"), Column(granted, "estimate")),
             ("ratio", Column("ratio", "number", decimals=2)),
             (
                 lambda row: None if row.is_given_reference else (row.lower, row.upper),
@@ -71,7 +72,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
             ),
         ],
         caption=(
-            f"ratio: the share selected over that of {whom}; P(<0.8): how sure it is that the "
+            f"ratio: the share {granted} over that of {whom}; P(<0.8): how sure it is that the "
             "ratio is under four fifths"
         ),
         reading=(
@@ -81,13 +82,6 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
         ),
         most=MOST_ROWS,
     )
-    if assessment.table.favourable == 0:
-        no, yes = assessment.table.labels
-        said = (
-            f"Selected is here who gets '{no}', which is favourable; in the tables of gaps and "
-            f"rates, the selection rate is the share of '{yes}'."
-        )
-        yield Items([said])
 
 
 def _ratio_bar(ratio: ImpactRatio) -> Bar | None:
@@ -106,7 +100,7 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     errors = _errors(assessment)
     if errors.rows:
         yield Section("Errors by group", [errors])
-    thresholds = assessment.thresholds
+    thresholds, granted = assessment.thresholds, assessment.table.outcome.granted
     if len(thresholds.table):
         steps = table_of(
             thresholds.table.to_dict("records"),
@@ -120,22 +114,26 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
                     ),
                     Column("threshold", right=True),
                 ),
-                ("selected", Column("selected", "percent")),
+                ("selected", Column(granted, "percent")),
                 ("ratio", Column("ratio", "number", decimals=2)),
                 (("ratio_lower", "ratio_upper"), Column("95 % interval", "interval", decimals=2)),
                 ("gap", Column("gap", "number")),
                 (("gap_lower", "gap_upper"), Column("95 % interval", "interval")),
             ],
             caption=(
-                "selected: of everyone, in percent; ratio: the smallest selection rate of a group "
-                "over the largest; gap: the largest less the smallest; of groups of at least 10 "
-                "rows and 2 % of them"
+                f"{granted}: of everyone, in percent; ratio: the smallest share {granted} of a "
+                "group over the largest; gap: the largest less the smallest; of groups of at "
+                "least 10 rows and 2 % of them"
             ),
         )
         blocks: list[Block] = [steps]
         if thresholds.constrained is not None:
-            blocks += _constrained(thresholds.constrained, assessment.options.threshold)
-        blocks += [_curve_figure(curves, assessment.scores) for curves in thresholds.curves]
+            blocks += _constrained(
+                thresholds.constrained, assessment.options.threshold, assessment.table.outcome
+            )
+        blocks += [
+            _curve_figure(curves, assessment.scores, granted) for curves in thresholds.curves
+        ]
         yield Section("Other thresholds", blocks)
     if assessment.scores:
         yield Section("Scores by group", [score_table(assessment.scores, "score")])
@@ -199,9 +197,9 @@ def calibration_table(assessment: Assessment) -> Table:
     )
 
 
-def _constrained(chosen: ConstrainedThreshold, today: float) -> Iterator[Block]:
+def _constrained(chosen: ConstrainedThreshold, today: float, outcome: Outcome) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
-    asked = asked_of_threshold(chosen)
+    asked = asked_of_threshold(chosen, outcome)
     rows, others = map(count, chosen.rows)
     if np.isnan(chosen.threshold):
         yield Paragraph(f"At no threshold {asked} on the {rows} rows that were looked at.")
@@ -238,14 +236,15 @@ def _constrained(chosen: ConstrainedThreshold, today: float) -> Iterator[Block]:
     )
 
 
-def asked_of_threshold(found: ConstrainedThreshold) -> str:
+def asked_of_threshold(chosen: ConstrainedThreshold, outcome: Outcome) -> str:
     """Return what a constraint asks of a threshold, in words."""
-    if found.constraint == RATIO:
-        return f"the smallest selection rate of a group is at least {found.bound:g} of the largest"
-    return f"no two groups differ by more than {found.bound:g} in {label(found.constraint)}"
+    bound = f"{chosen.bound:g}"
+    if chosen.constraint == RATIO:
+        return f"the smallest share {outcome.granted} of a group is at least {bound} of the largest"
+    return f"no two groups differ by more than {bound} in {outcome.rate_name(chosen.constraint)}"
 
 
-def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Figure:
+def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores], granted: str) -> Figure:
     """Return rates of an attribute's largest groups at all thresholds, and their scores."""
     panels = [
         Panel(
@@ -265,6 +264,6 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores]) -> Fig
         f"what every threshold would decide, by {curves.attribute}",
         svg=first,
         more=more,
-        caption=f"{curves.attribute}: who would be selected and who would err at every threshold, "
+        caption=f"{curves.attribute}: who would be {granted} and who would err at every threshold, "
         "with the 95 % interval of each group by itself (shaded), and how scores are distributed",
     )

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.gaps import RATE_NAMES, RATE_OF
+from fairbench.audits.gaps import RATE_OF
 from fairbench.core.formats import count, interval, number, signed
 from fairbench.evaluation.group_calibration import Bin
 from fairbench.inference.impact import FOUR_FIFTHS
@@ -39,9 +39,10 @@ def pictures(assessment: Assessment) -> list[Section]:
         ends = np.array([estimate for _, _, *estimate in drawn])
         ends = 10 * ends[np.isfinite(ends)]
         low, high = float(np.floor(ends.min()) / 10), float(np.ceil(ends.max()) / 10)
-        name, left = RATE_NAMES[metric], len(measured) - len(drawn)
+        outcome, left = assessment.table.outcome, len(measured) - len(drawn)
+        name = outcome.rate_names[metric]
         more = f" Not drawn: {left} smaller groups." if left else ""
-        meaning = f"{rate_meaning(name, assessment.table.labels)}.{more}"
+        meaning = f"{outcome.meaning(metric)}.{more}"
         figures.append(_forest(name, meaning, drawn, (low, max(high, low + 0.1))))
     caption = "Dots: what was measured in each group. Lines: 95 % intervals, in brackets."
     gallery = Section("The groups in pictures", [Gallery(figures, caption)])
@@ -61,37 +62,18 @@ def _forest(
     return Figure(name, svg=svg, caption=f"{name}: {meaning}", style="panel")
 
 
-def rate_meaning(rate: str, labels: tuple[str, str]) -> str:
-    """Return in plain words which share of whom a rate is.
-
-    Examples
-    --------
-    >>> print(rate_meaning("true positive rate", ("denied", "repaid")))
-    of those who truly are 'repaid', the share with decision 'repaid'
-    """
-    negative, positive = (f"'{each}'" for each in labels)
-    return {
-        "selection rate": f"the share with decision {positive}",
-        "true positive rate": f"of those who truly are {positive}, the share with decision "
-        f"{positive}",
-        "false positive rate": f"of those who truly are {negative}, the share with decision "
-        f"{positive}",
-        "precision": f"of those with decision {positive}, the share who truly are {positive}",
-        "accuracy": "the share of right decisions",
-    }.get(rate, "")
-
-
 def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
     rows = [
         (row.attribute, row.group, row.ratio, row.lower, row.upper)
         for row in assessment.impact
         if row.attribute in assessment.options.group and not np.isnan(row.ratio)
     ]
+    whole = assessment.table.everyone or assessment.table
     if rows:
         top = np.nanmax([upper for *_, upper in rows])
         meaning = (
-            "how often a group is selected, over how often the group is that it is compared with. "
-            "Dashed: four fifths."
+            f"how often a group is {whole.granted}, over how often the group is "
+            "that it is compared with. Dashed: four fifths."
         )
         span = (0.0, float(np.clip(np.ceil(10 * top) / 10, 1.2, _WIDEST)))
         yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audits.gaps import RATE_NAMES
+from fairbench.audits.outcome import outcome_of, reading
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
@@ -22,6 +22,7 @@ from fairbench.audits.watching.findings import (
 from fairbench.audits.watching.state import WatchState
 from fairbench.core import VERSION
 from fairbench.core.formats import count, two_digits
+from fairbench.data.tabular import spelled
 from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
     Column,
@@ -63,7 +64,7 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
             Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
             Section("History of gaps", [_history(gaps, state)]),
             *[Section("Scores", [_score_table(scores)])] * bool(scores),
-            Section("Rates by group", [_rate_table(rates)]),
+            Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
         ],
         Verdict(
             can_be_concluded(findings),
@@ -94,6 +95,14 @@ def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
 
 def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> Iterator[str]:
     """Yield what was looked at, and how sure alarms are."""
+    if len(state.names) == 2:
+        (zero, one), options = state.names, state.options
+        yield from reading(
+            outcome_of((zero, one), spelled(options.favourable), options.decision),
+            score=options.score,
+            decided=options.prediction,
+            threshold=options.threshold,
+        )
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield (
@@ -234,12 +243,12 @@ def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _rate_table(rates: Sequence[Mapping[str, Any]]) -> Table:
+def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Table:
     return table_of(
         rates,
         [
             (lambda rate: f"{rate['attribute']}: {rate['group']}", Column("group")),
-            (lambda rate: RATE_NAMES[rate["metric"]], Column("rate")),
+            (lambda rate: names[rate["metric"]], Column("rate")),
             ("rows", Column("rows", "count")),
             ("value", Column("so far", "number")),
             (("lower", "upper"), Column("at every look", "interval")),

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.watching.state import Milestone, WatchState
 from fairbench.audits.watching.stream import WatchedRows
 from fairbench.data.periods import steps
@@ -97,12 +97,13 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     Scores are watched by decision, where there are scores and labels.
     """
     groups, metrics = state.groups, state.options.watched
+    called = state.options.rate_names
     residuals = _RESIDUAL_PARTS if state.options.score and state.options.target else {}
     pairs = sum(comb(len(names), 2) for names in groups.values())
     of_gap, of_scores = risks(len(metrics) * pairs, len(residuals) * sum(map(len, groups.values())))
     gaps = [
         Quantity(
-            f"{attribute}: {names[second]} less {names[first]}, {RATE_NAMES[metric]}",
+            f"{attribute}: {names[second]} less {names[first]}, {called[metric]}",
             attribute, (first, second), rate_parts(metric), of_gap, metric,
         )
         for attribute, names in groups.items()

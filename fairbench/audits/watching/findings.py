@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
-from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.watching.counting import (
     FALSE_ALARMS,
     Quantity,
@@ -91,9 +90,10 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
     gaps : as of :func:`gaps_now`.
     """
     alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
+    names = state.options.rate_names
     others = [
         Finding(
-            WATCHED, gap["attribute"], RATE_NAMES[gap["metric"]], gap["verdict"], (gap["gap"],),
+            WATCHED, gap["attribute"], names[gap["metric"]], gap["verdict"], (gap["gap"],),
             value=gap["value"], lower=gap["lower"], upper=gap["upper"],
             bound=state.options.epsilon, n=state.rows, scope=_of_rows(0),
         )

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.audits.outcome import Outcome, decisions_named
 from fairbench.audits.question import Options, column
 from fairbench.audits.watching.growing import Period
 from fairbench.core.errors import UserError, check_choice
@@ -19,11 +20,15 @@ from fairbench.core.state_file import JsonFile
 from fairbench.data.bands import bands_apart
 from fairbench.data.groups import CROSSED
 from fairbench.data.periods import period_asked
+from fairbench.data.tabular import plain_pair, spelled
 from fairbench.data.tallies import check_tallies
 
 SCHEMA = 1
 # Options that an audit has, too.
-_OF_AUDITS = ("path", "target", "score", "prediction", "positive", "threshold", "epsilon", "cuts")
+_OF_AUDITS = (
+    "path", "target", "score", "prediction", "positive", "favourable", "decision", "threshold",
+    "epsilon", "cuts",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,18 @@ class WatchOptions:
         "", "The label that the score is the probability of, where labels are not 0 and 1.",
         shown="LABEL",
     )  # fmt: skip
+    favourable: str = option(
+        "",
+        "The label for which it is good for a person to be decided: 'repaid', or with scores of "
+        "default the label 'no'. It is asked where names leave it open.",
+        shown="LABEL",
+    )
+    decision: str = option(
+        "",
+        "What the two decisions are called, the one that is good for a person first, such as "
+        "approved/declined; also in the column prediction= names.",
+        shown="GOOD/BAD",
+    )
     time: str = column(
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
         "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
@@ -95,6 +112,14 @@ class WatchOptions:
         """The same as options of an audit, which files are read with."""
         columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
         return Options(group=tuple(columns), **{name: getattr(self, name) for name in _OF_AUDITS})
+
+    @property
+    def rate_names(self) -> Mapping[str, str]:
+        """What the rate of each gap is called, from the first look on: labels may come later."""
+        one, good = spelled(self.positive), spelled(self.favourable)
+        label = int(not good or good == (one or (plain_pair([good]) or ("", good))[1]))
+        outcome = Outcome(("", one or "1"), label, decisions_named(self.decision))
+        return {**RATE_NAMES, NEEDS_NO_LABELS: outcome.rate_names[NEEDS_NO_LABELS]}
 
     @property
     def watched(self) -> tuple[str, ...]:

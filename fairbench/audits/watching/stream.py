@@ -10,10 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
+from fairbench.audits.outcome import Decided, check_said, outcome_of
+from fairbench.audits.table import read_decisions
 from fairbench.audits.watching.state import WatchOptions, WatchState
 from fairbench.data.any_table import check_columns
 from fairbench.data.checksums import keys_of, texts_of
-from fairbench.data.columns import Place, decisions_of, labels_of, named_labels, scores_of
+from fairbench.data.columns import Place, labels_of, named_labels, scores_of
 from fairbench.data.groups import crossed
 from fairbench.data.leakage import check_score
 from fairbench.data.periods import by_period, period_asked
@@ -63,7 +65,12 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     score = scores_of(frame, Place(file, options.score)) if options.score else None
     if score is not None:
         check_score(label, score, file, options.score)
-    decision = decisions_of(frame, Place(file, asked.prediction), called, score, asked.threshold)
+    outcome = outcome_of(called, spelled(options.favourable), options.decision)
+    decision = read_decisions(frame, asked, outcome, score)
+    first = crossed(frame, options.group[0])
+    named = [name for name in (options.score, options.target, options.prediction) if name]
+    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
+    check_said(outcome, [*named, called[1]], Decided(file, first, decision), side)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
         Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
@@ -92,7 +99,8 @@ def _labels(
     place = Place(file, options.target or "label")
     few = len({*map(spelled, text.unique())} - {""}) < 2
     if not names and decided and few:  # decisions tell what labels do not yet
-        _, names = labels_of(frame[decided], Place(file, decided), options.positive)
+        positive = options.positive or options.decision.partition("/")[0]
+        _, names = labels_of(frame[decided], Place(file, decided), positive)
     if not names:
         return labels_of(text, place, options.positive)
     return named_labels(text, place, names)

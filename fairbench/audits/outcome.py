@@ -1,0 +1,391 @@
+"""Which way an outcome runs: what a score foretells, and which decision is good for a person.
+
+A score is the probability of one of two labels. Whether it is good for a person to be decided for
+that label (repaid) or for the other one (default) turns every sentence of an audit round, and no
+statistic tells it. It is asked wherever the names of a file leave it open, with what either reading
+says of its groups; from then on decisions have the names that their users give them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.formats import count, number, quoted, shortened
+from fairbench.metrics.registry import label
+
+Floats = NDArray[np.float64]
+
+EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
+PRECISION = "predictive_parity"
+EXTREME = 0.02  # of the rows: fewer that are granted, or refused, are said first
+# Words, and beginnings of words, of outcomes that are bad for a person as such, or good only
+# because help follows (readmitted). Whole words where a beginning would take in others.
+_ADVERSE_WORDS = frozenset({
+    "pd", "bad", "lgd", "arrest", "crime", "death", "died", "dead", "sick", "ill", "late", "loss",
+    "churn", "risk", "fail", "failed", "denied", "denial", "risiko", "tod", "npl",
+})  # fmt: skip
+_ADVERSE_STEMS = (
+    "default", "ausfall", "fraud", "betrug", "delinquen", "chargeoff", "charged", "recid",
+    "reoffen", "rearrest", "violat", "violen", "mortal", "readmi", "complication", "dropout",
+    "reject", "declin", "refus", "abgelehn", "abgebrochen", "kuendig", "kündig", "overdue",
+    "arrear", "bankrupt", "insolven", "terminat", "high_risk", "relapse", "hospitali", "sepsis",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the two labels of a table and the decisions for them are called.
+
+    Attributes
+    ----------
+    names : of labels 0 and 1. A score is the probability of label 1.
+    favourable : the label for which it is good for a person to be decided, 0 or 1; None where
+        nobody said.
+    decisions : what the good and the bad decision are called; empty where nobody said.
+    predicts : decisions are predictions, beside others that were made before and have the names.
+    """
+
+    names: tuple[str, str]
+    favourable: int | None = None
+    decisions: tuple[str, ...] = ()
+    predicts: bool = False
+
+    @property
+    def good(self) -> int:
+        """The label whose decisions are counted as granted: the positive one if nobody said."""
+        return 1 if self.favourable is None else self.favourable
+
+    @property
+    def granted(self) -> str:
+        """What somebody is who gets the good decision, as in "is approved"."""
+        return self._decided(self.good)
+
+    @property
+    def refused(self) -> str:
+        """What somebody is who gets the other decision."""
+        return self._decided(1 - self.good)
+
+    @property
+    def in_field_terms(self) -> bool:
+        """Whether a positive decision is the good one and has no other name: it "selects"."""
+        return self.good == 1 and not self.decisions and not self.predicts
+
+    @property
+    def rate_names(self) -> Mapping[str, str]:
+        """What the rate of each gap is called; all are of decisions for label 1."""
+        if self.in_field_terms:
+            return RATE_NAMES
+        positive = self._decided(1)
+        names = {**RATE_NAMES, NEEDS_NO_LABELS: f"share {positive}"}
+        if self.decisions:
+            names[EQUAL_OPPORTUNITY] = f"share {positive} of those with '{self.names[1]}'"
+            names[FALSE_POSITIVES] = f"share {positive} of those with '{self.names[0]}'"
+            names[PRECISION] = f"share with '{self.names[1]}' of those {positive}"
+        return MappingProxyType(names)
+
+    def rate_name(self, rate: str) -> str:
+        """Return what a rate of the registry is called."""
+        names = {RATE_OF[metric].name: name for metric, name in self.rate_names.items()}
+        return names.get(rate) or label(rate)
+
+    @property
+    def wrongly_refused(self) -> str:
+        """The gap of the error that hurts a person: refused in spite of the label granted for."""
+        return EQUAL_OPPORTUNITY if self.good else FALSE_POSITIVES
+
+    def as_predictions(self) -> Outcome:
+        """Return it with decisions that are called predictions: others were made before them."""
+        return replace(self, decisions=(), predicts=True)
+
+    def _decided(self, label: int) -> str:
+        """Return what somebody is who is decided for a label."""
+        if self.decisions:
+            return self.decisions[label != self.good]
+        if self.in_field_terms:
+            return "selected" if label else "not selected"
+        return f"predicted '{self.names[label]}'"
+
+    def meaning(self, metric: str) -> str:
+        """Return in plain words which share of whom the rate of a gap is."""
+        negative, positive = (f"'{name}'" for name in self.names)
+        decided = f"{self._decided(1)}" if self.decisions else f"with decision {positive}"
+        return {
+            NEEDS_NO_LABELS: f"the share {decided}",
+            EQUAL_OPPORTUNITY: f"of those who truly are {positive}, the share {decided}",
+            FALSE_POSITIVES: f"of those who truly are {negative}, the share {decided}",
+            PRECISION: f"of those {decided}, the share who truly are {positive}",
+            "accuracy_gap": "the share of right decisions",
+        }.get(metric, "")
+
+
+def outcome_of(names: tuple[str, str], favourable: str, decision: str) -> Outcome:
+    """Return the outcome of labels with these names, as far as options say.
+
+    Parameters
+    ----------
+    favourable : a label, or the good decision's name; may be empty.
+    decision : ``GOOD/BAD``; may be empty.
+
+    Raises
+    ------
+    UserError : `favourable` is neither a label nor a decision.
+    """
+    decisions = decisions_named(decision)
+    if not favourable:
+        # Decisions that have the labels' names say which label is good.
+        if decisions and {*decisions} == {*names}:
+            return Outcome(names, names.index(decisions[0]), decisions)
+        return Outcome(names, None, decisions)
+    if favourable in names:
+        return Outcome(names, names.index(favourable), decisions)
+    if decisions and favourable == decisions[0]:
+        return Outcome(names, None, decisions)
+    raise unknown_name("favourable label", favourable, names)
+
+
+def decisions_named(decision: str) -> tuple[str, ...]:
+    """Return the names of the good and the bad decision that ``decision=GOOD/BAD`` gives.
+
+    Raises
+    ------
+    UserError : it does not give two.
+    """
+    if not decision:
+        return ()
+    names = tuple(part.strip() for part in decision.split("/"))
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise UserError(
+            f"decision={decision} must name two decisions, the one that is good for a person "
+            "first, such as decision=approved/declined"
+        )
+    return names
+
+
+def sounds_adverse(text: str) -> bool:
+    """Say whether a column or label is called like something that is bad for a person.
+
+    Examples
+    --------
+    >>> sounds_adverse("PD_12m"), sounds_adverse("two_year_recid"), sounds_adverse("repaid")
+    (True, True, False)
+    """
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).casefold()
+    words = re.split(r"[\W_]+", apart)
+    return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What decisions are for.
+
+    Attributes
+    ----------
+    hurts : whom an error hurts, where somebody is refused.
+    counts_granted : whether it matters who is granted at all, whatever the labels say.
+    """
+
+    hurts: str
+    counts_granted: bool = False
+
+
+PURPOSE_OF: Mapping[str, Purpose] = MappingProxyType(
+    {
+        "lending": Purpose("somebody who would have paid back", counts_granted=True),
+        "hiring": Purpose("somebody who would have done well", counts_granted=True),
+        "care": Purpose("somebody who needs care"),
+        "justice": Purpose("somebody who would not have done what is feared"),
+    }
+)
+
+
+def on_purpose(outcome: Outcome, purpose: str) -> Iterator[str]:
+    """Yield which gaps come first, and whom the errors behind them hurt."""
+    if outcome.favourable is None:
+        return
+    name = outcome.rate_names[outcome.wrongly_refused]
+    hurt = f"somebody with '{outcome.names[outcome.good]}'"
+    if purpose:
+        hurt = f"{PURPOSE_OF[purpose].hurts} ('{outcome.names[outcome.good]}')"
+    more = ""
+    if purpose and PURPOSE_OF[purpose].counts_granted:
+        more = f" In {purpose}, how often each group is {outcome.granted} comes first as well."
+    yield f"The error that hurts a person is that {hurt} is {outcome.refused}: look first at the " \
+          f"gap in {name}.{more}"  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What the rows of a table say of either reading, for the question which is right.
+
+    Attributes
+    ----------
+    file : what messages call the table.
+    groups : (n,) the groups of the first attribute; None where there is none.
+    predicted : (n,) decisions, 1 for label 1.
+    """
+
+    file: str
+    groups: pd.Series | None
+    predicted: NDArray[np.int64]
+
+    def granted(self, label: int, word: str) -> str:
+        """Return how often decisions for a label are made, for the groups of the most and least."""
+        granted = pd.Series(self.predicted == label)
+        if self.groups is None:
+            return f"{_percent(granted.mean())} of the rows as {word}"
+        sizes = self.groups.value_counts()
+        large = sizes.index[sizes >= max(10, 0.02 * len(granted))]
+        shares = granted.groupby(self.groups.astype(str).to_numpy()).mean()
+        shares = shares[[name for name in map(str, large) if name in shares.index]]
+        if len(shares) < 2:
+            return f"{_percent(granted.mean())} of the rows as {word}"
+        most, least = shares.idxmax(), shares.idxmin()
+        return (
+            f"{_percent(shares[most])} of {quoted(most, 20)[1:-1]} and "
+            f"{_percent(shares[least])} of {quoted(least, 20)[1:-1]} as {word}"
+        )
+
+
+def check_said(
+    outcome: Outcome, named: Sequence[str], rows: Decided, side: str, purpose: str = ""
+) -> None:
+    """Ask which decision is good for a person, where the names of a file leave it open.
+
+    Parameters
+    ----------
+    named : what the columns of scores, labels and decisions, and label 1, are called.
+    side : what a decision for label 1 is, such as ``PD above 0.5``; empty without scores.
+    purpose : what decisions are for, where that was said: it takes one that is good.
+
+    Raises
+    ------
+    UserError : it was not said; shows what either answer means for the rows.
+    """
+    adverse = [name for name in named if sounds_adverse(name)]
+    if outcome.favourable is not None or not (adverse or outcome.decisions or purpose):
+        return
+    zero, one = outcome.names
+    good = outcome.decisions[0] if outcome.decisions else "granted"
+    why = f"{'decision' if outcome.decisions else 'purpose'}= is given"
+    if adverse:
+        why = f"{quoted(adverse[0], 30)} may be bad for a person"
+    raise UserError(
+        f"{rows.file}: {why}, and which label is good is not said. favourable={zero} reads "
+        f"{rows.granted(0, good)}; favourable={one} turns it round: {rows.granted(1, good)}"
+        f"{f' ({side})' if side else ''}. Give the one that is right."
+    )
+
+
+def score_area(score: Floats, label: Floats) -> tuple[float, float]:
+    """Return the area under the ROC curve, and a bound of its standard error.
+
+    The variance of the Mann-Whitney statistic is at most A (1 - A) / min(m, n) (Birnbaum and
+    Klose 1957), whatever the distributions. NaN unless there are ten labels of either kind.
+    """
+    known = np.isfinite(label)
+    ones = label[known] == 1
+    several, fewer = max(ones.sum(), (~ones).sum()), min(ones.sum(), (~ones).sum())
+    if fewer < _FEWEST:
+        return np.nan, np.nan
+    ranks = pd.Series(score[known]).rank().to_numpy()
+    positives = ones.sum()
+    area = (ranks[ones].sum() - positives * (positives + 1) / 2) / (several * fewer)
+    return float(area), float(np.sqrt(area * (1 - area) / fewer))
+
+
+_FEWEST, _SURE = 10, 3.3  # labels of either kind; standard errors, for one file in two thousand
+
+
+def runs_against(score: Floats, label: Floats) -> bool:
+    """Say whether scores are surely lower where the label is 1."""
+    area, error = score_area(score, label)
+    return bool(area + _SURE * error < 0.5)
+
+
+def check_runs_with(score: Floats, label: Floats, names: tuple[str, str], column: str) -> None:
+    """Ask which label a score foretells, where it is lower for label 1.
+
+    Raises
+    ------
+    UserError : it is; shows what either answer means.
+    """
+    if runs_against(score, label):
+        zero, one = names
+        raise UserError(
+            f"labels are {quoted(zero, 30)} and {quoted(one, 30)}; "
+            f"{which_foretold(score, label, names, column)}"
+        )
+
+
+def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
+    """Return the question which of two labels a score is the probability of, with both readings."""
+    zero, one = (shortened(name, 30) for name in names)
+    of_zero, of_one = (
+        number(np.mean(known)) if len(known := score[label == value]) else "unknown"
+        for value in (0, 1)
+    )
+    area, _ = score_area(score, label)
+    right, wrong = ("", "") if np.isnan(area) else (
+        f" puts {_percent(area)} of pairs in the right order", f" {_percent(1 - area)}"
+    )  # fmt: skip
+    return (
+        f"which of them '{shortened(column, 30)}' is the probability of is not sure. Its mean is "
+        f"{of_one} for '{one}' and {of_zero} for '{zero}': positive={one}{right}, "
+        f"positive={zero}{wrong}. Give the one that is right"
+    )
+
+
+def reading(
+    outcome: Outcome,
+    *,
+    score: str,
+    decided: str,
+    threshold: float,
+    granted: NDArray[np.bool_] | None = None,
+) -> Iterator[str]:
+    """Yield how a file was read: what its scores foretell, and who is granted.
+
+    Parameters
+    ----------
+    score, decided : the columns of scores and of decisions, either empty.
+    granted : (n,) who gets the good decision, where all rows are at hand.
+    """
+    zero, one = outcome.names
+    foretells = f"'{score}' is read as the probability of '{one}'" if score else ""
+    side = f"{score} {'above' if outcome.good else 'of at most'} {threshold:g}"
+    who = f"{outcome.granted[:1].upper()}{outcome.granted[1:]}: "
+    who += f"'{decided}' says so" if decided else side
+    if granted is not None:
+        who += f" ({_percent(granted.mean())} of {count(len(granted))} rows)"
+    if outcome.favourable is None:
+        yield f"{f'{foretells}. ' * bool(foretells)}{who}. Whether that is good for a person was " \
+              f"not said: favourable={one} or favourable={zero} says it."  # fmt: skip
+        return
+    good = f"decision for '{outcome.names[outcome.good]}' is good for a person"
+    yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."
+
+
+def on_extremes(outcome: Outcome, share: float, threshold: float) -> Iterator[str]:
+    """Yield what to say first of a threshold that grants, or refuses, hardly anybody."""
+    if not EXTREME <= share <= 1 - EXTREME:
+        yield (
+            f"At the threshold {threshold:g}, {_percent(share)} of the rows are {outcome.granted}. "
+            "If decisions are made at another threshold, name it by threshold=."
+        )
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent; what is only near is not written as 0 or 100."""
+    text = f"{100 * share:.1f}".removesuffix(".0")
+    if text == "0" and share > 0:
+        return "under 0.1 %"
+    return "over 99.9 %" if text == "100" and share < 1 else f"{text} %"

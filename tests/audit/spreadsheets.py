@@ -1,0 +1,224 @@
+"""Twelve spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A spreadsheet, the words of an audit of it, and what its first page must say.
+
+    Attributes
+    ----------
+    wronged : the groups that are treated worse, one of which every finding of a difference names;
+        empty where the audit must ask instead.
+    asks : parts of the question, both readings among them.
+    answers : what is given to the question, which then makes an audit of it.
+    """
+
+    name: str
+    make: Callable[[], pd.DataFrame]
+    words: Sequence[str]
+    wronged: Sequence[str] = ()
+    asks: Sequence[str] = ()
+    answers: Sequence[str] = ()
+
+
+def _people(rows: int, seed: int, **groups: dict[str, float]):
+    """Return a generator, the groups of people by attribute, and how likely the event is."""
+    generator = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            name: generator.choice(list(shares), rows, p=list(shares.values()))
+            for name, shares in groups.items()
+        }
+    )
+    return generator, frame, generator.normal(-1.6, 1.2, rows)
+
+
+def _logistic(values):
+    return 1 / (1 + np.exp(-values))
+
+
+def _loans(percent: bool = True) -> pd.DataFrame:
+    """Return loans with probabilities of default, of Syrians too high."""
+    nations = {"DE": 0.6, "IT": 0.15, "PL": 0.15, "SY": 0.1}
+    draw, frame, logit = _people(6000, 1, nationality=nations, sex={"f": 0.5, "m": 0.5})
+    default = draw.random(len(frame)) < _logistic(logit)
+    risk = _logistic(logit + 1.4 * (frame["nationality"] == "SY"))
+    decided = np.where(risk > 0.25, "Declined", "Approved")
+    return frame.assign(
+        customer=[f"C-{i}" for i in range(len(frame))],
+        PD=np.round(100 * risk, 1) if percent else risk,
+        Ausfall=np.where(default, "ja", "nein"),
+        decision=decided,
+    )
+
+
+def _repayments() -> pd.DataFrame:
+    """Return loans with scores of repayment, of women too low."""
+    draw, frame, logit = _people(5000, 2, sex={"female": 0.45, "male": 0.55})
+    repaid = draw.random(len(frame)) < _logistic(logit + 1.6)
+    score = _logistic(logit + 1.6 - 1.2 * (frame["sex"] == "female"))
+    return frame.assign(score=score, repaid=np.where(repaid, "yes", "no"))
+
+
+def _transfers() -> pd.DataFrame:
+    """Return transfers with probabilities of fraud, of one region too high."""
+    regions = {"North": 0.4, "South": 0.35, "East": 0.25}
+    draw, frame, logit = _people(6000, 3, region=regions)
+    fraud = draw.random(len(frame)) < _logistic(logit - 0.5)
+    score = _logistic(logit - 0.5 + 1.3 * (frame["region"] == "East"))
+    return frame.assign(fraud_score=score, is_fraud=fraud.astype(int))
+
+
+def _defendants() -> pd.DataFrame:
+    """Return defendants with probabilities of a new offence, of one race too high."""
+    races = {"White": 0.5, "Black": 0.35, "Hispanic": 0.15}
+    draw, frame, logit = _people(6000, 4, race=races)
+    again = draw.random(len(frame)) < _logistic(logit + 0.8)
+    score = _logistic(logit + 0.8 + 1.1 * (frame["race"] == "Black"))
+    return frame.assign(risk=score, two_year_recid=again.astype(int))
+
+
+def _patients() -> pd.DataFrame:
+    """Return patients with probabilities of a readmission, of rural ones too low."""
+    draw, frame, logit = _people(6000, 5, home={"urban": 0.7, "rural": 0.3})
+    back = draw.random(len(frame)) < _logistic(logit + 0.6)
+    score = _logistic(logit + 0.6 - 1.3 * (frame["home"] == "rural"))
+    return frame.assign(score=score, readmitted=np.where(back, "yes", "no"))
+
+
+def _referrals() -> pd.DataFrame:
+    """Return who was referred, and who needed it; the uninsured are passed over."""
+    draw, frame, logit = _people(5000, 6, insured={"private": 0.5, "public": 0.35, "none": 0.15})
+    needs = draw.random(len(frame)) < _logistic(logit + 1.2)
+    seen = _logistic(2 * (logit + 1.2) - 2.2 * (frame["insured"] == "none"))
+    referred = draw.random(len(frame)) < seen
+    return frame.assign(
+        needed=np.where(needs, "yes", "no"), referred=np.where(referred, "yes", "no")
+    )
+
+
+def _applicants() -> pd.DataFrame:
+    """Return who was hired; women are hired half as often."""
+    draw, frame, _ = _people(3000, 7, sex={"F": 0.4, "M": 0.6}, site={"A": 0.5, "B": 0.5})
+    hired = draw.random(len(frame)) < np.where(frame["sex"] == "F", 0.12, 0.3)
+    return frame.assign(hired=hired.astype(int))
+
+
+def _screened() -> pd.DataFrame:
+    """Return who was rejected at screening; people over 55 more often."""
+    draw, frame, _ = _people(3000, 8, age={"under 35": 0.4, "35 to 54": 0.4, "55 and over": 0.2})
+    rejected = draw.random(len(frame)) < np.where(frame["age"] == "55 and over", 0.75, 0.4)
+    return frame.assign(outcome=np.where(rejected, "rejected", "invited"))
+
+
+def _performers() -> pd.DataFrame:
+    """Return predicted performance, too low of older women alone."""
+    ages = {"under 50": 0.6, "50 and over": 0.4}
+    draw, frame, logit = _people(8000, 9, sex={"women": 0.5, "men": 0.5}, age=ages)
+    good = draw.random(len(frame)) < _logistic(logit + 1.4)
+    older = (frame["sex"] == "women") & (frame["age"] == "50 and over")
+    score = _logistic(logit + 1.4 - 1.8 * older)
+    return frame.assign(score=score, performs=good.astype(int))
+
+
+_LOANS = (
+    "target=Ausfall",
+    "score=PD",
+    "scale=percent",
+    "group=[nationality,sex]",
+    "threshold=0.25",
+)
+_SHEETS = (
+    Sheet(
+        "a bank's probabilities of default",
+        _loans,
+        (*_LOANS, "positive=ja", "favourable=nein", "decision=approved/declined",
+         "purpose=lending"),
+        ["SY"],
+    ),
+    Sheet(
+        "the same, and nothing said of the labels",
+        _loans,
+        _LOANS,
+        asks=["'ja'", "'nein'", "positive=nein puts", "positive=ja "],
+        answers=("positive=ja", "favourable=nein"),
+        wronged=["SY"],
+    ),
+    Sheet(
+        "a bank's decisions alone",
+        _loans,
+        ("prediction=decision", "group=nationality"),
+        asks=["decision=Approved/Declined or decision=Declined/Approved"],
+        answers=("decision=Approved/Declined",),
+        wronged=["SY"],
+    ),
+    Sheet(
+        "scores of repayment",
+        _repayments,
+        ("target=repaid", "score=score", "group=sex", "favourable=yes", "purpose=lending"),
+        ["female"],
+    ),
+    Sheet(
+        "scores of fraud",
+        _transfers,
+        ("target=is_fraud", "score=fraud_score", "group=region", "threshold=0.3", "favourable=0",
+         "decision=paid/blocked"),
+        ["East"],
+    ),
+    Sheet(
+        "a court's scores of risk, and nothing said",
+        _defendants,
+        ("target=two_year_recid", "score=risk", "group=race"),
+        asks=["'risk' may be bad", "favourable=0 reads", "favourable=1 turns it round"],
+        answers=("favourable=0",),
+        wronged=["Black"],
+    ),
+    Sheet(
+        "a court's scores of risk",
+        _defendants,
+        ("target=two_year_recid", "score=risk", "group=race", "favourable=0",
+         "decision=released/detained", "purpose=justice"),
+        ["Black"],
+    ),
+    Sheet(
+        "a hospital's scores of readmission",
+        _patients,
+        ("target=readmitted", "score=score", "group=home", "favourable=yes",
+         "decision=enrolled/not enrolled", "purpose=care"),
+        ["rural"],
+    ),
+    Sheet(
+        "a hospital's referrals",
+        _referrals,
+        ("target=needed", "prediction=referred", "group=insured", "favourable=yes",
+         "purpose=care"),
+        ["none"],
+    ),
+    Sheet(
+        "an employer's hires",
+        _applicants,
+        ("prediction=hired", "group=[sex,site]", "favourable=1", "decision=hired/not hired"),
+        ["F"],
+    ),
+    Sheet(
+        "an employer's rejections",
+        _screened,
+        ("prediction=outcome", "group=age", "decision=invited/rejected"),
+        ["55 and over"],
+    ),
+    Sheet(
+        "an employer's predictions of performance",
+        _performers,
+        ("target=performs", "score=score", "group=[sex,age]", "favourable=1"),
+        ["women", "50 and over", "women x 50 and over"],
+    ),
+)  # fmt: skip
+SHEETS = {sheet.name: sheet for sheet in _SHEETS}

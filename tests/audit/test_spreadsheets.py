@@ -1,0 +1,146 @@
+"""The first page of twelve spreadsheets names the wrong that was planted, or asks which way."""
+
+from functools import cache
+
+import pytest
+
+from fairbench.audits.assessment import assess
+from fairbench.audits.columns import read_frame
+from fairbench.audits.findings import GAP, LARGE, PAIR, RATIO
+from fairbench.audits.kinds.binary import findings_of
+from fairbench.audits.sentences import in_short
+from fairbench.audits.table import read_audit_table
+from fairbench.core.errors import UserError
+from tests.audit.spreadsheets import SHEETS
+from tests.audit.tables import audit, parse, written
+
+LOANS = SHEETS["a bank's decisions alone"]
+
+
+@cache
+def findings(name):
+    sheet = SHEETS[name]
+    options = parse(["sheet.csv", *sheet.words, *sheet.answers])
+    table = read_audit_table(options, read_frame(options, source=sheet.make()))
+    return findings_of(assess(table, options, only_findings=True)), table.outcome
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_nobody_but_the_wronged_group_is_named(name):
+    sheet = SHEETS[name]
+    large = [finding for finding in findings(name)[0] if finding.verdict == LARGE]
+    assert any(finding.about in (GAP, RATIO) for finding in large)
+    strangers = [
+        finding
+        for finding in large
+        if finding.about in (GAP, PAIR, RATIO)
+        and finding.groups
+        and not set(finding.groups) & set(sheet.wronged)
+        and not any(group in name for name in finding.groups for group in sheet.wronged)
+    ]
+    assert not strangers
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_the_wronged_group_is_the_worse_off(name):
+    sheet, (of_sheet, outcome) = SHEETS[name], findings(name)
+    shares = {outcome.rate_names["statistical_parity"], outcome.rate_names[outcome.wrongly_refused]}
+    judged = 0
+    for finding in of_sheet:
+        if finding.verdict != LARGE or not finding.groups:
+            continue
+        if finding.about == RATIO:
+            assert any(group in finding.groups[0] for group in sheet.wronged)
+            judged += 1
+        elif finding.about in (GAP, PAIR) and finding.measure in shares:
+            refused = finding.groups[outcome.good == 1]  # the higher share is of label 1
+            assert any(group in refused for group in sheet.wronged)
+            judged += 1
+    assert judged
+
+
+@pytest.mark.parametrize("name", [name for name, sheet in SHEETS.items() if sheet.asks])
+def test_what_is_open_is_asked_with_both_readings(name, tmp_path, capsys):
+    sheet = SHEETS[name]
+    path = written(sheet.make(), tmp_path, "sheet.csv")
+    assert audit([path, *sheet.words]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("error: sheet.csv: ")
+    assert all(part in said for part in sheet.asks)
+    assert len(said) <= 300
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_the_summary_begins_with_the_wronged_group(name):
+    first, *_ = in_short(*_short(name))
+    assert any(group in first for group in SHEETS[name].wronged)
+
+
+def _short(name):
+    of_sheet, outcome = findings(name)
+    return of_sheet, [outcome.rate_names[outcome.wrongly_refused]]
+
+
+def test_a_score_said_to_be_of_the_other_label_is_warned_of_first():
+    options = parse(["sheet.csv", "target=Ausfall", "score=PD", "scale=percent",
+                     "group=nationality", "positive=nein", "favourable=nein"])  # fmt: skip
+    table = read_audit_table(
+        options, read_frame(options, source=SHEETS["a bank's decisions alone"].make())
+    )
+    assert table.warnings[0].startswith("Scores are lower where the label is 'nein'")
+
+
+def test_scores_that_run_against_labels_are_asked_about():
+    frame = SHEETS["scores of repayment"].make()
+    frame["score"] = 1 - frame["score"]
+    options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex"])
+    with pytest.raises(UserError, match="positive=yes puts .* positive=no"):
+        read_audit_table(options, read_frame(options, source=frame))
+
+
+def test_a_threshold_that_grants_nearly_all_is_said_first():
+    options = parse(["sheet.csv", "target=Ausfall", "score=PD", "scale=percent", "threshold=0.9",
+                     "group=nationality", "positive=ja", "favourable=nein"])  # fmt: skip
+    table = read_audit_table(
+        options, read_frame(options, source=SHEETS["a bank's decisions alone"].make())
+    )
+    assert "of the rows are predicted 'nein'" in table.warnings[0]
+
+
+def test_decisions_against_the_scores_are_said_first():
+    frame = SHEETS["scores of repayment"].make()
+    frame["decided"] = (frame["score"] < 0.5).map({True: "yes", False: "no"})
+    options = parse(["sheet.csv", "target=repaid", "score=score", "prediction=decided",
+                     "group=sex", "favourable=yes"])  # fmt: skip
+    table = read_audit_table(options, read_frame(options, source=frame))
+    assert table.warnings[0].startswith("'decided' goes against 'score'")
+
+
+def test_of_the_selected_impact_ratios_are_of_everyone():
+    frame = LOANS.make()
+    frame["granted"] = (frame["decision"] == "Approved").astype(str)
+    options = parse(["sheet.csv", "target=Ausfall", "score=PD", "scale=percent", "positive=ja",
+                     "favourable=nein", "group=nationality", "selected=granted"])  # fmt: skip
+    from fairbench.audits.kinds.unknown import assess_selected
+
+    table = read_audit_table(options, read_frame(options, source=frame))
+    shares = frame.groupby("nationality")["decision"].agg(lambda made: (made == "Approved").mean())
+    for ratio in assess_selected(table, options, only_findings=True).impact:
+        assert ratio.rate == pytest.approx(shares[ratio.group])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["decision=approved"], "must name two decisions"),
+        (["favourable=maybe"], "unknown favourable label 'maybe'"),
+        (["purpose=lending"], "purpose= is given"),
+        (["decision=good/bad"], "decision= is given"),
+    ],
+    ids=["one decision", "no label", "purpose alone", "decision alone"],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(words, said):
+    with pytest.raises(UserError, match=said):
+        options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex", *words])
+        frame = SHEETS["scores of repayment"].make()
+        read_audit_table(options, read_frame(options, source=frame))

@@ -24,7 +24,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from fairbench.core.door import opened, read_bytes
-from fairbench.core.files import FIELD, DamagedError, check_memory, most_memory, sha256
+from fairbench.core.files import (
+    FIELD,
+    UNREADABLE,
+    DamagedError,
+    check_memory,
+    most_memory,
+    sha256,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +42,6 @@ MOST_TABLES = 65_536  # of one file
 MOST_BYTES = 1 << 28  # of one file, before it is compressed
 _META = "fairbench.pack"
 _LEVEL = 15  # of zstd
-# What reading a file raises that is not as it was written.
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 _CACHED = 8  # row groups that are kept unpacked
 
 

@@ -17,6 +17,7 @@ FAULTS = (
     "packs",
     "records",
     "tables",
+    "texts",
     "tracking",
 )
 

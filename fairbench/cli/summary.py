@@ -11,7 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fairbench.cli.progress import console, print_line
+from fairbench.cli.output import print_line
+from fairbench.cli.progress import console
 from fairbench.core.errors import UserError, refused
 from fairbench.experiments.build import IDENTITY
 from fairbench.experiments.execute import Plan, RunEnd

@@ -176,6 +176,8 @@ def _people(digest: str, meta: Mapping[str, Any], frame: pd.DataFrame) -> People
     """
     about: Description = from_plain(Description, {**meta, "task": Task(meta["task"])})
     groups = [name for name in frame if name.startswith("group.")]
+    if "group." in groups:
+        raise DamagedError("an attribute without a name")
     sensitive = frame[groups].rename(columns=lambda name: name.removeprefix("group."))
     clusters, weight = (frame.get(name) for name in ("clusters", "weight"))
     Dataset(

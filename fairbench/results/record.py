@@ -103,7 +103,7 @@ SUMMARY: Mapping[str, Check] = MappingProxyType(
         "name": _is_text,
         "choices": _are_choices,
         "seed": _is_whole,
-        "protect": lambda value: isinstance(value, str),
+        "protect": lambda value: isinstance(value, str) and value != "",
         "data": _is_id,
         "rows": _is_id,
         "config": _is_config,

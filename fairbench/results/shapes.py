@@ -26,7 +26,7 @@ _TEXTS = {*TEXTS, "estimand"}
 _PLACES = ("repeat", "fold")  # which every row has
 _COUNTS = tuple(name for name, dtype in SETTINGS.items() if dtype == "Int64")
 # Texts that every row has one of; of the last two, one that there is.
-_ALWAYS = ("variant", "metric", "attribute", "group", "reason", "statistic", "status")
+_ALWAYS = ("variant", "metric", "attribute", "group", "statistic", "status")
 _VALID = {"statistic": STATISTICS, "status": STATUSES}
 
 
@@ -71,7 +71,7 @@ def check_numbers(table: pa.Table, but: Collection[str] = ()) -> None:
     """
     check_plain(table)
     for name in table.column_names:
-        if name not in but and str(table[name].type) not in _NUMBERS:
+        if name not in but and _kind(table[name]) not in _NUMBERS:
             raise DamagedError(f"column {name} is of {table[name].type}, not of numbers")
 
 
@@ -101,14 +101,18 @@ def check_plain(table: pa.Table) -> None:
 
 
 def _check_texts(name: str, column: pa.ChunkedArray) -> None:
-    import pyarrow as pa
-
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    empty = pa.types.is_null(kind) and name not in _ALWAYS
-    if not (empty or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if _kind(column) not in ("string", "large_string", *["null"] * (name not in _ALWAYS)):
         raise DamagedError(f"column {name} is of {column.type}, not of texts")
     if name in _ALWAYS:
         _check_values(name, _different(column))
+
+
+def _kind(column: pa.ChunkedArray) -> str:
+    """Return the type of a column's values, whether they are stored as a dictionary or not."""
+    import pyarrow as pa
+
+    kind = column.type
+    return str(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _different(column: pa.ChunkedArray) -> Iterator[Any]:

@@ -39,18 +39,24 @@ from fairbench.reporting.figures import short
 
 SIGNS = (
     *"\\{}$&#_%~^<>|`[]*!'\"=+-@:;./()0123456789 abAB",
-    "\t", "\r", "\n", "\x0b", "\x0c", "\x1b", "\x1b[31m", "\x1b]0;t\x07", "\x9b2J", "\x00", "\x7f", "\x85",
+    "\t", "\r", "\n", "\x0b", "\x0c", "\x1b", "\x1b[31m", "\x1b]0;t\x07", "\x9b2J", "\x00",
+    "\x7f", "\x85",
     "\u2028", "\u2029", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\u00ad", "\U000e0041",
     "\ud800", "\udfff", "\ue000", "\U00100000", "\ufffe", "\uff1d", "\uff0b", "\uff0d", "\uff20",
-    "\u00a0", "\u3000", "\u0301", "\u00e9", "\U0001f600", "[red]", "[/]", "\\[", "[link=x]", "--", "''", "``",
+    "\u00a0", "\u3000", "\u0301", "\u00e9", "\U0001f600", "[red]", "[/]", "\\[", "[link=x]",
+    "--", "''", "``",
     "<b>", "</td>", "]]>", "-->", "&amp;", "&#65;", "http://a.b", "www.a.b", "a@b.c", "![a](b)",
-    "[a](b)", "```", "~~~", "***", "---", "===", "1. ", "- ", "# ", "> ", "    ", "| a |", "\\input{x}",
-    "\\\\", "^^5c", "%\n", "${oc.env:HOME}", "{{ 7 * 7 }}", "javascript:a", "$x^2$", "\\$", "=1+1",
+    "[a](b)", "```", "~~~", "***", "---", "===", "1. ", "- ", "# ", "> ", "    ", "| a |",
+    "\\input{x}",
+    "\\\\", "^^5c", "%\n", "${oc.env:HOME}", "{{ 7 * 7 }}", "javascript:a", "$x^2$", "\\$",
+    "=1+1",
 )  # fmt: skip
 TEXTS = st.lists(
-    st.one_of(st.sampled_from(SIGNS), st.characters(codec=None), st.characters(categories=("C", "Z"))),
+    st.one_of(
+        st.sampled_from(SIGNS), st.characters(codec=None), st.characters(categories=("C", "Z"))
+    ),
     max_size=12,
-).map("".join)  # fmt: skip
+).map("".join)
 EXAMPLES = (
     "",
     "---",

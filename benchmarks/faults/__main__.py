@@ -16,7 +16,9 @@ FAULTS = (
     "kills",
     "namespaces",
     "packs",
+    "records",
     "tables",
+    "texts",
     "tracking",
 )
 

@@ -11,6 +11,7 @@ from fairbench.audits.labelling.questions import next_rows
 from fairbench.audits.labelling.session import CANNOT_TELL, Session, checked, open_session
 from fairbench.audits.labelling.state import StateFile
 from fairbench.audits.pages.labelling import row_document
+from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.reporting.document.terminal import print_document
 
@@ -45,7 +46,7 @@ def label_in_turn(
         if not answered:
             ended = "Stopped"
             break
-    print(f"{ended}: {session.progress}; all labels are stored in {file.path}.")
+    print_line(f"{ended}: {session.progress}; all labels are stored in {file.path}.")
 
 
 def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
@@ -62,7 +63,7 @@ def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
         try:
             store(file, session, checked(session, {row: text}))
         except UserError as error:
-            print(error)
+            print_line(str(error))
             if row not in file.read().labels:
                 continue  # otherwise somebody else was quicker, and says otherwise
         return True

@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from fairbench.core.errors import refused, unknown_name
+from fairbench.core.formats import visible
+
+
+def print_line(text: str) -> None:
+    """Print a line as it is, wrapped nowhere."""
+    print(visible(text, lines=True), flush=True)
 
 
 class Output:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.command import Command, Results, check_folder
+from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 
@@ -138,9 +139,9 @@ def merge(options: MergeOptions) -> None:
     print(f", {len(report.differing)} of them differing: the first's was kept" if report.differing
           else ", and the same in all")  # fmt: skip
     for line in report.differing[:20]:
-        print(f"differs: {line}")
+        print_line(f"differs: {line}")
     for folder, runs in zip(options.sources, sources, strict=True):
-        print(f"{folder}: {len(runs)} runs, {_origin(runs)}")
+        print_line(f"{folder}: {len(runs)} runs, {_origin(runs)}")
 
 
 def _origin(runs: Sequence[Run]) -> str:
@@ -168,11 +169,13 @@ def unpack(options: UnpackOptions) -> int:
     check_folder(options.out)
     with using(options.out):
         runs, cells, damages = unpack_into(found, options.out)
-    print(f"{runs} runs and {cells} cells of {options.pack} were written to {options.out}")
+    print_line(f"{runs} runs and {cells} cells of {options.pack} were written to {options.out}")
     if left := sorted(set(found.about["left_out"].values())):
-        print(f"without target and groups of {', '.join(left)}: repeat the commands of their runs")
+        print_line(
+            f"without target and groups of {', '.join(left)}: repeat the commands of their runs"
+        )
     for line in damages[:20]:
-        print(f"damaged: {line}")
+        print_line(f"damaged: {line}")
     return 1 if damages else 0
 
 
@@ -183,17 +186,17 @@ def verify_pack(folder: Path) -> int:
     try:
         found = open_pack(folder)
     except DamagedIndexError as error:
-        print(f"damaged: {error}", *without_index(folder), sep="\n")
+        print_line("\n".join([f"damaged: {error}", *without_index(folder)]))
         return 1
     lost = list(damages(found))
     for line in lost:
-        print(f"damaged: {line}")
+        print_line(f"damaged: {line}")
     if lost:
         print("what is named is lost, and is not read; the rest is as it was written")
         return 1
     files = len(found.listed)
     counts = {kind: found.count(kind) for kind in ("runs", "cells")}
-    print(f"{found.path}: {files} files with {_counted(counts)} are as they were written")
+    print_line(f"{found.path}: {files} files with {_counted(counts)} are as they were written")
     return 0
 
 
@@ -203,11 +206,11 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def _print(report: PackReport, contents: Contents) -> None:
     """Say what is in a pack, what is not, and what cannot be done without it."""
-    print(f"{report.path}: {_counted(report.counts)}, {report.bytes / 1e6:.2f} MB")
+    print_line(f"{report.path}: {_counted(report.counts)}, {report.bytes / 1e6:.2f} MB")
     if report.missing:
-        print(f"{report.missing} cells of these runs are not there, and not in the pack")
+        print_line(f"{report.missing} cells of these runs are not there, and not in the pack")
     if report.left_out:
-        print(
+        print_line(
             f"left out, since they may not be given away: target and groups of "
             f"{', '.join(report.left_out)}; without them their runs cannot be compared, traded off "
             "or audited, nor their metrics computed again from predictions (people=true packs them)"
@@ -219,7 +222,7 @@ def _print(report: PackReport, contents: Contents) -> None:
             "left out: the predictions; without them no runs can be compared, traded off or audited"
         )
     if contents.metrics:
-        print(f"left out: all metrics but {', '.join(contents.metrics)}")
+        print_line(f"left out: all metrics but {', '.join(contents.metrics)}")
     if not contents.groups:
         print("left out: the metrics of single groups")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
+from fairbench.cli.output import print_line
 from fairbench.core.formats import visible
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 
 console = Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
-
-
-def print_line(text: str) -> None:
-    """Print a line as it is, wrapped nowhere."""
-    print(visible(text, lines=True), flush=True)
 
 
 def print_error(error: Exception | str) -> None:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.progress import print_error, print_line
+from fairbench.cli.output import print_line
+from fairbench.cli.progress import print_error
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.memory import check_address_space, out_of_memory
 

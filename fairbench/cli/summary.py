@@ -11,7 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fairbench.cli.progress import console, print_line
+from fairbench.cli.output import print_line
+from fairbench.cli.progress import console
 from fairbench.core.errors import UserError, refused
 from fairbench.experiments.build import IDENTITY
 from fairbench.experiments.execute import Plan, RunEnd
@@ -268,8 +269,9 @@ def _show_failures(
     """Print which jobs failed, by what sets them apart, why, and how to run them again."""
     from rich import box
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from fairbench.core.escaping import terminal
 
     table = Table(title="failed", title_justify="left", box=box.SIMPLE)
     table.add_column("job")
@@ -277,7 +279,7 @@ def _show_failures(
     shared = set.intersection(*(set(outcome.words) for outcome in outcomes))
     for outcome in failed:
         own = [word for word in outcome.words if word not in shared]
-        table.add_row(escape(" ".join(own) or outcome.name), escape(outcome.message))
+        table.add_row(terminal(" ".join(own) or outcome.name), terminal(outcome.message))
     for trace in dict.fromkeys(outcome.trace for outcome in failed if outcome.trace):
         print_line(trace)
     # Not wrapped where nobody reads it on a screen.

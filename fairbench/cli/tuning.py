@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.cli.options import read
-from fairbench.cli.progress import print_error, print_line
+from fairbench.cli.output import print_line
+from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuned import Promise, Tested, Tuned, judged, promised
 from fairbench.core.errors import UserError

@@ -19,7 +19,8 @@ from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS, VALUE
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import differing_options
-from fairbench.results.runs import METRICS, Run, check_columns, reading
+from fairbench.results.runs import Run, reading
+from fairbench.results.shapes import METRICS, check_metrics
 from fairbench.results.upgrading import upgraded
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _values(run: Run, place: int) -> pa.Table:
 
     with reading(run.path / "metrics.parquet"):
         table = upgraded(_metrics(run))
-        check_columns(table.column_names, [name for name in METRICS if name in _READ])
+        check_metrics(table, [name for name in METRICS if name in _READ])
     there = set(table.column_names)
     kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
     for name, wanted in _ONE.items():

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import write_bytes, write_text
+from fairbench.core.files import DamagedError, write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Task
 from fairbench.data.delimited import unique_names
@@ -21,7 +21,8 @@ from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
 from fairbench.metrics.rates import confusion
 from fairbench.results.people import People
 from fairbench.results.predictions import TEST, VALIDATION
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, reading
+from fairbench.results.shapes import check_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +60,8 @@ def load_predictions(run: Run) -> RunPredictions:
     UserError : a task that is not binary, files that are missing or damaged, or a fold without
         predictions.
     """
-    people = run.people()
-    if people.task is not Task.BINARY:
-        raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are compared")
-    table = run.predictions(("prediction", "score"))
+    people = _binary_people(run, "compared")
+    table = _labels_of(run, people, ("prediction", "score"))
     tested = (table["part"] == TEST).to_numpy()
     repeat, fold, row, label = (
         table[name].to_numpy()[tested] for name in ("repeat", "fold", "row", "prediction")
@@ -82,6 +81,32 @@ def load_predictions(run: Run) -> RunPredictions:
         of_fold = FoldPredictions(at[0], *own, None if score is None else score[rows])
         repeats.setdefault(at[0], []).append(of_fold)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
+
+
+def _binary_people(run: Run, done: str) -> People:
+    """Return the people of a run of a binary task; `done` is what only such runs are."""
+    people = run.people()
+    if people.task is not Task.BINARY:
+        raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are {done}")
+    return people
+
+
+def _labels_of(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
+    """Return what a run predicted of these people: labels, and scores if they are asked for.
+
+    Raises
+    ------
+    UserError : it is of other people, or of other labels than 0 and 1.
+    """
+    table = run.predictions(columns)
+    with reading(run.path / "predictions.parquet"):
+        check_columns(table, ["prediction"])
+        labels = table["prediction"].to_numpy()
+        if not (np.isnan(labels) | np.isin(labels, (0, 1))).all():
+            raise DamagedError("it predicts other labels than 0 and 1")
+        if not len(table) or table["row"].max() >= len(people):
+            raise DamagedError("its rows are not those of the data set")
+    return table
 
 
 def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
@@ -223,13 +248,11 @@ def read_shared(runs: Sequence[Run]) -> Shared:
         raise UserError(f"{len(runs)} finished run matches; a choice needs at least two")
     _check_comparable(runs)
     _check_not_weighted(runs)
-    people = runs[0].people()
-    if people.task is not Task.BINARY:
-        kind = _NOT_BINARY[people.task]
-        raise UserError(f"run {runs[0].id} is {kind}; binary ones are chosen from")
+    people = _binary_people(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
-    table = runs[0].predictions(("prediction",))
-    every = {run: run.predictions(("prediction",))["prediction"].to_numpy() for run in runs}
+    tables = {run: _labels_of(run, people, ("prediction",)) for run in runs}
+    table = tables[runs[0]]
+    every = {run: own["prediction"].to_numpy() for run, own in tables.items()}
     part = table["part"].to_numpy()
     kept = [run for run in runs if not np.isnan(every[run][part == TEST]).any()]
     if len(kept) < 2:

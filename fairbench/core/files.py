@@ -42,6 +42,13 @@ class DamagedError(ValueError):
     """A file that is not as it was written."""
 
 
+# What reading a file raises that is not as it was written, or whose content has another shape.
+UNREADABLE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+    NotImplementedError, RecursionError,
+)  # fmt: skip
+
+
 @contextlib.contextmanager
 def atomic(path: Path, *, lasting: bool = True, shows: bool = False) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename it into place when the block succeeds.

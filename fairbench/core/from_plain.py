@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 
@@ -19,8 +19,8 @@ def from_plain(kind: Any, value: Any) -> Any:
 
     Parameters
     ----------
-    kind : a dataclass, ``tuple[X, ...]``, ``Mapping[str, X]``, or any of these ``| None``. A value
-        of any other kind stays as it is.
+    kind : a dataclass, a text or a number, ``tuple[X, ...]``, ``Mapping[str, X]``, or any of these
+        ``| None``. A value of any other kind stays as it is.
 
     Raises
     ------
@@ -38,4 +38,11 @@ def from_plain(kind: Any, value: Any) -> Any:
         return tuple(from_plain(inner[0], part) for part in value)
     if origin is Mapping:
         return {name: from_plain(inner[1], part) for name, part in dict(value).items()}
+    if kind in _SCALARS and type(value) not in _SCALARS[kind]:
+        raise TypeError(f"{str(value)[:40]!r} is no {kind.__name__}")
     return value
+
+
+_SCALARS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
+    {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
+)

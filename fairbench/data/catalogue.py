@@ -194,9 +194,10 @@ def check_file(archive: Archive, source: Source) -> Found:
 def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
     """Check every raw file and print a table of what is there, missing or wrong."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.progress import track
     from rich.table import Column, Table
+
+    from fairbench.core.escaping import terminal
 
     console = Console()
     steps = track(sources, "Raw files", console=console, transient=True)
@@ -204,9 +205,8 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
     table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
     colours = {"there": "green", "missing": "yellow", "wrong": "red"}
     for each in found:
-        table.add_row(
-            each.source.path, f"[{colours[each.state]}]{each.state}[/]", escape(each.note)
-        )
+        state = terminal(each.state, colours[each.state])
+        table.add_row(terminal(each.source.path), state, terminal(each.note))
     console.print(table)
     counts = [f"{sum(e.state == state for e in found)} {state}" for state in colours]
     console.print(", ".join(counts))

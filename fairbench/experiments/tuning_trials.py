@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.door import TEXT, is_file, make_folder, opened, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import sealed_json, unsealed_json, write_bytes, write_text
+from fairbench.core.files import UNREADABLE, sealed_json, unsealed_json, write_bytes, write_text
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.predictions import read_predictions
@@ -109,8 +109,8 @@ class StudyRecord:
             write_text(path, sealed_json({"space": dict(space)}, indent=1))
             return
         try:
-            before = unsealed_json(read_bytes(path))["space"]
-        except (OSError, ValueError, KeyError) as error:
+            before = dict(unsealed_json(read_bytes(path))["space"])
+        except UNREADABLE as error:
             raise UserError(
                 f"{path} is not as it was written: begin the study anew with resume=false, which "
                 "fits nothing that is in the store, or another beside it with study=NAME"

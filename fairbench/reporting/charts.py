@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from markupsafe import escape
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.escaping import html as escape
 from fairbench.core.formats import interval, number
 
 # Okabe and Ito's, distinguishable with every common colour blindness; in black and white, markers

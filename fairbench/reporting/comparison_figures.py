@@ -16,6 +16,7 @@ from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
+from fairbench.core.escaping import mathtext
 from fairbench.inference.practical_difference import Comparison, Density, Region, event_name
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, listed, with_looks
 
@@ -50,10 +51,10 @@ def comparison_figure(
     x, y = (name.replace("_", " ") for name in comparison.objectives)
     axes.set_xlabel(f"Δ {x}, A - B  (A better →)", fontsize=13)
     axes.set_ylabel(f"Δ {y}, A - B  (A better →)", fontsize=13)
-    axes.set_title(title, fontsize=13)
+    axes.set_title(mathtext(title), fontsize=13)
     axes.tick_params(labelsize=12)
-    figure.text(0.02, 0.055, f"A: {names[0]}", fontsize=12, color=BLUE)
-    figure.text(0.02, 0.015, f"B: {names[1]}", fontsize=12, color=ORANGE)
+    figure.text(0.02, 0.055, mathtext(f"A: {names[0]}"), fontsize=12, color=BLUE)
+    figure.text(0.02, 0.015, mathtext(f"B: {names[1]}"), fontsize=12, color=ORANGE)
     return figure
 
 
@@ -167,7 +168,7 @@ def tradeoff_figure(
         figure.legend(
             handles=key, loc="outside lower center", ncols=2, frameon=False, fontsize=size
         )
-        figure.suptitle(f"{title}, with {_MASS:.0%} posterior ellipses of {spread}")
+        figure.suptitle(f"{mathtext(title)}, with {_MASS:.0%} posterior ellipses of {spread}")
     return figure
 
 
@@ -226,12 +227,11 @@ def _key(table: pd.DataFrame, base: str) -> list[Line2D]:
         best = isinstance(row["letter"], str)
         letter = f"{row['letter']}  " if best else ""
         point = Line2D([], [], linestyle="", marker=row["marker"], color=row["colour"])
-        point.set(
-            markersize=10, markeredgewidth=2, label=f"{letter}{row['intervention']}, {row['kind']}"
-        )
+        name = mathtext(f"{letter}{row['intervention']}, {row['kind']}")
+        point.set(markersize=10, markeredgewidth=2, label=name)
         point.set_markerfacecolor(row["colour"] if best else "white")
         key.append(point)
     if base:
-        label = f"{base}, a threshold per group,\nfrom unprocessed (ring) to parity"
+        label = f"{mathtext(base)}, a threshold per group,\nfrom unprocessed (ring) to parity"
         key.append(Line2D([], [], color=_BLACK, marker=".", label=label))
     return key

@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from fairbench.core.escaping import mathtext
 from fairbench.core.formats import visible
 from fairbench.evaluation.columns import values_of, without_classes
 from fairbench.evaluation.many_groups import CLASS, with_class
@@ -33,7 +34,7 @@ _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_
 def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
-    metrics = without_classes(every)
+    metrics, title = without_classes(every), mathtext(title)
     names = set(metrics["metric"])
     if "reliability_mean_score" in names:
         yield "reliability", reliability_figure(metrics, title)
@@ -257,14 +258,13 @@ def feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
 def short(name: str, length: int = 28) -> str:
     """Return a name as it is drawn: cut to what an axis has room for, and nothing else than text.
 
-    Signs that the font does not have are written as their codes; dollars begin no formula, and an
-    underscore in front does not keep a name out of the legend.
+    Signs that the font does not have are written as their codes.
     """
     shown = "".join(sign if _has(sign) else ascii(sign)[1:-1] for sign in visible(str(name)))
     if len(shown) > length:
         end = length // 3  # names may differ in their ends alone
         shown = f"{shown[: length - 1 - end]}…{shown[-end:]}"
-    return " " * shown.startswith("_") + shown.replace("$", r"\$")
+    return mathtext(shown)
 
 
 @cache

@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fairbench.core.escaping import mathtext
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, MARKERS, ORANGE
 from fairbench.reporting.figures import (
     SHIFT_LABEL,
@@ -131,7 +132,7 @@ def _panels(metrics: pd.DataFrame, draw: Draw, *, columns: int = 3, height: floa
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, name in zip(grid.flat, datasets, strict=False):
             draw(axes, metrics[metrics["dataset"] == name], styles)
-            axes.set_title(name)
+            axes.set_title(mathtext(name))
         for axes in grid.flat[len(datasets) :]:
             axes.remove()
     return figure
@@ -183,7 +184,7 @@ def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> N
         top = float(np.nanmax([top, x.max(), y.max()]))
         axes.plot(
             x, y, **style.options, linestyle="" if many else style.line, linewidth=1,
-            markersize=3 if many else 5, alpha=0.6 if many else 1, label=method,
+            markersize=3 if many else 5, alpha=0.6 if many else 1, label=mathtext(method),
         )  # fmt: skip
     axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1, label="calibrated")
     axes.set(xlim=(0, None), ylim=(0, None))
@@ -194,7 +195,12 @@ def _curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None
         curve: Any = rows[rows["method"] == method].groupby("rate")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)
         axes.plot(
-            mean.index, mean, **style.options, linestyle=style.line, markersize=5, label=method
+            mean.index,
+            mean,
+            **style.options,
+            linestyle=style.line,
+            markersize=5,
+            label=mathtext(method),
         )
         axes.fill_between(mean.index, mean - sd, mean + sd, color=style.colour, alpha=0.12, lw=0)
     axes.set_ylim(0, None)
@@ -207,7 +213,12 @@ def _group_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -
         for method, style in styles.items():
             means = of_group[of_group["method"] == method].groupby("rate")["value"].mean()
             axes.plot(
-                means.index, means, **style.options, linestyle=line, markersize=4, label=method
+                means.index,
+                means,
+                **style.options,
+                linestyle=line,
+                markersize=4,
+                label=mathtext(method),
             )
     handles = [Line2D([], [], color="black", linestyle=line) for line in lines.values()]
     axes.legend(handles, [short(str(group), 22) for group in lines], fontsize=9, frameon=False)
@@ -219,7 +230,13 @@ def _dots(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     means = means.loc[means.max(axis=1).nlargest(TOP_FEATURES).index]
     for method, style in styles.items():
         if method in means:
-            axes.plot(means[method], range(len(means)), **style.options, linestyle="", label=method)
+            axes.plot(
+                means[method],
+                range(len(means)),
+                **style.options,
+                linestyle="",
+                label=mathtext(method),
+            )
     axes.set_yticks(range(len(means)), [short(str(name), 22) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlim(0, None)
@@ -252,7 +269,7 @@ def parity(metrics: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes, name in zip(grid.flat, datasets, strict=False):
             _panel(axes, metrics[metrics["dataset"] == name], methods)
-            axes.set_title(f"{name}, by {_attribute(metrics, name)}", loc="left")
+            axes.set_title(mathtext(f"{name}, by {_attribute(metrics, name)}"), loc="left")
         for axes in grid.flat[len(datasets) :]:
             axes.remove()
         figure.supxlabel("largest Kolmogorov-Smirnov distance between groups")

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from rich.table import Table as RichTable
-from rich.text import Text
 
-from fairbench.core.formats import visible
+from fairbench.core.escaping import terminal
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.practical_difference import Comparison
@@ -398,8 +397,8 @@ def where_from(run: Run) -> RichTable:
         **({} if run.verified else {"raw files": _UNVERIFIED}),
         **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
     }
-    title = Text(visible(run.name), style="italic")
+    title = terminal(run.name, style="italic")
     table = RichTable(show_header=False, title=title, title_justify="left")
     for name, value in rows.items():
-        table.add_row(*(Text(visible(text)) for text in (name, value)))
+        table.add_row(*(terminal(text) for text in (name, value)))
     return table

@@ -13,7 +13,7 @@ import yaml
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
 from fairbench.results.index import listed_runs
 from fairbench.results.record import GROUPS
-from fairbench.results.runs import METRICS, Run, check_columns, reading
+from fairbench.results.runs import Run, reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,15 +46,16 @@ def _table(run: Run) -> pa.Table:
 
     from fairbench.evaluation import columns
     from fairbench.results.pack_tables import with_dictionaries
+    from fairbench.results.shapes import check_metrics
     from fairbench.results.upgrading import upgraded
 
-    if run.pack:
-        table = with_dictionaries(run.pack.table("metrics", run.id))
-    else:
-        table = run.read_parquet("metrics", columns.TEXTS)
-    with reading(run.path / "metrics.parquet", KeyError):
+    with reading(run.path / "metrics.parquet"):
+        if run.pack:
+            table = with_dictionaries(run.pack.table("metrics", run.id))
+        else:
+            table = run.read_parquet("metrics", columns.TEXTS)
         table = upgraded(table.filter(compute.equal(table["variant"].cast(pa.string()), "")))
-        check_columns(table.column_names, METRICS)
+        check_metrics(table)
     ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])
     return table.append_column("run", ids)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,20 +15,13 @@ from fairbench.core.errors import UserError, refused
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
 from fairbench.results.packs import Pack, is_pack, open_pack, refuse_pack
+from fairbench.results.record import is_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Columns: TypeAlias = "Mapping[str, NDArray[Any]]"
 _META = b"fairbench"
-
-
-_ID = re.compile("[0-9a-z]{1,64}")
-
-
-def is_id(text: str) -> bool:
-    """Say whether a text is an id of a cell, of data or of a split, which names its file."""
-    return _ID.fullmatch(text) is not None
 
 
 def plain_id(text: str) -> str:

@@ -17,9 +17,8 @@ from typing import Any
 
 from fairbench.core.door import check_folder, guard, read_bytes
 from fairbench.core.files import sealed_json, unsealed_json, write_text
-from fairbench.results.cells import is_id
 from fairbench.results.packs import Pack, is_pack, open_pack
-from fairbench.results.record import CONFIG, SUMMARY
+from fairbench.results.record import CONFIG, SUMMARY, is_id
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment
 
 INDEX = "index.json"

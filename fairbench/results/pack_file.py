@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from fairbench.core.door import opened, read_bytes
 from fairbench.core.files import (
+    UNREADABLE,
     DamagedError,
     check_memory,
     check_parquet,
@@ -42,8 +43,6 @@ MOST_TABLES = 65_536  # of one file
 MOST_BYTES = 1 << 28  # of one file, before it is compressed
 _META = "fairbench.pack"
 _LEVEL = 15  # of zstd
-# What reading a file raises that is not as it was written.
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 _CACHED = 8  # row groups that are kept unpacked
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from fairbench.core.door import TEXT, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, sealed_json, unsealed_json, write_text
+from fairbench.core.files import UNREADABLE, atomic, sealed_json, unsealed_json, write_text
 from fairbench.core.locks import BusyError, locked
-from fairbench.results.pack_file import FORMAT, UNREADABLE, FileSums, PackFile, PackFileWriter
+from fairbench.results.pack_file import FORMAT, FileSums, PackFile, PackFileWriter
 from fairbench.results.pack_sources import Collected, Contents, SourceTable
 from fairbench.results.packs import KINDS, PACK, Listed
 from fairbench.results.runs import Run

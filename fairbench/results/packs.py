@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.door import is_file, names_in, read_bytes
 from fairbench.core.errors import UserError, warn
-from fairbench.core.files import DamagedError, unsealed_json
-from fairbench.results.pack_file import FORMAT, UNREADABLE, FileSums, Packed, PackFile, found_sums
+from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
+from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, found_sums
+from fairbench.results.record import is_record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,7 +221,10 @@ class Pack:
         row = self.row(run)
         with self.reading(self.path):
             names = json.loads(row["names"])
-            return unflattened(names, {name: json.loads(row[name]) for name in names})
+            known = unflattened(names, {name: json.loads(row[name]) for name in names})
+            if not is_record(known):
+                raise DamagedError(f"what it says of run {run} is no record")
+            return known
 
     def row(self, run: str) -> dict[str, Any]:
         """Return a run's row of `runs`, as it is stored."""

@@ -19,11 +19,13 @@ import pyarrow as pa
 
 from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, read_table, set_aside, write_table
+from fairbench.core.files import UNREADABLE, DamagedError, read_table, set_aside, write_table
+from fairbench.core.from_plain import from_plain
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import is_pack, open_pack
+from fairbench.results.shapes import check_plain
 
 _META = b"fairbench"
 _OF = "data"  # in the metadata: the digest of the data set
@@ -118,7 +120,7 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
         return table
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except UNREADABLE:
         set_aside(path, "it is written again")
         return None
 
@@ -156,15 +158,30 @@ def read_people(results: Path, digest: str) -> People:
     try:
         table = unpacked(packed) if packed else read_table(path)
         meta = described(table, digest)
-        frame = table.to_pandas()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        check_plain(table)
+        return _people(digest, meta, table.to_pandas())
+    except UNREADABLE as error:
         raise UserError(
             f"{path} is missing or damaged: it is left out where data may not be passed on; repeat "
             "the command of a run of this data set, which fits nothing that is in the store"
         ) from error
-    named = {"task": Task(meta["task"]), "classes": tuple(meta.get("classes", ()))}
-    about = Description(**{**meta, **named})
+
+
+def _people(digest: str, meta: Mapping[str, Any], frame: pd.DataFrame) -> People:
+    """Return the people of a table, which are such as a data set may have.
+
+    Raises
+    ------
+    DataError, ValueError, TypeError : they are not.
+    """
+    about: Description = from_plain(Description, {**meta, "task": Task(meta["task"])})
     groups = [name for name in frame if name.startswith("group.")]
+    if "group." in groups:
+        raise DamagedError("an attribute without a name")
     sensitive = frame[groups].rename(columns=lambda name: name.removeprefix("group."))
-    optional = (frame.get(name) for name in ("clusters", "weight"))
-    return People(digest, about, frame["target"], sensitive, *optional)
+    clusters, weight = (frame.get(name) for name in ("clusters", "weight"))
+    Dataset(
+        features=pd.DataFrame(index=frame.index), target=frame["target"], sensitive=sensitive,
+        clusters=clusters, weight=weight, **vars(about),
+    )  # fmt: skip
+    return People(digest, about, frame["target"], sensitive, clusters, weight)

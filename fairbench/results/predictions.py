@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fairbench.core.door import read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
+    UNREADABLE,
     DamagedError,
     most_memory,
     parquet_bytes,
@@ -31,6 +32,8 @@ from fairbench.core.files import (
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import is_pack, open_pack
+from fairbench.results.record import are_strings
+from fairbench.results.shapes import check_numbers
 
 KEYS = ("repeat", "fold", "part", "row")
 VALIDATION, TEST = 1, 2
@@ -75,7 +78,7 @@ def rows_stored(results: Path, split: str) -> bool:
         _rows(results, split)
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, KeyError):
+    except UNREADABLE:
         set_aside(rows_path(results, split), "it is written again")
         return False
     return True
@@ -105,15 +108,18 @@ def read_predictions(
     Raises
     ------
     UserError : the rows of the split are missing or damaged.
-    ValueError, KeyError, TypeError : the content is that of another file.
+    ValueError, LookupError, TypeError : the content is that of another file.
     """
     place = json.loads(table.schema.metadata[_META])
+    check_numbers(table)
+    if not are_strings(place) or {*KEYS} & {*place}:
+        raise DamagedError("its notes name no columns of predictions")
     wanted = {name: at for name, at in place.items() if columns is None or name in columns}
     values = {name: table[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
     found = pd.DataFrame(values)
     try:
         rows = _rows(results, split)
-    except (OSError, ValueError, KeyError) as error:
+    except UNREADABLE as error:
         raise UserError(
             f"{rows_path(results, split)} is missing or damaged: repeat the command of a run of "
             "this split, which fits nothing that is in the store"
@@ -133,7 +139,11 @@ def split_table(results: Path, split: str) -> pa.Table:
 
 @lru_cache(maxsize=4)
 def _rows(results: Path, split: str) -> pd.DataFrame:
-    rows = split_table(results, split).to_pandas()
+    table = split_table(results, split)
+    check_numbers(table)
+    rows = table.to_pandas()
+    if any(rows[name].dtype != _TYPES[name] for name in KEYS) or (rows["row"] < 0).any():
+        raise DamagedError("its columns are not those of a split")
     if _digest({name: rows[name].to_numpy() for name in KEYS}) != split:
         raise DamagedError("the rows are not those that it is named by")
     return rows

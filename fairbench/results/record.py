@@ -5,17 +5,24 @@ A seal shows that a record is what somebody sealed, and not that it was this pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
-
-from fairbench.results.cells import is_id
 
 Check: TypeAlias = Callable[[Any], bool]
 
 FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
 # Of each a run chose one; its options are a part of the configuration, of the same name.
 GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+
+
+_ID = re.compile("[0-9a-z]{1,64}")
+
+
+def is_id(text: str) -> bool:
+    """Say whether a text is an id of a cell, of data or of a split, which names its file."""
+    return _ID.fullmatch(text) is not None
 
 
 def _is_text(value: object) -> bool:
@@ -34,7 +41,8 @@ def _is_id(value: object) -> bool:
     return isinstance(value, str) and is_id(value)
 
 
-def _are_strings(value: object) -> bool:
+def are_strings(value: object) -> bool:
+    """Say whether a value is a text for each of some names."""
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
@@ -78,7 +86,7 @@ def _is_task(value: object) -> bool:
 
 
 def _are_files(value: object) -> bool:
-    return isinstance(value, dict) and set(value) <= set(FILES) and _are_strings(value)
+    return isinstance(value, dict) and set(value) <= set(FILES) and are_strings(value)
 
 
 def _are_costs(value: object) -> bool:
@@ -95,7 +103,7 @@ SUMMARY: Mapping[str, Check] = MappingProxyType(
         "name": _is_text,
         "choices": _are_choices,
         "seed": _is_whole,
-        "protect": lambda value: isinstance(value, str),
+        "protect": lambda value: isinstance(value, str) and value != "",
         "data": _is_id,
         "rows": _is_id,
         "config": _is_config,
@@ -106,8 +114,8 @@ _REST: Mapping[str, Check] = MappingProxyType(
     {
         "fingerprint": _is_text,
         "files": _are_files,
-        "data_sha256": _are_strings,
-        "versions": _are_strings,
+        "data_sha256": are_strings,
+        "versions": are_strings,
         "python": _is_text,
         "cpu": _is_text,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.door import TEXT, names_in, read_bytes
 from fairbench.core.errors import UserError
-from fairbench.core.files import DamagedError, most_memory, read_parquet, sha256, unsealed_json
-from fairbench.results.cells import is_id
-from fairbench.results.record import FILES, SUMMARY, is_record
+from fairbench.core.files import (
+    UNREADABLE,
+    DamagedError,
+    most_memory,
+    read_parquet,
+    sha256,
+    unsealed_json,
+)
+from fairbench.results.record import FILES, SUMMARY, are_strings, is_id, is_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +83,7 @@ class Run:
             return self.pack.record(self.id)
         known = read_environment(self.path)
         if self.listed:
-            with reading(self.path / LAST, KeyError):
+            with reading(self.path / LAST):
                 if any(repr(known[name]) != repr(self.listed[name]) for name in SUMMARY):
                     raise DamagedError("the record is not what was listed")
         return known
@@ -135,7 +141,7 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """The run's configuration: every component by its name, with its options."""
-        with reading(self.path / LAST, KeyError):
+        with reading(self.path / LAST):
             return dict(self.environment["config"])
 
     def content(self, name: str) -> bytes:
@@ -171,14 +177,16 @@ class Run:
         if self.pack:
             from fairbench.results.pack_tables import unpacked
 
-            return unpacked(self.pack.table(kind, self.id))
+            with self.pack.reading(self.results):
+                return unpacked(self.pack.table(kind, self.id))
         import pyarrow as pa  # slow to import: listing runs does without
 
         if kind == "summary":
             from fairbench.results.pack_tables import exact_summary
+            from fairbench.results.shapes import SUMMARY_TEXTS
 
             with reading(self.path / "summary.csv"):
-                found = exact_summary(self.content("summary.csv"), _SUMMARY_TEXTS)
+                found = exact_summary(self.content("summary.csv"), SUMMARY_TEXTS)
                 return pa.Table.from_pandas(found, preserve_index=False)
         return self.read_parquet(kind)
 
@@ -194,18 +202,19 @@ class Run:
         """
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
-        with reading(path, KeyError):
+        with reading(path):
             return read_parquet(content, str(path), columns or None, texts)
 
     def metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics."""
+        from fairbench.results.shapes import check_metrics
         from fairbench.results.upgrading import upgraded
 
         table = self.table("metrics")
         with reading(self.path / "metrics.parquet"):
-            found = upgraded(table).to_pandas()
-            check_columns(found, METRICS)
-            return found
+            table = upgraded(table)
+            check_metrics(table)
+            return table.to_pandas()
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
@@ -214,25 +223,31 @@ class Run:
         return found.assign(**{name: found[name].where(found[name] != "") for name in texts})
 
     def _packed_summary(self) -> pd.DataFrame:
+        from fairbench.results.shapes import check_plain, check_summary
         from fairbench.results.upgrading import upgraded
 
-        found = upgraded(self.table("summary")).to_pandas()
-        with_gaps = [name for name, kind in found.dtypes.items() if str(kind) == "Int64"]
-        return found.astype(dict.fromkeys(with_gaps, "float64"))
+        table = self.table("summary")
+        with reading(self.results):
+            check_plain(table)
+            found = upgraded(table).to_pandas()
+            with_gaps = [name for name, kind in found.dtypes.items() if str(kind) == "Int64"]
+            found = found.astype(dict.fromkeys(with_gaps, "float64"))
+            check_summary(found)
+            return found
 
     def _summary(self) -> pd.DataFrame:
         import pyarrow as pa
 
         from fairbench.core.formats import read_csv
+        from fairbench.results.shapes import SUMMARY_TEXTS, check_summary
         from fairbench.results.upgrading import upgraded
 
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
-            found = read_csv(content, _SUMMARY_TEXTS)
+            found = read_csv(content, SUMMARY_TEXTS)
             if "statistic" not in found:
                 found = upgraded(pa.Table.from_pandas(found, preserve_index=False)).to_pandas()
-            wanted = (*_OF_ROWS, "mean", "sd", "lower", "upper", "binning", "feature")
-            check_columns(found, wanted)
+            check_summary(found)
             return found
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -240,7 +255,7 @@ class Run:
         from fairbench.results.predictions import read_predictions
 
         table = self.table("predictions")
-        with reading(self.path / "predictions.parquet", KeyError):
+        with reading(self.path / "predictions.parquet"):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
     def people(self) -> People:
@@ -273,22 +288,6 @@ def config_text(config: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
-_SUMMARY_TEXTS = ("variant", "attribute", "group", "estimand", "reason", "feature", "outcome")
-_OF_ROWS = ("variant", "metric", "statistic", "attribute", "group", "n", "status", "reason")
-METRICS = (*_OF_ROWS, "repeat", "fold", "value")
-
-
-def check_columns(there: Container[str], wanted: Sequence[str]) -> None:
-    """Check that columns are there.
-
-    Raises
-    ------
-    DamagedError : one is not.
-    """
-    if missing := [name for name in wanted if name not in there]:
-        raise DamagedError(f"no column {missing[0]}")
-
-
 def read_environment(path: Path) -> dict[str, Any]:
     """Return what a run's folder says of itself, nothing if the run is not finished.
 
@@ -297,7 +296,7 @@ def read_environment(path: Path) -> dict[str, Any]:
     try:
         known = unsealed_json(read_bytes(path / LAST))
         return known if is_record(known) else {}
-    except (OSError, ValueError, RecursionError):
+    except UNREADABLE:
         return {}
 
 
@@ -316,7 +315,9 @@ def damaged_figures(run: Run) -> list[str]:
     there = {*names_in(run.figures)[0]} - {DRAWN}
     try:
         drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
-    except (OSError, ValueError):
+        if not are_strings(drawn):
+            raise DamagedError("no list of files")
+    except UNREADABLE:
         return sorted({*there, DRAWN})
     return [name for name in sorted({*there, *drawn}) if not _intact(run.figures / name, drawn)]
 
@@ -329,18 +330,16 @@ def _intact(path: Path, sums: Mapping[str, str]) -> bool:
 
 
 @contextlib.contextmanager
-def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Read a file of a finished run.
 
     Raises
     ------
-    UserError : it is missing or damaged; `errors` are what reading such a file raises, beside
-        OSError and ValueError (of which pyarrow's are).
+    UserError : it is missing or damaged.
     """
-    expected: tuple[type[Exception], ...] = (OSError, ValueError, TypeError, *errors)
     try:
         yield
-    except expected as error:
+    except UNREADABLE as error:
         raise UserError(
             f"{path} is missing or damaged: repeat the command of that run, which makes it again "
             "and fits nothing that is in the store"

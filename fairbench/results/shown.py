@@ -89,7 +89,7 @@ def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
 def _html(title: str, table: pd.DataFrame) -> str:
     """Return a table under its title; pandas escapes what stands in it."""
-    from html import escape
+    from fairbench.core.escaping import html
 
     content = table.to_html(index=False, border=0) if len(table) else ""
-    return f"<div><p><strong>{escape(title)}</strong></p>{content}</div>"
+    return f"<div><p><strong>{html(title)}</strong></p>{content}</div>"

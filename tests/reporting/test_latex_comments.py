@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbench.reporting.document.plain_text import latex_comment
+from fairbench.core.escaping import latex_comment
 
 
 @given(st.text(st.characters(categories=("L", "N", "P", "Z", "C")), max_size=60))

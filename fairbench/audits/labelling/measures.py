@@ -70,7 +70,7 @@ def metric_named(name: str, session: Session) -> str:
 
 def measure(session: Session, name: str = "") -> LabelledMeasure:
     """Return a metric in the groups that rows are chosen among, that of the question by default."""
-    metric = askable(session)[name or session.state.metric]
+    metric = askable(session)[metric_named(name or session.state.metric, session)]
     table, known = session.table, session.table.known
     if metric.interval == "rate":
         intervals = _labelled(replace(table, sampling=None), session.state.by, session.arms)

@@ -12,6 +12,7 @@ from typing import Any
 
 from fairbench.audits.question import Options
 from fairbench.core.files import DamagedError, unsealed_json
+from fairbench.core.from_plain import from_plain
 from fairbench.core.state_file import JsonFile
 
 SCHEMA = 2
@@ -135,10 +136,8 @@ def _values(content: bytes) -> dict[str, Any]:
 def _options(values: Mapping[str, Any], path: Path) -> Options:
     if unknown := set(values) - {field.name for field in fields(Options)}:
         raise ValueError(f"it has an option '{min(unknown)}' that this version does not know")
-    plain: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
-    return Options(path=path, **plain)
+    options: Options = from_plain(Options, {**values, "path": path})
+    return options
 
 
 def _answer(values: Mapping[str, Any], rows: int) -> Answer:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.output import print_line
 from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import keep_freed_memory
@@ -143,7 +144,7 @@ def print_and_write(
         names = write_document(document, place, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
-    print(f"\nwritten: {place / ', '.join(names)}{more}")
+    print_line(f"\nwritten: {place / ', '.join(names)}{more}")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.output import print_line
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
     Ratios,
@@ -184,7 +185,7 @@ def _classifiers(folders: Sequence[Run], conf: Path) -> list[RunPredictions]:
         try:
             runs.append(load_predictions(folder))
         except UserError as error:
-            print(f"left out: {error}")
+            print_line(f"left out: {error}")
     return runs
 
 

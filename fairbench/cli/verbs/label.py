@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options
 from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
 
@@ -172,7 +173,7 @@ def ask(options: AskOptions) -> None:
     new = store(file, session, checked(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
-    print(f"{len(new)} stored{again}: {session.progress}.")
+    print_line(f"{len(new)} stored{again}: {session.progress}.")
 
 
 def report(options: LabelReportOptions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.output import print_line
 from fairbench.core.options import option
 
 
@@ -40,15 +41,15 @@ def report(options: ReportOptions) -> None:
         places, experiment=options.experiment, paper=options.paper, forms=options.formats
     )
     for reason in dict.fromkeys(written.left_out):
-        print(f"not compared with others: {reason}")
+        print_line(f"not compared with others: {reason}")
     for table in written.papers:
         if table.runs:
             note = f" ({table.note})" if table.note else ""
-            print(f"{table.paper}, table {table.table}: {scoreboard(table.rows)}{note}")
+            print_line(f"{table.paper}, table {table.table}: {scoreboard(table.rows)}{note}")
     for paper in dict.fromkeys(table.paper for table in written.papers if table.runs):
         rows = [table.rows for table in written.papers if table.paper == paper and table.runs]
-        print(f"{paper}: {scoreboard(pd.concat(rows))}")
-    print(f"{written.runs} runs on {written.path}")
+        print_line(f"{paper}: {scoreboard(pd.concat(rows))}")
+    print_line(f"{written.runs} runs on {written.path}")
 
 
 COMMAND = Command(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairbench.cli import packs
 from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum, unknown_name
 from fairbench.core.formats import visible
 from fairbench.core.options import option
@@ -84,7 +85,7 @@ def ls(options: ListOptions) -> None:
     runs = Catalogue(options.results).matching(words)
     for line in runs_lines(runs) if runs.runs else ():
         print(visible(line))
-    print(f"{len(runs)} finished runs of {options.results}")
+    print_line(f"{len(runs)} finished runs of {options.results}")
 
 
 _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
@@ -141,7 +142,7 @@ def show(options: ShowOptions) -> None:
     folder = Catalogue(options.results).one(options.run)
     config = folder.content("config.yaml").decode(errors="replace")
     console = Console(width=_WIDTH)
-    print(visible(config, lines=True))
+    print_line(config)
     console.print(where_from(folder))
     print_document(document_of(folder))
 
@@ -154,12 +155,16 @@ def export_run(options: ExportOptions) -> None:
     run = load_predictions(Catalogue(options.results).one(options.run))
     frame = export(run, options.file, options.repeat, people=options.people)
     if "target" not in frame:
-        print(f"{len(frame)} rows written to {options.file}, without target and groups: the data")
-        print(f"set {run.people.name} may not be passed on; people=true writes them all the same")
+        print_line(
+            f"{len(frame)} rows written to {options.file}, without target and groups: the data"
+        )
+        print_line(
+            f"set {run.people.name} may not be passed on; people=true writes them all the same"
+        )
         return
     score = " score=score" if "score" in frame else ""
-    print(f"{len(frame)} rows written to {options.file}; audit them with")
-    print(
+    print_line(f"{len(frame)} rows written to {options.file}; audit them with")
+    print_line(
         f"fairbench audit {options.file} target=target{score} prediction=prediction "
         f"group=[{','.join(group_columns(run))}]"
     )
@@ -188,10 +193,10 @@ def gc(options: GarbageOptions) -> None:
     if found:
         Console(width=_WIDTH).print(table)
     size = sum(each.bytes for each in found)
-    print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
+    print_line(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
     for each in found:
         if each.kind in garbage.STRAY:
-            print(f"{each.kind}: {each.path}")
+            print_line(f"{each.kind}: {each.path}")
 
 
 def verify(options: VerifyOptions) -> int:
@@ -223,18 +228,20 @@ def verify(options: VerifyOptions) -> int:
     listed = "cells.txt" not in damaged_files(folder)
     if listed and (damaged := verification.damaged(folder, store)):
         for line in damaged:
-            print(f"corrupt: {line}")
+            print_line(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")
         return 1
     if mended := verification.mend(folder, conf, draw_figures):
         for name in mended:
-            print(f"corrupt: {folder.path / name}: it was made again from the cells")
+            print_line(f"corrupt: {folder.path / name}: it was made again from the cells")
         return 1
     cells = verification.sample(folder, conf, options.cells, options.seed)
     found = [each for cell in cells if (each := verification.difference(cell, store))]
     whole = len(folder.cells())
-    print(f"{whole} of {whole} cells are as they were written")
-    print(f"{len(cells) - len(found)} of {len(cells)} computed again are the same, bit for bit")
+    print_line(f"{whole} of {whole} cells are as they were written")
+    print_line(
+        f"{len(cells) - len(found)} of {len(cells)} computed again are the same, bit for bit"
+    )
     return _verdict(found, verification.changes_since(folder, cells[0])) if found else 0
 
 
@@ -243,12 +250,14 @@ def _verdict(found: Sequence[Difference], changes: Mapping[str, str]) -> int:
     from fairbench.experiments.verification import TOLERANCE
 
     for each in found:
-        print(f"differs: cell {each.cell}: {each.what}, by {each.largest:.2g} of the largest value")
+        print_line(
+            f"differs: cell {each.cell}: {each.what}, by {each.largest:.2g} of the largest value"
+        )
     for name, change in changes.items():
-        print(f"{name}: {change}")
+        print_line(f"{name}: {change}")
     tolerated = max(each.largest for each in found) <= TOLERANCE
     if tolerated and set(changes) <= {"CPU", "commit"} and "CPU" in changes:
-        print(f"within the tolerance of {TOLERANCE:g} between CPU types")
+        print_line(f"within the tolerance of {TOLERANCE:g} between CPU types")
         return 0
     return 1
 

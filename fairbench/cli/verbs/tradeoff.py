@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairbench.cli.command import Command, Results
+from fairbench.cli.output import print_line
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
@@ -75,7 +76,7 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
             "no score was postprocessed: run the ones without intervention with "
             f"split.validation=0.2 'evaluator.relaxations={_POSTPROCESS}'"
         )
-    print(f"files: {stem}.csv, {stem}.png")
+    print_line(f"files: {stem}.csv, {stem}.png")
 
 
 def _name(candidate: Candidate) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.core.formats import visible
+from fairbench.core.escaping import one_line
 from fairbench.reporting.document.model import (
     Block,
     Details,
@@ -29,7 +29,7 @@ def titled_tables(document: Document) -> dict[str, Table]:
     """Return the tables by their own titles, or those of the parts that they stand in."""
     titled: dict[str, Table] = {}
     for title, table in _tables(document.sections, document.title):
-        title = visible(" ".join(title.split()))
+        title = one_line(title)
         again = sum(name.partition(" (")[0] == title for name in titled)
         titled[f"{title} ({again + 1})" if again else title] = table
     return titled

@@ -11,9 +11,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from markupsafe import escape as html_escape
 
-from fairbench.core.formats import interval, number, visible
+from fairbench.core.escaping import html as escape
+from fairbench.core.formats import interval, number
 from fairbench.reporting.document.model import (
     Bar,
     Code,
@@ -53,16 +53,6 @@ def _policy(script: str) -> str:
         "form-action": "'none'",
     }
     return "; ".join(f"{what} {source}" for what, source in allowed.items())
-
-
-def escape(text: object) -> Markup:
-    """Return a text as HTML shows it, with signs that a browser would obey as their codes."""
-    return _escaped(text) if type(text) is str else html_escape(text)
-
-
-@lru_cache(maxsize=4096)  # tables repeat their texts
-def _escaped(text: str) -> Markup:
-    return html_escape(visible(text, lines=True))
 
 
 @lru_cache(maxsize=1)

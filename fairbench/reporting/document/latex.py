@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairbench.core.formats import visible
+from fairbench.core.escaping import latex, one_line
 from fairbench.reporting.document.model import (
     Block,
     Commands,
@@ -20,7 +20,7 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
-from fairbench.reporting.document.plain_text import latex, latex_table
+from fairbench.reporting.document.plain_text import latex_table
 
 _PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of every language.
 \documentclass[10pt]{article}
@@ -41,23 +41,19 @@ _LONGEST = 40  # rows that stand on a page; more are set in parts
 
 def to_latex_document(document: Document) -> str:
     """Return a document as one LaTeX file; figures are named, with what they show."""
-    title = latex(_one_line(document.title))
+    title = latex(one_line(document.title))
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
     parts += _blocks(document.in_order, 0)
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
-def _one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
-
-
 def _heading(level: int, title: str) -> str:
     kind = _HEADINGS[min(level, len(_HEADINGS) - 1)]
-    return rf"\{kind}*{{{latex(_one_line(title))}}}"
+    return rf"\{kind}*{{{latex(one_line(title))}}}"
 
 
 def _items(sentences: Sequence[str]) -> str:
-    lines = [rf"\item {latex(_one_line(each))}" for each in sentences]
+    lines = [rf"\item {latex(one_line(each))}" for each in sentences]
     return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
 
 
@@ -80,11 +76,11 @@ def _block(block: Block, level: int) -> Iterator[str]:
             yield from _tables(block)
             caption = block.explanation
             if caption:
-                yield rf"{{\small {latex(_one_line(caption))}}}"
+                yield rf"{{\small {latex(one_line(caption))}}}"
         case Paragraph(style="warning"):
-            yield rf"\textbf{{{latex(_one_line(plain(block.text)))}}}"
+            yield rf"\textbf{{{latex(one_line(plain(block.text)))}}}"
         case Paragraph():
-            yield latex(_one_line(plain(block.text)))
+            yield latex(one_line(plain(block.text)))
         case Items():
             sentences = [plain(each) for each in block.items] or [block.nothing] * bool(
                 block.nothing
@@ -93,18 +89,18 @@ def _block(block: Block, level: int) -> Iterator[str]:
                 yield _items(sentences)
         case Definitions():
             lines = (
-                rf"\item[{{{latex(_one_line(t))}}}] {latex(_one_line(plain(x)))}"
+                rf"\item[{{{latex(one_line(t))}}}] {latex(one_line(plain(x)))}"
                 for t, x in block.items
             )
             yield "\n".join([r"\begin{description}", *lines, r"\end{description}"])
         case Commands():
             for line in block.lines:
-                yield rf"\texttt{{{latex(_one_line(line))}}}"
+                yield rf"\texttt{{{latex(one_line(line))}}}"
         case Figure():
-            yield rf"\emph{{Figure: {latex(_one_line(plain(block.caption) or block.title))}}}"
+            yield rf"\emph{{Figure: {latex(one_line(plain(block.caption) or block.title))}}}"
         case Gallery():
             if block.caption:
-                yield latex(_one_line(block.caption))
+                yield latex(one_line(block.caption))
             yield from _blocks(list(block.figures), level)
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
-from fairbench.core.formats import visible
+from fairbench.core.escaping import (
+    latex,
+    latex_comment,
+    markdown,
+    markdown_code,
+    markdown_paragraph,
+    markdown_strong,
+)
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -22,34 +28,6 @@ from fairbench.reporting.document.model import (
     plain,
 )
 from fairbench.reporting.document.values import cell_text
-
-_LATEX = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "[": "{[}", "]": "{]}", "*": "{*}",  # arguments of the end of the line before
-})  # fmt: skip
-_MARKDOWN = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", **{sign: f"\\{sign}" for sign in "\\`*_[]|~$"}}
-)
-_BEGINS = re.compile(r"(\s*\d*)([-+.)](?=\s)|[#>=])")  # lists, headings, quotations
-
-
-def latex(text: str) -> str:
-    """Return a text with what LaTeX would take for commands escaped."""
-    return visible(text).translate(_LATEX).replace("--", "-{-}")
-
-
-def markdown(text: str) -> str:
-    """Return a text that stays within a cell of a Markdown table, and is shown as it is."""
-    return visible(text.replace("\n", " ")).translate(_MARKDOWN)
-
-
-def _markdown_text(text: str) -> str:
-    """Return a text that is a paragraph or an item, and no other kind of block."""
-    return (
-        _BEGINS.sub(r"\1\\\2", markdown(text), count=1) if _BEGINS.match(text) else markdown(text)
-    )
 
 
 def markdown_table(table: Table) -> str:
@@ -87,11 +65,6 @@ def to_latex(document: Document) -> str:
     return "\n".join(tables)
 
 
-def latex_comment(text: str) -> str:
-    """Return a text as a line of a comment, which nothing in it ends."""
-    return f"% {visible(' '.join(text.split()))}\n"
-
-
 def _columns(table: Table) -> list[Column]:
     return [column for column in table.columns if column.kind != "bar"]
 
@@ -108,7 +81,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _bullets(items: Sequence[str]) -> str:
-    return "\n".join(f"- {_markdown_text(each)}" for each in items)
+    return "\n".join(f"- {markdown_paragraph(each)}" for each in items)
 
 
 def _markdown_block(block: Block, level: int) -> Iterator[str]:
@@ -124,20 +97,20 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
                 yield from _markdown_block(each, level + 1)
         case Table():
             if block.title:
-                yield f"**{markdown(block.title)}**"
+                yield markdown_strong(block.title)
             yield markdown_table(block)
             if block.caption:
                 yield markdown(block.caption)
         case Paragraph(style="warning"):
-            yield f"**{markdown(plain(block.text))}**"
+            yield markdown_strong(plain(block.text))
         case Paragraph():
-            yield _markdown_text(plain(block.text))
+            yield markdown_paragraph(plain(block.text))
         case Items():
             yield _bullets([plain(each) for each in block.items] or [block.nothing])
         case Definitions():
-            yield "\n".join(f"- **{markdown(t)}**: {markdown(plain(x))}" for t, x in block.items)
+            yield "\n".join(f"- {markdown_strong(t)}: {markdown(plain(x))}" for t, x in block.items)
         case Commands():
-            yield "```\n" + "\n".join(block.lines) + "\n```"
+            yield markdown_code(block.lines)
         case Figure():
             yield f"(figure: {markdown(block.title)})"
         case Gallery():

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.escaping import latex_comment
 from fairbench.core.files import write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.reporting.document.frames import table_frame, titled_tables
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.plain_text import latex_comment, latex_table, to_markdown
+from fairbench.reporting.document.plain_text import latex_table, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fairbench.core.escaping import terminal as shown_text
 from fairbench.core.formats import half_width, visible
 from fairbench.reporting.document.model import (
     Block,
@@ -49,11 +50,11 @@ def print_document(document: Document, console: Console | None = None) -> None:
     """Print a document; tables that are too wide leave out the columns that matter least."""
     console = console or terminal()
     if document.title:
-        console.print(_shown_text(document.title, style="bold"))
+        console.print(shown_text(document.title, style="bold"))
     verdict = document.verdict
     if verdict is not None:
         if verdict.warning:
-            console.print(_shown_text(f"WARNING: {verdict.warning}", style="bold red"))
+            console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
         _sentences(console, verdict.basis)
     for block in (*document.lead, *document.sections):
         _print_block(console, block)
@@ -65,11 +66,6 @@ def print_document(document: Document, console: Console | None = None) -> None:
             _list(console, title, sentences)
 
 
-def _shown_text(text: str, style: str = "") -> Text:
-    """Return a text that is shown as it is: neither markup nor signs that a terminal obeys."""
-    return Text(visible(text, lines=True), style=style)
-
-
 def _print_verdict(console: Console, verdict: Verdict) -> None:
     """Print the conclusions: after the tables, so that they are what is seen first."""
     _list(console, "Can be concluded", verdict.can)
@@ -78,13 +74,13 @@ def _print_verdict(console: Console, verdict: Verdict) -> None:
 
 def _list(console: Console, title: str, sentences: Sequence[str]) -> None:
     if sentences:
-        console.print(_shown_text(title, style="bold"))
+        console.print(shown_text(title, style="bold"))
         _sentences(console, [f"- {each}" for each in sentences])
 
 
 def _sentences(console: Console, sentences: Sequence[str]) -> None:
     for each in sentences:
-        console.print(_shown_text(each))
+        console.print(shown_text(each))
 
 
 def _print_block(console: Console, block: Block) -> None:
@@ -98,7 +94,7 @@ def _print_block(console: Console, block: Block) -> None:
         _print_table(console, block)
     elif isinstance(block, Paragraph):
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
-        console.print(_shown_text(plain(block.text), style=style))
+        console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
         shown = [plain(each) for each in block.items] or [block.nothing] * bool(block.nothing)
         _sentences(console, [f"- {each}" for each in shown])
@@ -106,7 +102,7 @@ def _print_block(console: Console, block: Block) -> None:
         _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
     elif isinstance(block, Commands):
         for line in block.lines:
-            console.print(_shown_text(line, style="dim"), soft_wrap=True)
+            console.print(shown_text(line, style="dim"), soft_wrap=True)
 
 
 def _print_section(console: Console, section: Section) -> None:
@@ -116,19 +112,19 @@ def _print_section(console: Console, section: Section) -> None:
         _print_table(console, replace(first, title=section.title))
         return
     if section.title:
-        console.print(_shown_text(section.title, style="bold"))
+        console.print(shown_text(section.title, style="bold"))
     for each in section.blocks:
         _print_block(console, each)
 
 
 def _print_table(console: Console, table: Table) -> None:
     if table.title:
-        console.print(_shown_text(table.title, style="italic"))
+        console.print(shown_text(table.title, style="italic"))
     for drawn in _parts(table, console.width):
         console.print(drawn)
     remarks = "; ".join(_remarks(table))
     if remarks:
-        console.print(_shown_text(remarks, style="dim"))
+        console.print(shown_text(remarks, style="dim"))
     console.print()
 
 
@@ -185,7 +181,7 @@ def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
     )
     for column in columns:
         drawn.add_column(
-            _shown_text(column.title),
+            shown_text(column.title),
             justify=column.align,
             overflow="fold",
             no_wrap=column.kind != "text",
@@ -205,7 +201,7 @@ def _cell(value: object, column: Column) -> Text:
     else:
         text = written(cell.value, column)
     text = visible(f"{cell.before}{text}{plain(cell.after)}")
-    return _shown_text(f"{text} {plain(cell.note)}" if cell.note else text)
+    return shown_text(f"{text} {plain(cell.note)}" if cell.note else text)
 
 
 def _remarks(table: Table) -> Iterator[str]:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from fairbench.core.formats import visible
+from fairbench.core.escaping import word
 from fairbench.reporting.document.model import (
     Block,
     Commands,
@@ -71,11 +71,11 @@ def _texts(table: Table, place: int, most: int | None = None) -> list[str]:
 def _cell_text(value: Any, table: Table, place: int) -> str:
     note = as_cell(value).note
     text = cell_text(value, table.columns[place])
-    return visible(f"{text}\n{plain(note)}" if note else text, lines=True)
+    return word(f"{text}\n{plain(note)}" if note else text)
 
 
 def _set_text(place: Any, text: str, *, bold: bool = False) -> None:
-    place.add_run(visible(text, lines=True)).bold = bold or None
+    place.add_run(word(text)).bold = bold or None
 
 
 def _paragraph(file: Any, text: str, *, bold: bool = False, style: str | None = None) -> None:
@@ -131,7 +131,7 @@ def _table(file: Any, table: Table) -> None:
     places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
     drawn = file.add_table(rows=1 + len(table.rows), cols=len(places), style="Table Grid")
     size = _SMALL if _letters(table) <= 1.6 * _WIDE else _TINY
-    columns = [[visible(table.columns[i].title), *_texts(table, i)] for i in places]
+    columns = [[word(table.columns[i].title), *_texts(table, i)] for i in places]
     for number, (row, texts) in enumerate(zip(drawn.rows, zip(*columns, strict=True), strict=True)):
         head = number == 0
         for cell, text, place in zip(row.cells, texts, places, strict=True):

@@ -1,0 +1,856 @@
+"""Records of odd shape, validly sealed: ``python -m benchmarks.faults records 100000``.
+
+A stranger who knows this project seals what they like. In each round one record of a results
+folder, of a pack or of a state is replaced by one of another shape, whose seals and checksums are
+right, and commands read it: a cheap one always, a costly one now and then. Each must end with an
+answer or be refused in one line; nothing is written outside the folder, no command waits, and no
+sign is printed that a terminal obeys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.measure import configuration, show
+from fairbench.audits.labelling.state import StateFile
+from fairbench.audits.watching.state import WatchFile
+from fairbench.cli.main import main as fairbench
+from fairbench.core.errors import UserError
+from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
+from fairbench.experiments.execute import carry_out
+from fairbench.experiments.tuning_trials import StudyRecord
+from fairbench.results import index, people, predictions
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import CorruptCellError, Store
+from fairbench.results.packs import PACK
+from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
+from fairbench.results.sweeps import read_sweeps
+from fairbench.tracking.notes import NOTE, read_note
+
+Draw = np.random.Generator
+HEADER = ("record", "number", "refused", "read", "commands", "of them costly", "wrong")
+SECONDS = 60  # that a command may take here, beside whatever else the machine does
+RUNS = (
+    ("method=baseline", "learner=logistic_regression"),
+    ("method=baseline", "learner=gaussian_nb"),
+    ("method=ensemble", "method.members=2", "learner=logistic_regression"),
+)
+SHARED = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=2", "tracking=none")
+
+HOSTILE = (
+    "", " ", "\n", "\x00", "\x1b[31mred", "\u202egnirts", "\u200b", "\ud800", "a\u2028b",
+    "x" * 5000,
+    "../x", "../../outside/x", "/", "/etc/passwd", ".", "..", "nan", "true", "0", "-1", "1e999",
+    "${oc.env:HOME}", "{{ 7 * 7 }}", "[red]x[/red]", "[/]", "<script>alert(1)</script>",
+    "\\input{/etc/passwd}", "$x^$", "=1+1", "|a|b|", "0" * 64, "9999-99-99T99:99:99", "%s", "{0}",
+    "_target_", "\ufeff", "a\tb", "\U000e0041", "\x9b2J",
+)  # fmt: skip
+NUMBERS = (
+    0, 1, -1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63,
+    -(2**63),
+    2**64, 10**30, 10**400, 1e-320,
+)  # fmt: skip
+PLAIN = (
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    {"": ""},
+    [None],
+    {"a": {"b": {"c": [1]}}},
+    [1, "a", None],
+)
+
+
+def odd_value(draw: Draw) -> Any:
+    """Return a value that nobody expects."""
+    kind = draw.random()
+    if kind < 0.4:
+        return HOSTILE[draw.integers(len(HOSTILE))]
+    if kind < 0.65:
+        return NUMBERS[draw.integers(len(NUMBERS))]
+    if kind < 0.97:
+        return deepcopy(PLAIN[draw.integers(len(PLAIN))])
+    deep: Any = []
+    for _ in range(int(draw.choice([20, 200, 900]))):
+        deep = [deep] if draw.random() < 0.5 else {"a": deep}
+    return deep
+
+
+def odd_json(values: Any, draw: Draw) -> Any:
+    """Return a tree of plain values, changed in one to three places."""
+    tree = json.loads(json.dumps(values))
+    for _ in range(int(draw.choice([1, 1, 1, 2, 3]))):
+        tree = _changed(tree, draw)
+    return tree
+
+
+def _changed(tree: Any, draw: Draw) -> Any:
+    """Change a tree at a random depth: each node on the way is entered with odds of four to one."""
+    inner = (
+        list(tree)
+        if isinstance(tree, dict)
+        else list(range(len(tree)))
+        if isinstance(tree, list)
+        else []
+    )
+    if inner and draw.random() < 0.8:
+        at = inner[draw.integers(len(inner))]
+        tree[at] = _changed(tree[at], draw)
+        return tree
+    if not inner:
+        return odd_value(draw)
+    at, kind = inner[draw.integers(len(inner))], draw.integers(7)
+    if kind == 0:
+        del tree[at]
+    elif kind == 1:
+        return odd_value(draw)
+    elif kind == 2 and isinstance(tree, dict):
+        tree[str(HOSTILE[draw.integers(len(HOSTILE))])] = tree.pop(at)
+    elif kind == 3:
+        return [tree]
+    elif kind == 4 and isinstance(tree, dict):
+        return list(tree.values()) if draw.random() < 0.5 else list(tree)
+    elif kind == 5:
+        tree[at] = deepcopy(tree[inner[draw.integers(len(inner))]])
+    else:
+        extra = HOSTILE[draw.integers(len(HOSTILE))]
+        if isinstance(tree, dict):
+            tree[extra] = odd_value(draw)
+        else:
+            tree.append(odd_value(draw))
+    return tree
+
+
+def odd_table(table: pa.Table, draw: Draw) -> pa.Table:
+    """Return a table of other columns, types, rows or notes."""
+    for _ in range(int(draw.choice([1, 1, 1, 2, 3]))):
+        with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+            table = _other_table(table, draw)
+    return table
+
+
+def _other_table(table: pa.Table, draw: Draw) -> pa.Table:
+    names, kind = table.column_names, draw.integers(10)
+    if kind == 9 and (notes := table.schema.metadata):
+        return _other_notes(table, dict(notes), draw)
+    if not names or kind == 0:
+        return table.slice(0, int(draw.choice([0, 0, 1])))
+    at = int(draw.integers(len(names)))
+    column = table.column(at)
+    if kind == 1:
+        return table.remove_column(at)
+    if kind == 2:
+        new = str(draw.choice([*names, *HOSTILE[:-3]]))
+        return table.rename_columns([*names[:at], new, *names[at + 1 :]])
+    if kind == 3:
+        return table.append_column(names[at], column)
+    if kind == 4:
+        values = [odd_value(draw)] * len(table)
+        return table.set_column(at, names[at], pa.array(values))
+    if kind == 5:
+        return table.set_column(at, names[at], _of_type(column, draw))
+    if kind == 6:
+        return table.set_column(at, names[at], pa.nulls(len(table), column.type))
+    values = column.to_pylist()
+    if kind == 7 and values:
+        values[draw.integers(len(values))] = None
+        return table.set_column(at, names[at], pa.array(values, column.type))
+    return table.set_column(at, names[at], pa.array(_some_changed(values, draw)))
+
+
+def _some_changed(values: list[Any], draw: Draw) -> list[Any]:
+    """Return values of which a few are odd ones of their own type."""
+    text = any(isinstance(value, str) for value in values)
+    odd = HOSTILE if text else NUMBERS[:12]
+    for _ in range(min(len(values), 3)):
+        values[draw.integers(len(values))] = odd[draw.integers(len(odd))]
+    return values
+
+
+def _of_type(column: pa.ChunkedArray, draw: Draw) -> Any:
+    kinds = (pa.string(), pa.float64(), pa.int8(), pa.int64(), pa.bool_(), pa.binary(),
+             pa.timestamp("ns"), pa.decimal128(38, 9), pa.large_string())  # fmt: skip
+    kind = kinds[draw.integers(len(kinds))]
+    if draw.random() < 0.2:
+        plain = column.combine_chunks()
+        return plain if pa.types.is_dictionary(plain.type) else plain.dictionary_encode()
+    if draw.random() < 0.3:
+        return pa.array([[value] for value in column.to_pylist()])
+    return column.cast(kind)
+
+
+def _other_notes(table: pa.Table, notes: dict[bytes, bytes], draw: Draw) -> pa.Table:
+    """Return a table whose notes, which are JSON, are of another shape."""
+    name = list(notes)[draw.integers(len(notes))]
+    if draw.random() < 0.2:
+        del notes[name]
+        return table.replace_schema_metadata(notes)
+    try:
+        notes[name] = json.dumps(odd_json(json.loads(notes[name]), draw)).encode()
+    except ValueError:
+        notes[name] = b"\xff"
+    return table.replace_schema_metadata(notes)
+
+
+def odd_text(content: bytes, draw: Draw) -> bytes:
+    """Return the content of a text file with odd lines, fields and bytes."""
+    lines, kind = content.split(b"\n"), draw.integers(6)
+    at = int(draw.integers(len(lines)))
+    odd = str(HOSTILE[draw.integers(len(HOSTILE))]).encode(errors="surrogatepass")
+    if kind == 0:
+        return odd
+    if kind == 1:
+        lines[at] = odd
+    elif kind == 2:
+        lines.insert(at, odd)
+    elif kind == 3:
+        del lines[at]
+    elif kind == 4:
+        lines[at] += b"\xff\xfe\x80"
+    else:
+        fields = lines[at].split(b",")
+        fields[draw.integers(len(fields))] = odd
+        lines[at] = b",".join(fields)
+    return b"\n".join(lines)
+
+
+def _json_file(path: Path, draw: Draw) -> bytes:
+    return _sealed_values(odd_json(unsealed_json(path.read_bytes()), draw))
+
+
+def _sealed_values(values: Any) -> bytes:
+    """Return plain values with a seal; of a list, which can have none, as it is."""
+    if not isinstance(values, dict):
+        return json.dumps(values).encode()
+    return sealed_json(values).encode()
+
+
+def _open_json(path: Path, draw: Draw) -> bytes:
+    return json.dumps(odd_json(json.loads(path.read_bytes()), draw)).encode()
+
+
+def _lines_file(path: Path, draw: Draw) -> bytes:
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = int(draw.integers(len(lines)))
+    lines[at] = _sealed_values(odd_json(unsealed_json(lines[at]), draw))
+    return b"".join(lines)
+
+
+def _table_file(path: Path, draw: Draw) -> bytes:
+    """Return a Parquet file of another table, sealed as all that have a seal."""
+    table = odd_table(pq.read_table(path), draw)
+    has_seal = b"seal" in pq.read_metadata(path).metadata
+    return sealed_table(table) if has_seal else parquet_bytes(table)
+
+
+def sealed_table(table: pa.Table) -> bytes:
+    """Return what `write_table` writes, which waits for the disk."""
+    notes = {**(table.schema.metadata or {}), b"seal": _BLANK_SEAL}
+    return sealed(parquet_bytes(table.replace_schema_metadata(notes)))
+
+
+_BLANK_SEAL = b"fairbench-sha256:" + b"0" * 64
+
+
+def _text_file(path: Path, draw: Draw) -> bytes:
+    return odd_text(path.read_bytes(), draw)
+
+
+def _pack_table(path: Path, draw: Draw) -> bytes:
+    """Return a file of a pack with another table, or other notes, in one row group."""
+    notes = dict(pq.read_metadata(path).metadata)
+    (name,) = (name for name in notes if name != b"ARROW:schema")
+    about = json.loads(notes[name])
+    table = pq.read_table(path).replace_schema_metadata(None)
+    if draw.random() < 0.3:
+        about = odd_json(about, draw)
+    else:
+        table = odd_table(table, draw)
+    sink = io.BytesIO()
+    writer = pq.ParquetWriter(sink, table.schema)
+    writer.write_table(table)
+    end = sink.tell()
+    if isinstance(about, dict) and isinstance(about.get("groups"), list) and about["groups"]:
+        tables = sum(1 for _ in about["ids"]) if isinstance(about.get("ids"), list) else 1
+        about["groups"] = [[tables, end, hashlib.sha256(sink.getvalue()[:end]).hexdigest()]]
+    writer.add_key_value_metadata({name.decode(): json.dumps(about)})
+    writer.close()
+    return sink.getvalue()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that the commands are given in: results, a pack of them, and states."""
+
+    root: Path
+    whole: Path | None = None  # what it is a copy of
+
+    def restore(self) -> None:
+        """Put back what a command removed, as collecting garbage may."""
+        if self.whole is None:
+            return
+        for path in self.whole.rglob("*"):
+            own = self.root / path.relative_to(self.whole)
+            if path.is_file() and not own.exists():
+                own.parent.mkdir(exist_ok=True, parents=True)
+                shutil.copy2(path, own)
+
+    @property
+    def results(self) -> Path:
+        """The results folder."""
+        return self.root / "results"
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids of its runs."""
+        return sorted(path.name for path in (self.whole or self.root).glob("results/runs/*"))
+
+    def make(self) -> None:
+        """Make everything once."""
+        for words in RUNS:
+            carry_out(configuration(*SHARED, *words, f"results={self.results}"))
+        draw = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {"y": draw.integers(0, 2, 200), "s": draw.random(200), "sex": list("fm") * 100}
+        )
+        frame.to_csv(self.root / "rows.csv", index=False)
+        frame.drop(columns="y").to_csv(self.root / "unlabelled.csv", index=False)
+        asked = ("target=y", "score=s", "group=sex")
+        study = StudyRecord(self.results / "tuning" / "0123456789ab")
+        study.begin({"learner.C": "interval(1,2)"}, again=True)
+        trial = {"values": {"learner.C": 1.5}, "objectives": [0.1], "folds": 2}
+        for _ in range(3):
+            study.add(sealed_json({**trial, "stopped": False, "seconds": 0.1, "error": ""}))
+        sweep = self.results / "sweeps" / "2026-01-01"
+        sweep.mkdir(parents=True)
+        outcomes = [
+            {"job": "method=baseline", "status": "finished", "run": run, "message": ""}
+            for run in self.runs
+        ]
+        (sweep / "outcomes.json").write_text(json.dumps(outcomes))
+        (sweep / "sweep.json").write_text(json.dumps({"name": "method=baseline"}))
+        note = {
+            "place": {"a": "b"},
+            "stamp": [1],
+            "runs": {self.runs[0]: ["a", "b", "c"]},
+            "earlier": {},
+        }
+        (self.results / NOTE).write_text(sealed_json(note))
+        figures = self.results / "runs" / self.runs[0] / "figures"
+        figures.mkdir(exist_ok=True)
+        (figures / DRAWN).write_text(sealed_json({"files": {"a.png": "0" * 64}}))
+        with inside(self.root):
+            for words in (
+                ["store", "pack", "out=pack", "people=true"],
+                ["label", "next", "unlabelled.csv", "state=label.json", "score=s", "group=sex"],
+                ["label", "ask", "state=label.json", "1=1", "2=0"],
+                ["watch", "rows.csv", *asked, "state=watch.json"],
+            ):
+                status, said = carried_out(words)
+                if status not in (0, 1):
+                    raise RuntimeError(f"{words}: {said}")
+        for made in (self.results / "report", self.root / "pack-report"):
+            shutil.rmtree(made, ignore_errors=True)
+
+    def of(self, path: Path) -> str:
+        """Return the id of the run whose folder a file lies in; the first one's of any other."""
+        parts = path.relative_to(self.root).parts
+        return parts[2] if parts[:2] == ("results", "runs") else self.runs[0]
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Have commands given in a folder."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def carried_out(words: Sequence[str]) -> tuple[int, str]:
+    """Carry out a command in this process; return its exit status and all that it printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        status = fairbench(words)
+    return status, printed.getvalue()
+
+
+def _write_index(place: Place, draw: Draw) -> bytes:
+    """Return an index of the runs as they are, of another shape."""
+    folder, values = place.results / "runs", index._Values()
+    stamps = index._stamps(folder)
+    listed = {name: index._summary(folder / name, stamps[name], values) for name in stamps}
+    path = place.results / index.INDEX
+    with patch.object(index, "_RECENT", -1e9):
+        index._write(path, listed, stamps)
+    return _json_file(path, draw)
+
+
+Make = Callable[[Path, Draw], bytes]
+Read = Callable[[Place, str], object]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of record.
+
+    Attributes
+    ----------
+    pattern : where one is. share : of all records, how many are of this kind.
+    make : returns one of another shape. read : cheap readers of it.
+    cheap, costly : commands that read it; RUN is its run's id, A and B are two runs.
+    """
+
+    name: str
+    pattern: str
+    share: int
+    make: Make
+    read: tuple[Read, ...] = ()
+    cheap: tuple[str, ...] = ()
+    costly: tuple[str, ...] = ()
+
+
+def _run(place: Place, run: str) -> Run:
+    return Catalogue(place.results).one(run)
+
+
+def _packed(place: Place) -> Catalogue:
+    return Catalogue(place.root / "pack")
+
+
+def _figures(place: Place, run: str) -> object:
+    return damaged_figures(_run(place, run))
+
+
+LS, SHOW, TABLE = "store ls", "store show RUN", "table RUN"
+OF_RUNS = (
+    "report", "choose dataset=simulated", "compare A B", "tradeoff simulated",
+    "table all out=t.csv", "table all out=t.tex", "table all out=t.md",
+    "store verify RUN cells=0",
+    "store pack out=made people=true", "store export RUN out.csv people=true", "audit RUN",
+    "store gc dry_run=true",
+    "store gc hours=0", "leaderboard", "store merge results pack out=made people=true",
+)  # fmt: skip
+OF_PACKS = (
+    "report results=pack", "store verify pack", "store unpack pack out=made",
+    "choose dataset=simulated results=pack", "store merge pack results out=made people=true",
+    "table all results=pack out=t.csv", "audit RUN results=pack",
+    "store export RUN out.csv results=pack people=true",
+    "compare A B results=pack", "leaderboard results=pack",
+)  # fmt: skip
+_PEOPLE: tuple[Read, ...] = (lambda at, run: _run(at, run).people(),)
+_PREDICTIONS: tuple[Read, ...] = (lambda at, run: _run(at, run).predictions(),)
+_CELL: tuple[Read, ...] = (
+    lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],
+)
+KINDS = (
+    Kind(
+        "environment.json",
+        f"results/runs/*/{LAST}",
+        30,
+        _json_file,
+        (
+            lambda at, run: [each.label() for each in (Catalogue(at.results),)],
+            lambda at, run: Catalogue(at.results).to_dataframe(),
+        ),
+        (LS, LS, SHOW, TABLE, "table all"),
+        (*OF_RUNS, "sync uri=sqlite:///m.db"),
+    ),
+    Kind("config.yaml", "results/runs/*/config.yaml", 4, _text_file, (), (SHOW,), OF_RUNS[:1]),
+    Kind(
+        "cells.txt",
+        "results/runs/*/cells.txt",
+        4,
+        _text_file,
+        (lambda at, run: _run(at, run).cells(),),
+        (SHOW,),
+        OF_RUNS[7:],
+    ),
+    Kind(
+        "summary.csv",
+        "results/runs/*/summary.csv",
+        8,
+        _text_file,
+        (lambda at, run: _run(at, run).summary(),),
+        (SHOW, TABLE, "table all"),
+        OF_RUNS,
+    ),
+    Kind(
+        "metrics.parquet",
+        "results/runs/*/metrics.parquet",
+        10,
+        _table_file,
+        (lambda at, run: _run(at, run).metrics(), lambda at, run: Catalogue(at.results).metrics),
+        (SHOW, TABLE),
+        (*OF_RUNS, "sync uri=sqlite:///m.db"),
+    ),
+    Kind(
+        "predictions.parquet",
+        "results/runs/*/predictions.parquet",
+        6,
+        _table_file,
+        _PREDICTIONS,
+        ("store export RUN out.csv people=true",),
+        ("audit RUN", "compare A B", "choose dataset=simulated", "report", "store pack out=made"),
+    ),
+    Kind(
+        "rows of a split",
+        "results/splits/*.parquet",
+        5,
+        _table_file,
+        _PREDICTIONS,
+        ("store export RUN out.csv people=true",),
+        ("audit RUN", "compare A B", "store pack out=made", "report"),
+    ),
+    Kind(
+        "people",
+        "results/data/*.parquet",
+        5,
+        _table_file,
+        _PEOPLE,
+        ("store export RUN out.csv people=true",),
+        (
+            "audit RUN",
+            "compare A B",
+            "choose dataset=simulated",
+            "report",
+            "store pack out=made people=true",
+        ),
+    ),
+    Kind(
+        "cell",
+        "results/cells/*/*.parquet",
+        4,
+        _table_file,
+        _CELL,
+        (),
+        ("store verify RUN", "store pack out=made people=true"),
+    ),
+    Kind("index.json", "results/index.json", 5, _json_file, (), (LS,), ("report", "table all")),
+    Kind(
+        "list of figures",
+        f"results/runs/*/figures/{DRAWN}",
+        2,
+        _json_file,
+        (_figures,),
+        (),
+        ("report",),
+    ),
+    Kind(
+        "outcomes of a sweep",
+        "results/sweeps/*/*.json",
+        4,
+        _open_json,
+        (lambda at, run: read_sweeps(at.results, ["method"]),),
+        (),
+        ("report",),
+    ),
+    Kind(
+        "note of MLflow",
+        f"results/{NOTE}",
+        2,
+        _json_file,
+        (lambda at, run: read_note(at.results, {"a": "b"}),),
+    ),
+    Kind(
+        "study",
+        "results/tuning/*/study.json",
+        2,
+        _json_file,
+        (lambda at, run: _study(at).begin({"learner.C": "interval(1,2)"}, again=False),),
+    ),
+    Kind(
+        "trials",
+        "results/tuning/*/trials.jsonl",
+        4,
+        _lines_file,
+        (lambda at, run: _study(at).trials(),),
+    ),
+    Kind(
+        "index of a pack",
+        f"pack/{PACK}",
+        6,
+        _json_file,
+        (lambda at, run: list(_packed(at)),),
+        ("store ls results=pack",),
+        OF_PACKS,
+    ),
+    Kind(
+        "table of a pack",
+        "pack/*.parquet",
+        8,
+        _pack_table,
+        (lambda at, run: list(_packed(at)),),
+        ("store ls results=pack", "table RUN results=pack"),
+        OF_PACKS,
+    ),
+    Kind(
+        "labelling state",
+        "label.json",
+        5,
+        _json_file,
+        (lambda at, run: StateFile(at.root / "label.json").read(),),
+        ("label next state=label.json",),
+        ("label report state=label.json", "label ask state=label.json 3=1"),
+    ),
+    Kind(
+        "watch state",
+        "watch.json",
+        5,
+        _json_file,
+        (lambda at, run: WatchFile(at.root / "watch.json").read(),),
+        (),
+        ("watch state=watch.json",),
+    ),
+)
+
+
+def _study(place: Place) -> StudyRecord:
+    (folder,) = (place.results / "tuning").iterdir()
+    return StudyRecord(folder)
+
+
+@dataclass
+class Came:
+    """What came of records of a kind."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+class Round:
+    """One record of another shape, and what came of reading it."""
+
+    def __init__(self, place: Place, seed: int, costly: float) -> None:
+        self.place, self.seed, self.draw = place, seed, np.random.default_rng(seed)
+        shares = np.array([kind.share for kind in KINDS])
+        self.kind = KINDS[self.draw.choice(len(KINDS), p=shares / shares.sum())]
+        self.costly, self.came = costly, Came(Counter(number=1))
+
+    def carry_out(self) -> Came:
+        """Put the record in its place, read it, and put back what was there."""
+        kind, place = self.kind, self.place
+        if kind.name == "index.json":
+            path, before = place.results / index.INDEX, None
+            content = _write_index(place, self.draw)
+        else:
+            paths = sorted(place.root.glob(kind.pattern))
+            path = paths[self.draw.integers(len(paths))]
+            before = path.read_bytes()
+            content = self._made(path)
+        with replaced(place, path, content):
+            self._read(place.of(path))
+        if before is None:
+            path.unlink(missing_ok=True)
+        if self.came.counts["of them costly"]:
+            place.restore()
+        return self.came
+
+    def _made(self, path: Path) -> bytes:
+        """Return a record of another shape; not every drawn one can be written."""
+        while True:
+            with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+                return self.kind.make(path, self.draw)
+
+    def _read(self, run: str) -> None:
+        for read in self.kind.read:
+            self._tried(f"{self.kind.name}", partial(read, self.place, run))
+        words: list[str] = []
+        if self.kind.cheap and self.draw.random() < CHEAP:
+            words = [self.kind.cheap[self.draw.integers(len(self.kind.cheap))]]
+        if self.kind.costly and self.draw.random() < self.costly:
+            words.append(self.kind.costly[self.draw.integers(len(self.kind.costly))])
+            self.came.counts["of them costly"] += 1
+        for line in words:
+            self.came.counts["commands"] += 1
+            first, second = self.place.runs[:2]
+            named = {"RUN": run, "A": first, "B": second}
+            command = [named.get(word, word) for word in line.split()]
+            self._tried(line, partial(self._given, command))
+
+    def _given(self, words: list[str]) -> None:
+        """Give a command, and look at what it printed and where it wrote."""
+        with inside(self.place.root):
+            status, said = carried_out(words)
+        if status not in (0, 1, 2):
+            self._wrong(" ".join(words), f"status {status}")
+        if obeyed := sorted({sign for sign in said if category(sign) in OBEYED and sign != "\n"}):
+            self._wrong(" ".join(words), f"prints {obeyed!r}")
+        if status == 2:
+            self.came.counts["refused"] = 1
+            errors = [line for line in said.splitlines() if line.startswith("error: ")]
+            if len(errors) != 1 or len(errors[0]) > LONGEST:
+                self._wrong(" ".join(words), f"refuses by {said[-300:]!r}")
+        if outside(self.place) != OUTSIDE:
+            self._wrong(" ".join(words), "wrote outside")
+
+    def _tried(self, name: str, call: Callable[[], object]) -> None:
+        """Call what must answer or refuse, in time."""
+        signal.alarm(SECONDS)
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                call()
+        except (UserError, CorruptCellError):
+            self.came.counts["refused"] = 1
+        except TooLongError:
+            self._wrong(name, f"took more than {SECONDS} s")
+        except BaseException as error:  # an exit is as wrong as a traceback here
+            where = traceback.extract_tb(error.__traceback__)
+            ours = [each for each in where if "/fairbench/" in each.filename] or list(where)
+            at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
+            self._wrong(name, f"{type(error).__name__} at {at}: {str(error)[:200]}")
+        finally:
+            signal.alarm(0)
+
+    def _wrong(self, name: str, sentence: str) -> None:
+        self.came.counts["wrong"] = 1
+        self.came.wrong.append(f"record {self.seed}, {self.kind.name}, {name}: {sentence}")
+
+
+OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
+LONGEST = 3000  # signs of a line that refuses
+CHEAP = 0.3  # of records, how many a command reads beside the readers of the library
+OUTSIDE = ("kept",)
+
+
+def outside(place: Place) -> tuple[str, ...]:
+    """Return the names beside the folder: who follows ``../`` writes there."""
+    names = {each.name for each in place.root.parent.iterdir()} - {place.root.name}
+    return tuple(sorted(names))
+
+
+class TooLongError(BaseException):
+    """A command that waits, or computes for too long; nothing catches it as an error."""
+
+
+def _too_long(*_: object) -> None:
+    raise TooLongError
+
+
+@contextlib.contextmanager
+def replaced(place: Place, path: Path, content: bytes) -> Iterator[None]:
+    """Have a record replaced, the checksums of it with it; put back all that a command changed."""
+    before = {path: path.read_bytes()}
+    listing = path.with_name(LAST) if path.parent.parent.name == "runs" else path.with_name(PACK)
+    if listing != path and listing.is_file():
+        before[listing] = listing.read_bytes()
+    path.write_bytes(content)
+    if listing in before and listing != path:
+        known = unsealed_json(before[listing])
+        if listing.name == LAST:
+            known["files"][path.name] = hashlib.sha256(content).hexdigest()
+        else:
+            known["files"][path.name]["sums"] = _sums(content)
+        listing.write_text(sealed_json(known))
+    try:
+        yield
+    finally:
+        for changed, was in before.items():
+            changed.write_bytes(was)
+        for made in MADE:
+            _remove(place.root / made)
+        for aside in place.root.glob("results/*/**/*.damaged-*"):
+            _remove(aside)
+        for function in REMEMBERED:
+            function.cache_clear()
+
+
+def _sums(content: bytes) -> list[Any]:
+    """Return what a pack's index says of a file."""
+    length = int.from_bytes(content[-8:-4], "little")
+    footer = len(content) - 8 - length
+    return [len(content), footer, hashlib.sha256(content[footer:]).hexdigest()]
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+# What the commands make in the folder they are given in.
+MADE = (
+    "made",
+    "results/report",
+    "results/locks",
+    "pack-report",
+    "out.csv",
+    "t.csv",
+    "t.tex",
+    "t.md",
+    "m.db",
+)
+REMEMBERED: tuple[Any, ...] = (people.read_people, predictions._rows)
+
+
+def tried(whole: Place, number: int, worker: int, workers: int, costly: float) -> dict[str, Came]:
+    """Try every so many-th record in a copy of the folder; return what came of each kind."""
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, _too_long)
+    os.environ["FAIRBENCH_MAX_MEMORY"] = "2"
+    total = {kind.name: Came() for kind in KINDS}
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "kept").mkdir()
+        place = Place(Path(shutil.copytree(whole.root, Path(name) / "place")), whole.root)
+        for seed in range(worker, number, workers):
+            round_ = Round(place, seed, costly)
+            came = round_.carry_out()
+            total[round_.kind.name].counts += came.counts
+            total[round_.kind.name].wrong += came.wrong
+            for sentence in came.wrong:
+                print(sentence.encode(errors="backslashreplace").decode(), flush=True)
+    return total
+
+
+def main(number: int = 100_000, costly: int = 100) -> bool:
+    """Print what came of so many records, a costly command after one in `costly`."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        whole = Place(Path(name) / "place")
+        whole.root.mkdir()
+        with contextlib.redirect_stderr(io.StringIO()):
+            whole.make()
+        workers = min(os.cpu_count() or 1, 8)
+        call = partial(tried, whole, number, workers=workers, costly=1 / costly)
+        with multiprocessing.get_context("fork").Pool(workers) as pool:
+            parts = pool.map(call, range(workers))
+    rows: list[list[Any]] = []
+    for kind in KINDS:
+        counts = sum((part[kind.name].counts for part in parts), Counter())
+        rows.append([kind.name, *(counts[column] for column in HEADER[1:])])
+    for row in rows:
+        row[3] = row[1] - row[2]
+    rows.append(["all", *(sum(row[i] for row in rows) for i in range(1, len(HEADER)))])
+    show(f"{number} records of odd shape, {time.monotonic() - started:.0f} s", HEADER, rows)
+    return not rows[-1][-1]

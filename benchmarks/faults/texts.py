@@ -1,0 +1,360 @@
+"""Texts that want to be obeyed, in every place: ``python -m benchmarks.faults texts 400``.
+
+Each text is put wherever a stranger may put one: names, options and their values, versions, labels
+of groups, reasons, names of sweeps, columns and files. Then every surface is made, and looked at by
+a reader of its form: a terminal gets what can be printed, a page, a Markdown file and a TeX file
+have the structure that they have for a harmless text, and a spreadsheet computes nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from benchmarks.faults.records import (
+    HOSTILE,
+    OBEYED,
+    REMEMBERED,
+    Place,
+    carried_out,
+    inside,
+    sealed_table,
+)
+from benchmarks.measure import show
+from fairbench.core.files import parquet_bytes, sealed_json
+from fairbench.core.formats import csv_text, is_number, visible
+from fairbench.results.runs import LAST, Run
+
+PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
+TRACEBACK = "Traceback:"
+PARTS = (
+    *HOSTILE, "${oc.env:TEXT_CANARY}", "$TEXT_CANARY", "{{ 6 * 7007 }}", "{% raw %}",
+    "${{6*7007}}", "\\write18{id}",
+    "\n\\input{/etc/passwd}", "\n% \n\\end{document}", "}\\def\\x{", "$$x^2$$",
+    "--><img src=x onerror=alert(1)>",
+    "</td></tr></table>", "\" onmouseover=\"x", "javascript:alert(1)", "]]>", "</script>",
+    "&lt;b&gt;",
+    "=cmd|' /C calc'!A0", "+6*7007", "-6*7007", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1",
+    "[link=http://x]a[/link]",
+    "[bold red]", "\\[red]", "[a](http://b)", "![a](http://b)", "`code`", "**a**", "# a", "- a",
+    "1. a", "---",
+    "> a", "| a | b |", "~~~", "```", "    a", "<http://a.b>", "http://a.b", "\x1b]0;title\x07",
+    "\x1b[2J\x1b[H",
+    "\x1b]8;;http://x\x07a\x1b]8;;\x07", "\x9b31m", "\x08\x08", "\x7f", "\u2066a\u2069",
+    "\u200f", "\u061c", "\u2029",
+    "\x85", "\x0c", "\ufff9", "%(a)s", "%n", "!!python/object:os.system", "&anchor", "*alias",
+    "'; DROP TABLE a; --",
+)  # fmt: skip
+HEADER = ("surface", "looked at", "interpreted")
+AUDIT = ("target=y", "score=s", "formats=[html,json,latex,markdown,word]")
+
+
+def hostile_text(seed: int) -> str:
+    """Return a text: each part alone at first, then two or three of them together."""
+    if seed < len(PARTS):
+        return f"a{PARTS[seed]}" if seed % 2 else str(PARTS[seed])
+    draw = np.random.default_rng(seed)
+    chosen = draw.choice(len(PARTS), int(draw.integers(2, 4)), replace=False)
+    return "".join(str(PARTS[place])[:200] for place in chosen)
+
+
+def put(place: Place, text: str) -> None:
+    """Put a text into every place of a run, of its data, and of the files that are audited."""
+    run = Run(place.results / "runs" / place.runs[0])
+    record, shown = run.environment, visible(text).strip() or "-"
+    attribute = run.protect
+    record |= {"protect": text, "cpu": shown, "python": shown, "name": shown, "git_commit": shown}
+    record["versions"] = record["data_sha256"] = {text: text}
+    record["choices"] |= dict.fromkeys(("dataset", "learner", "method"), shown)
+    record["config"]["method"] |= {shown: text}
+    record["config"]["learner"]["C"] = [text, {shown: text}]
+    contents = {
+        "metrics.parquet": parquet_bytes(
+            pa.Table.from_pandas(_relabelled(run.metrics(), attribute, text), preserve_index=False)
+        ),
+        "summary.csv": csv_text(_relabelled(run.summary(), attribute, text)).encode(
+            errors="replace"
+        ),
+        "config.yaml": yaml.safe_dump(record["config"], allow_unicode=True).encode(
+            errors="replace"
+        ),
+    }
+    for name, content in contents.items():
+        (run.path / name).write_bytes(content)
+        record["files"][name] = sha256(content).hexdigest()
+    (run.path / LAST).write_text(sealed_json(record))
+    _put_people(next((place.results / "data").glob("*.parquet")), attribute, text)
+    sweep = next((place.results / "sweeps").iterdir())
+    (sweep / "sweep.json").write_text(json.dumps({"name": text}))
+    frame = pd.read_csv(place.root / "rows.csv")
+    label = text.encode(errors="replace").decode().replace("\0", "")
+    frame["sex"] = np.where(frame["sex"] == "f", label, "m")
+    named = frame.rename(columns={"sex": column_of(text)})
+    named.to_csv(place.root / "hostile.csv", index=False, errors="replace")
+    shutil.copy(place.root / "hostile.csv", place.root / file_of(text))
+
+
+def column_of(text: str) -> str:
+    """Return a text as the name of a column that a command line can name."""
+    return re.sub(r"[\0\r\n\ud800-\udfff]", "", text).strip()[:60] or "a"
+
+
+def file_of(text: str) -> str:
+    """Return a text as the name of a file."""
+    return re.sub(r"[\0/=\ud800-\udfff]", "", text)[:60].strip(".- ") + ".csv"
+
+
+def _relabelled(table: pd.DataFrame, attribute: str, text: str) -> pd.DataFrame:
+    """Return metrics of an attribute and a group that are called otherwise."""
+    text = text.encode(errors="replace").decode()
+    names = table["attribute"].astype(str).replace(attribute, text)
+    groups = table["group"].astype(str)
+    first = next(group for group in sorted(groups.unique()) if group)
+    return table.assign(
+        attribute=names, group=groups.replace(first, text),
+        reason=np.where(table["status"].astype(str) == "ok", "", text),
+    )  # fmt: skip
+
+
+def _put_people(path: Path, attribute: str, text: str) -> None:
+    text = text.encode(errors="replace").decode()
+    table = pq.read_table(path)
+    frame = table.to_pandas()
+    notes = json.loads(table.schema.metadata[b"fairbench"])
+    labels = frame[f"group.{attribute}"].astype(str)
+    first = notes["privileged"][attribute]
+    frame[f"group.{attribute}"] = labels.replace(first, text).astype("category")
+    frame = frame.rename(columns={f"group.{attribute}": f"group.{text}"})
+    del notes["privileged"][attribute]
+    notes["privileged"][text] = text
+    notes |= {"name": text, "target_name": text, "positive_label": text}
+    made = pa.Table.from_pandas(frame, preserve_index=False)
+    path.write_bytes(
+        sealed_table(
+            made.replace_schema_metadata({**made.schema.metadata, b"fairbench": json.dumps(notes)})
+        )
+    )
+
+
+class Page(HTMLParser):
+    """The kinds of tags that a page has, with the names of their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.kinds: set[str] = set()
+        self.scripts = 0
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag; of a link, whether it leads anywhere else."""
+        self.scripts += tag == "script"
+        self.kinds |= {tag, *(f"{tag} {name}" for name, _ in attrs)}
+        self.kinds |= {
+            f"{tag} to {value}"
+            for name, value in attrs
+            if name in ("href", "src") and re.match(r"(?i)\s*(javascript|https?|//)", value or "")
+        }
+
+
+def structure(path: Path) -> set[str]:
+    """Return the kinds of what a reader of a file's form takes for more than text."""
+    if path.suffix == ".docx":
+        return set()
+    text = path.read_bytes().decode()
+    if path.suffix == ".html":
+        page = Page(text)
+        return page.kinds | {f"{page.scripts} scripts"}
+    if path.suffix == ".tex":
+        return set(re.findall(r"\\[A-Za-z]+|\\.", re.sub(r"(?m)^%.*", "", text))) - _ESCAPES
+    if path.suffix == ".md":
+        from markdown_it import MarkdownIt
+
+        tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+        return {part.type for each in tokens for part in (each, *(each.children or ()))} - {
+            "text_special"
+        }
+    if path.suffix == ".csv":
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+        formula = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+        cells = {c[:20] for row in rows for c in row if re.match(formula, c) and not is_number(c)}
+        return cells | {f"{len(row)} columns" for row in rows}
+    json.loads(text)
+    return set()
+
+
+_ESCAPES = {
+    *("\\textbackslash", "\\textasciitilde", "\\textasciicircum", "\\textless", "\\textgreater"),
+    *("\\textbar", "\\textasciigrave", *(f"\\{sign}" for sign in "&%$#_{}")),
+}
+
+
+class Look:
+    """Surfaces of one text, and what is interpreted of it there."""
+
+    def __init__(self, place: Place, usual: dict[str, set[str]]) -> None:
+        self.place, self.usual = place, usual
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.wrong: list[str] = []
+
+    def surfaces(self, text: str) -> Iterator[tuple[str, set[str]]]:
+        """Yield each surface with the structure that a reader finds in it."""
+        run, column, file = self.place.runs[0], column_of(text), file_of(text)
+        quoted = column.replace('"', '""')
+        commands: Mapping[str, list[str]] = {
+            "store ls": ["store", "ls"],
+            "store show": ["store", "show", run],
+            "table": ["table", run],
+            "tables": ["table", "all"],
+            ".csv": ["table", "all", "out=t.csv"],
+            ".tex": ["table", run, "out=t.tex"],
+            ".md": ["table", run, "out=t.md"],
+            "report": ["report"],
+            "audit of a run": [
+                "audit",
+                run,
+                "formats=[html,json,latex,markdown,word]",
+                "out=of-run",
+            ],
+            "export": ["store", "export", run, "t.csv", "people=true"],
+            "audit": ["audit", file, *AUDIT, f'group=["{quoted}"]', "out=of-file"],
+            "label": [
+                "label",
+                "next",
+                "hostile.csv",
+                "state=l.json",
+                "score=s",
+                f'group=["{quoted}"]',
+                "out=l",
+            ],
+            "label report": ["label", "report", "state=l.json", "out=of-labels"],
+            "watch": [
+                "watch",
+                "hostile.csv",
+                "state=w.json",
+                *AUDIT[:2],
+                f'group=["{quoted}"]',
+                "out=of-watch",
+            ],
+        }
+        for name, words in commands.items():
+            with inside(self.place.root):
+                said = _said(words)
+            yield (
+                name,
+                {sign for sign in said if category(sign) in OBEYED and sign != "\n"} | _run(said),
+            )
+            yield from self._files(name)
+
+    def _files(self, name: str) -> Iterator[tuple[str, set[str]]]:
+        """Yield the files that a command made, and remove them."""
+        made = [*self.place.root.glob("t.*"), *self.place.root.glob("of-*/*")]
+        made += [*self.place.results.glob("report/**/*.*")]
+        for path in made:
+            if path.suffix in (".html", ".tex", ".md", ".csv", ".json", ".docx"):
+                content = path.read_bytes().decode(errors="replace")
+                yield f"{name}: {path.suffix}", structure(path) | _run(content)
+        for path in (
+            "t.csv",
+            "t.tex",
+            "t.md",
+            "results/report",
+            "of-run",
+            "of-file",
+            "of-labels",
+            "of-watch",
+        ):
+            remove(self.place.root / path)
+
+    def at(self, text: str) -> None:
+        """Make every surface, and note what differs from what a harmless text gives."""
+        for name, found in self.surfaces(text):
+            usual = self.usual.get(name, set())
+            kind = name.partition(": ")[2] or name
+            self.counts["looked at", kind] += 1
+            if odd := found - usual:
+                self.counts["interpreted", kind] += 1
+                self.wrong.append(f"{name} of {text!r}: {sorted(odd)[:4]}")
+
+
+def _said(words: list[str]) -> str:
+    """Return what a command prints, a traceback among it."""
+    try:
+        return carried_out(words)[1]
+    except Exception:
+        return f"{TRACEBACK} {traceback.format_exc()[-300:]}"
+
+
+def _run(text: str) -> set[str]:
+    """Return what tells that a text was evaluated, or that none was expected."""
+    return {sign for sign in (CANARY, COMPUTED, TRACEBACK) if sign in text}
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
+    """Look at every so many-th text, each in a copy of the folder."""
+    os.environ["TEXT_CANARY"] = CANARY
+    usual: dict[str, set[str]] = {}
+    look = Look(Place(whole), usual)
+    for seed in [-1, *range(worker, number, workers)]:
+        with tempfile.TemporaryDirectory() as name:
+            look.place = Place(Path(shutil.copytree(whole, Path(name) / "place")), whole)
+            for function in REMEMBERED:
+                function.cache_clear()
+            text = PLAIN if seed < 0 else hostile_text(seed)
+            put(look.place, text)
+            if seed < 0:
+                for surface, found in look.surfaces(text):
+                    usual.setdefault(surface, set()).update(found)
+                continue
+            before = len(look.wrong)
+            look.at(text)
+            for sentence in look.wrong[before:]:
+                print(f"text {seed}: {visible(sentence)}", flush=True)
+    return look
+
+
+def main(number: int = 400) -> bool:
+    """Print how many surfaces were looked at, and how many texts were interpreted on them."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        place = Place(Path(name) / "place")
+        place.root.mkdir()
+        place.make()
+        workers = min(os.cpu_count() or 1, 8)
+        with multiprocessing.get_context("fork").Pool(workers) as pool:
+            looks = pool.map(partial(looked, place.root, number, workers=workers), range(workers))
+    total: Counter[tuple[str, str]] = sum((each.counts for each in looks), Counter())
+    rows: list[list[Any]] = [
+        [name, *(total[column, name] for column in HEADER[1:])]
+        for name in dict.fromkeys(name for _, name in total)
+    ]
+    rows.append(["all", *(sum(row[i] for row in rows) for i in (1, 2))])
+    show(f"{number} texts, {time.monotonic() - started:.0f} s", HEADER, rows)
+    return not rows[-1][-1]

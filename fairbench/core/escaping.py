@@ -1,0 +1,109 @@
+"""How a text is written into each form that is made here: once for each, for every text.
+
+Labels, names, options and notes are somebody's data. Whatever they hold is shown, and never obeyed:
+by a terminal, a browser, TeX, a reader of Markdown, a word processor, or what draws figures. Signs
+that cannot be seen are shown as their codes, by :func:`fairbench.core.formats.visible`. CSV is
+written by :func:`fairbench.core.formats.csv_text`, and JSON by `json`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from fairbench.core.formats import visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from rich.text import Text
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line of what can be seen."""
+    return visible(" ".join(text.split()))
+
+
+def terminal(text: str, style: str = "") -> Text:
+    """Return a text for a console: neither markup nor signs that a terminal obeys."""
+    from rich.text import Text
+
+    return Text(visible(text, lines=True), style=style)
+
+
+def html(text: object) -> Markup:
+    """Return a text as HTML and SVG show it; what is markup of ours stays as it is."""
+    from markupsafe import escape
+
+    return _html(text) if type(text) is str else escape(text)
+
+
+@lru_cache(maxsize=4096)  # tables repeat their texts
+def _html(text: str) -> Markup:
+    from markupsafe import escape
+
+    return escape(visible(text, lines=True))
+
+
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "`": r"\textasciigrave{}",
+    "[": "{[}", "]": "{]}", "*": "{*}",  # arguments of the end of the line before
+})  # fmt: skip
+
+
+def latex(text: str) -> str:
+    """Return a text with what LaTeX would take for commands, or join to other signs, escaped."""
+    return visible(text).translate(_LATEX).replace("--", "-{-}").replace("''", "'{'}")
+
+
+def latex_comment(text: str) -> str:
+    """Return a text as a line of a comment, which nothing in it ends."""
+    return f"% {one_line(text)}\n"
+
+
+_MARKDOWN = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", "|": "&#124;", **{sign: f"\\{sign}" for sign in "\\`*_[]~$#@"}}
+)
+_LINKS = re.compile(r"(?i)(://|www\.|mailto:|xmpp:)")
+# Lists, quotations, lines under headings, and rules.
+_BEGINS = re.compile(r"^(\d*)([-+.)](?=\s|$)|[>=]|-(?=[-\s]+$))")
+
+
+def markdown(text: str) -> str:
+    """Return a text that stays within a line, or a cell of a table, of Markdown."""
+    escaped = visible(text.replace("\n", " ")).translate(_MARKDOWN)
+    return _LINKS.sub(lambda found: re.sub("([:.])", r"\\\1", found[0]), escaped)
+
+
+def markdown_paragraph(text: str) -> str:
+    """Return a text that is a paragraph or an item of Markdown, and no other kind of block."""
+    # Four blanks would make it code.
+    return _BEGINS.sub(r"\1\\\2", markdown(text).lstrip(" "), count=1)
+
+
+def markdown_strong(text: str) -> str:
+    """Return a text in bold letters, which blanks at its ends would undo; nothing of none."""
+    return f"**{shown}**" if (shown := markdown(text).strip()) else ""
+
+
+def markdown_code(lines: list[str]) -> str:
+    """Return lines as a block of code of Markdown, which none of them ends."""
+    longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([fence, *map(visible, lines), fence])
+
+
+def word(text: str) -> str:
+    """Return a text for a word processor, its lines as lines."""
+    return visible(text, lines=True)
+
+
+def mathtext(text: str) -> str:
+    """Return a text for matplotlib: dollars begin no formula.
+
+    An underscore in front does not keep a name out of the legend.
+    """
+    shown = visible(text)
+    return " " * shown.startswith("_") + shown.replace("$", r"\$")

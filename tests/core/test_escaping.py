@@ -1,0 +1,310 @@
+"""Whatever a text holds, each form shows it, and an independent reader finds no structure in it."""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from unicodedata import category
+from zipfile import ZipFile
+
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from matplotlib.cbook import is_math_text
+from rich.console import Console
+
+from fairbench.core import escaping
+from fairbench.core.formats import csv_text, read_csv, visible
+from fairbench.reporting.charts import Estimate, forest
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.latex import to_latex_document
+from fairbench.reporting.document.model import (
+    Column,
+    Commands,
+    Definitions,
+    Document,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
+from fairbench.reporting.document.plain_text import to_latex, to_markdown
+from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.word import to_word
+from fairbench.reporting.figures import short
+
+SIGNS = (
+    *"\\{}$&#_%~^<>|`[]*!'\"=+-@:;./()0123456789 abAB",
+    "\t", "\r", "\n", "\x0b", "\x0c", "\x1b", "\x1b[31m", "\x1b]0;t\x07", "\x9b2J", "\x00",
+    "\x7f", "\x85",
+    "\u2028", "\u2029", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\u00ad", "\U000e0041",
+    "\ud800", "\udfff", "\ue000", "\U00100000", "\ufffe", "\uff1d", "\uff0b", "\uff0d", "\uff20",
+    "\u00a0", "\u3000", "\u0301", "\u00e9", "\U0001f600", "[red]", "[/]", "\\[", "[link=x]",
+    "--", "''", "``",
+    "<b>", "</td>", "]]>", "-->", "&amp;", "&#65;", "http://a.b", "www.a.b", "a@b.c", "![a](b)",
+    "[a](b)", "```", "~~~", "***", "---", "===", "1. ", "- ", "# ", "> ", "    ", "| a |",
+    "\\input{x}",
+    "\\\\", "^^5c", "%\n", "${oc.env:HOME}", "{{ 7 * 7 }}", "javascript:a", "$x^2$", "\\$",
+    "=1+1",
+)  # fmt: skip
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(SIGNS), st.characters(codec=None), st.characters(categories=("C", "Z"))
+    ),
+    max_size=12,
+).map("".join)
+EXAMPLES = (
+    "",
+    "---",
+    "===",
+    "- a",
+    "1) a",
+    "    code",
+    "a #",
+    "\\|",
+    "``` x",
+    "_x_",
+    "$$",
+    "\\$x$",
+)
+
+
+def examples(test):
+    for text in EXAMPLES:
+        test = example(text)(test)
+    return settings(deadline=None, max_examples=60)(test)
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+class Seen(HTMLParser):
+    """What a page has: its tags, their attributes, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.values, self.text = [], [], ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, tuple(sorted(name for name, _ in attrs))))
+        self.values += [value for _, value in attrs]
+
+    def handle_data(self, data):
+        self.text += data
+
+    def handle_comment(self, data):
+        self.tags.append("comment")
+
+    handle_decl = unknown_decl = handle_pi = handle_comment
+
+
+@examples
+@given(TEXTS)
+def test_what_is_visible_is_printable(text):
+    for lines in (False, True):
+        shown = visible(text, lines=lines)
+        assert all(
+            sign.isprintable() or category(sign) == "Zs" or sign in "\n" * lines for sign in shown
+        )
+    if text.isprintable():
+        assert visible(text) == text
+
+
+@examples
+@given(TEXTS)
+def test_html_is_the_text_alone(text):
+    seen = Seen(f'<p title="{escaping.html(text)}">{escaping.html(text)}</p>')
+    shown = visible(text, lines=True)
+    assert (seen.tags, seen.values, seen.text) == ([("p", ("title",))], [shown], shown)
+
+
+@examples
+@given(TEXTS)
+def test_a_terminal_gets_the_text_alone(text):
+    printed = io.StringIO()
+    console = Console(file=printed, width=10_000, force_terminal=True, color_system="truecolor")
+    console.print(escaping.terminal(text), soft_wrap=True)
+    assert printed.getvalue() == visible(text, lines=True) + "\n"
+
+
+COMMANDS = {
+    r"\textbackslash": "\\", r"\textasciitilde": "~", r"\textasciicircum": "^", r"\textless": "<",
+    r"\textgreater": ">", r"\textbar": "|", r"\textasciigrave": "`",
+    **{f"\\{sign}": sign for sign in "&%$#_{}"},
+}  # fmt: skip
+TOKENS = re.compile(r"(\\[A-Za-z]+|\\.)|([{}$&#^_~%\[\]*])|(.)", re.DOTALL)
+LIGATURES = ("--", "``", "''", "?`", "!`", "<<", ">>", ",,")
+
+
+def typeset(source):
+    """Return what TeX sets of a source of harmless commands, and of groups that change nothing."""
+    shown, depth, joined = "", 0, ""
+    for command, special, plain in TOKENS.findall(source):
+        if command:
+            shown, joined = shown + COMMANDS[command], ""
+        elif special in "{}" and special:
+            depth += 1 if special == "{" else -1
+            joined = ""
+            assert depth >= 0
+        else:
+            # An argument of what stands before, unless a group protects it.
+            assert special == "" or (special in "[]*" and depth)
+            shown, joined = shown + special + plain, joined + special + plain
+            assert not any(pair in joined for pair in LIGATURES)
+    assert depth == 0
+    return shown
+
+
+@examples
+@given(TEXTS)
+def test_tex_sets_the_text_alone(text):
+    assert typeset(escaping.latex(text)) == visible(text)
+
+
+@examples
+@given(TEXTS)
+def test_a_comment_of_tex_is_one_line(text):
+    comment = escaping.latex_comment(text)
+    assert comment.startswith("% ") and comment.splitlines() == [comment[:-1]]
+
+
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def read(source):
+    """Return the kinds of blocks that a reader of Markdown finds, and the text in them."""
+    tokens = MARKDOWN.parse(source)
+    inner = [token for each in tokens for token in each.children or ()]
+    assert {token.type for token in inner} <= {
+        "text",
+        "text_special",
+        "softbreak",
+        "strong_open",
+        "strong_close",
+    }
+    return [each.type for each in tokens], "".join(token.content for token in inner)
+
+
+@examples
+@given(TEXTS)
+def test_a_paragraph_of_markdown_is_the_text_alone(text):
+    kinds, shown = read(escaping.markdown_paragraph(text))
+    expected = squeezed(visible(text.replace("\n", " ")))
+    assert squeezed(shown) == expected
+    assert kinds == ["paragraph_open", "inline", "paragraph_close"] * bool(expected)
+
+
+@examples
+@given(TEXTS)
+def test_a_cell_a_heading_and_an_item_of_markdown_are_the_text_alone(text):
+    expected = squeezed(visible(text.replace("\n", " ")))
+    kinds, shown = read(f"| a | {escaping.markdown(text)} |\n| --- | --- |\n")
+    assert kinds.count("th_open") == 2 and "td_open" not in kinds
+    assert squeezed(shown[1:]) == expected
+    kinds, shown = read(f"# {escaping.markdown(text)}\n")
+    assert kinds == ["heading_open", "inline", "heading_close"]
+    assert squeezed(shown) == expected
+    kinds, shown = read(f"- {escaping.markdown_paragraph(text)}\n- b")
+    assert kinds.count("list_item_open") == 2 and kinds.count("bullet_list_open") == 1
+    assert squeezed(shown[:-1]) == expected
+
+
+@examples
+@given(TEXTS)
+def test_no_line_ends_a_block_of_code(text):
+    (block,) = MARKDOWN.parse(escaping.markdown_code([text, "last"]))
+    assert (block.type, block.content) == ("fence", f"{visible(text)}\nlast\n")
+
+
+@examples
+@given(TEXTS)
+def test_a_figure_has_no_formula(text):
+    for shown in (escaping.mathtext(text), short(text)):
+        assert is_math_text(shown) is False
+        assert not shown.startswith("_")
+    assert escaping.mathtext(text).replace("\\$", "$").lstrip(" ") == visible(text).lstrip(" ")
+
+
+@examples
+@given(TEXTS)
+def test_csv_computes_nothing_and_comes_back(text):
+    # What no file of text can hold, and what pandas ends a field at.
+    text = text.encode(errors="ignore").decode().replace("\0", "")
+    written = csv_text(pd.DataFrame({"label": [text, "x"], "n": [1, 2]}))
+    (_, (cell, _), *rest) = csv.reader(io.StringIO(written, newline=""))
+    assert len(rest) == 1
+    assert not re.match("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", cell) or _is_number(cell)
+    assert read_csv(io.BytesIO(written.encode()), ["label"])["label"][0] == text
+
+
+def _is_number(text):
+    try:
+        return bool(float(text)) or True
+    except ValueError:
+        return False
+
+
+def document(text):
+    table = Table((Column(text), Column("n", "count")), [[text, 1]], title=text, caption=text)
+    blocks = [
+        Paragraph(text), Paragraph(text, "warning"), Items([text]), Definitions([(text, text)]),
+        Commands([text]), table,
+    ]  # fmt: skip
+    return Document(text, [Section(text, blocks)])
+
+
+PLAIN = "plain"
+
+
+@examples
+@given(TEXTS)
+def test_a_document_has_no_structure_but_its_own(text):
+    shown, plain = document(f"a{text}"), document(PLAIN)
+    page, other = Seen(to_html(shown)), Seen(to_html(plain))
+    assert page.tags == other.tags
+    assert json.loads(to_json(shown))["title"] == f"a{text}"
+    for write in (to_latex, to_latex_document):
+        found, expected = (
+            re.findall(
+                r"\\(?:begin|end|item|section|input|write|textbf|title)\b",
+                re.sub("(?m)^%.*", "", write(each)),
+            )
+            for each in (shown, plain)
+        )
+        assert found == expected
+        assert all(
+            sign.isprintable() or category(sign) in ("Zs",) or sign == "\n" for sign in write(shown)
+        )
+    assert MARKDOWN.render(to_markdown(shown)).count("<") == MARKDOWN.render(
+        to_markdown(plain)
+    ).count("<")
+    printed = io.StringIO()
+    print_document(
+        shown, Console(file=printed, width=200, force_terminal=True, color_system="truecolor")
+    )
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue())
+    assert all(sign.isprintable() or category(sign) == "Zs" or sign == "\n" for sign in bare)
+
+
+@pytest.mark.parametrize("text", SIGNS)
+def test_a_word_file_can_be_opened(text):
+    with ZipFile(io.BytesIO(to_word(document(f"a{text}")))) as file:
+        content = file.read("word/document.xml").decode()
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]", content)
+
+
+@examples
+@given(TEXTS)
+def test_a_chart_is_the_text_alone(text):
+    estimates: list[Estimate] = [(text, 0.5, 0.4, 0.6)]
+    plain = Seen(forest(PLAIN, [[(PLAIN, 0.5, 0.4, 0.6)]], span=(0, 1)))
+    seen = Seen(forest(text, [estimates], span=(0, 1)))
+    assert seen.tags == plain.tags
+    assert all(sign.isprintable() or category(sign) == "Zs" or sign == "\n" for sign in seen.text)

@@ -79,7 +79,7 @@ def test_a_killed_pack_goes_on_with_the_files_that_are_whole(folder, monkeypatch
     assert not folder.with_name("later").exists()
     half = folder.with_name(".later.half")
     (half / "metrics-1-001.parquet").write_bytes(b"cut off")
-    (half / ".cells-1-001.parquet.host.1.ab.tmp").touch()  # of what was killed
+    (half / ".cells-1-001.parquet.host.1.0a1b2c3d.tmp").touch()  # of what was killed
     footer = bytearray((half / "runs-1-001.parquet").read_bytes())
     footer[footer.index(b'"ids"') + 1] ^= 1
     (half / "runs-1-001.parquet").write_bytes(footer)

@@ -34,7 +34,7 @@ from fairbench.reporting.document.plain_text import (
     markdown,
     markdown_table,
 )
-from fairbench.reporting.document.writing import check_forms, write_document
+from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.page.blocks import MeasuredBlock, RunBlock, blocks, measured
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
@@ -99,7 +99,7 @@ def write_report(
 
     Raises
     ------
-    UserError : an unknown experiment, or nothing finished.
+    UserError : an unknown experiment, nothing finished, or somebody else's page in its place.
     """
     check_forms(forms)
     presets = _presets(places.conf)
@@ -108,6 +108,7 @@ def write_report(
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
     folder = written_beside(places.results) / experiment.replace("/", "-")
+    check_page(folder / "index.html")
     papers = list(_of_papers(collection, places, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []

@@ -13,6 +13,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 FAULTS = (
     "flips",
     "kills",
+    "names",
     "namespaces",
     "packs",
     "tables",

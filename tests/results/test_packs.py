@@ -248,3 +248,19 @@ def test_a_run_that_misses_a_file_is_not_packed(folder):
     assert f"{RUNS[1]}/metrics.parquet is missing" in refused(
         "pack", f"results={folder}", f"out={folder.with_name('out')}"
     )
+
+
+def test_damaged_rows_of_a_split_are_not_packed(folder):
+    path = min((folder / "splits").iterdir())
+    path.write_text("mine")
+    with pytest.raises(UserError, match=f"{path.stem}.parquet is damaged"):
+        packed(folder)
+
+
+def test_what_is_no_half_pack_is_in_the_way_and_stays(folder):
+    half = folder.with_name(".pack.half")
+    half.mkdir()
+    (half / "thesis.docx").write_text("somebody's own")
+    with pytest.raises(UserError, match="is in the way, and is not half a pack"):
+        packed(folder)
+    assert (half / "thesis.docx").read_text() == "somebody's own"

@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench coverage statements docs report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench faults coverage statements docs report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-uncertainty-counts paper-few-labels paper-active-assessment paper-uncertainty-fairness papers-all
 
 help: ## list the targets
@@ -98,6 +98,9 @@ paper-uncertainty-fairness: $(STAMP) ## Uncertainty as a Fairness Measure (ten m
 
 papers-all: $(STAMP) ## every table, figure and study of all papers, recorded in docs/papers.md (a night; quick=true: 20 minutes)
 	@$(BIN)/python -m fairbench paper all run=true $(if $(quick),quick=true,record=true) $(ARGS)
+
+faults: $(STAMP) ## a stranger's folder: kinds of names, files that unfold, odd records, texts (half an hour)
+	@for kind in names bombs records texts; do $(BIN)/python -m benchmarks.faults $$kind || exit 1; done
 
 coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
 	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)

@@ -14,6 +14,7 @@ FAULTS = (
     "bombs",
     "flips",
     "kills",
+    "names",
     "namespaces",
     "packs",
     "records",

@@ -178,7 +178,7 @@ def _packs(root: Path) -> Iterator[Case]:
         folder = plain.copy("results").root
         _in_pack(folder / "pack", kind)
         for words in verbs:
-            where = ("pack",) if words[1] == "unpack" else ("results=pack",)
+            where = ("pack",) if "unpack" in words else ("results=pack",)
             yield kind, folder, (*words, *where)
         shutil.rmtree(folder)
 
@@ -224,7 +224,7 @@ def _told(content: bytes, rows: int, told: int) -> bytes:
 
 def _varint(number: int, length: int) -> bytes:
     """Return a number as Thrift writes it, in so many bytes at least."""
-    signs = []
+    signs: list[int] = []
     while number or len(signs) < length:
         signs.append(number & 127 | 128)
         number >>= 7

@@ -81,7 +81,7 @@ class Outcome:
 
         def ended(command: subprocess.Popen[str]) -> tuple[float, int, str]:
             os.waitid(os.P_PID, command.pid, os.WEXITED | os.WNOWAIT)
-            seconds = time.monotonic() - started - _queued(command.pid)
+            seconds = time.monotonic() - started - queued(command.pid)
             printed = command.communicate()[0]
             return seconds, command.returncode, printed
 
@@ -100,6 +100,6 @@ class Outcome:
         return "; ".join([*aside, *told])
 
 
-def _queued(process: int) -> float:
+def queued(process: int) -> float:
     """Return how long the main thread of an ended process waited for a core."""
     return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9

@@ -7,7 +7,6 @@ import io
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from benchmarks.faults.flips import RUN
 from benchmarks.measure import configuration
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from fairbench.core.files import HALF
+from fairbench.core.files import half_of
 from fairbench.experiments.execute import carry_out
 from fairbench.results import pack_file
 from fairbench.results.catalogue import Catalogue
@@ -146,5 +145,5 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.suffix != ".lock" and not fnmatch(path.name, HALF)
+        if path.is_file() and path.suffix != ".lock" and not half_of(path.name)
     }

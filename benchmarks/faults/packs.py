@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.faults.flips import damaged
 from benchmarks.faults.packing import PARTS, Folders, contents, quietly, read
 from benchmarks.measure import show
-from fairbench.core.files import HALF
+from fairbench.core.files import half_of
 from fairbench.results.packs import KINDS, PACK
 
 BOTH = "index and another"
@@ -155,7 +155,11 @@ def _of_kill(folders: Folders, part: str, seed: int, seconds: float) -> Counts:
     ended = 0 if left and part != "unpack" else quietly(words)[1]
     if part == "unpack":
         quietly(["store", "gc", f"results={out}", "hours=0"])
-    stray = [*folders.root.glob(f".{name}*"), *out.rglob(HALF), *out.rglob("*.lock")]
+    stray = [
+        *folders.root.glob(f".{name}*"),
+        *filter(lambda path: half_of(path.name), out.rglob(".*")),
+        *out.rglob("*.lock"),
+    ]
     return Counts(
         {
             "had begun": int(bool(left or half)),

@@ -75,7 +75,7 @@ NUMBERS = (
     -(2**63),
     2**64, 10**30, 10**400, 1e-320,
 )  # fmt: skip
-PLAIN = (
+PLAIN: tuple[object, ...] = (
     None,
     True,
     False,
@@ -368,15 +368,15 @@ class Place:
         figures.mkdir(exist_ok=True)
         (figures / DRAWN).write_text(sealed_json({"files": {"a.png": "0" * 64}}))
         with inside(self.root):
-            for words in (
+            for command in (
                 ["store", "pack", "out=pack", "people=true"],
                 ["label", "next", "unlabelled.csv", "state=label.json", "score=s", "group=sex"],
                 ["label", "ask", "state=label.json", "1=1", "2=0"],
                 ["watch", "rows.csv", *asked, "state=watch.json"],
             ):
-                status, said = carried_out(words)
+                status, said = carried_out(command)
                 if status not in (0, 1):
-                    raise RuntimeError(f"{words}: {said}")
+                    raise RuntimeError(f"{command}: {said}")
         for made in (self.results / "report", self.root / "pack-report"):
             shutil.rmtree(made, ignore_errors=True)
 

@@ -276,7 +276,7 @@ class Look:
             if path.suffix in (".html", ".tex", ".md", ".csv", ".json", ".docx"):
                 content = path.read_bytes().decode(errors="replace")
                 yield f"{name}: {path.suffix}", structure(path) | _run(content)
-        for path in (
+        for left in (
             "t.csv",
             "t.tex",
             "t.md",
@@ -286,7 +286,7 @@ class Look:
             "of-labels",
             "of-watch",
         ):
-            remove(self.place.root / path)
+            remove(self.place.root / left)
 
     def at(self, text: str) -> None:
         """Make every surface, and note what differs from what a harmless text gives."""

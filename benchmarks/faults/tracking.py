@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.faults.commands import Outcome, Place
 from benchmarks.faults.servers import Service, server
 from benchmarks.measure import show
-from fairbench.core.files import ASIDE
+from fairbench.core.files import is_aside
 from fairbench.results.runs import Run
 from fairbench.tracking.database import TrackingError, make_template, quiet
 from fairbench.tracking.importer import Tracking, sync
@@ -314,6 +314,6 @@ def _after_flip(uri: str, runs: Sequence[Run], path: Path) -> str:
         return f"refused: {error}".replace(str(path.parent), "")[:100]
     if problems := differences(uri, "fairbench", runs):
         return f"wrong: {problems[0]}"
-    if list(path.parent.glob(ASIDE)):
+    if any(is_aside(beside.name) for beside in path.parent.iterdir()):
         return "set aside, and a new one made"
     return "no effect" if path.read_bytes() == before else "mended"

@@ -1,10 +1,10 @@
 """The way into folders that a stranger may have filled: nothing leads out of them, or has no end.
 
-Below a folder that was named by :func:`guard`, no link is followed: a file is opened from its
-folder's own descriptor, which was opened from its folder's, down from the guarded one. What is
-opened is a regular file, never a pipe, a socket or a device, and no more of it is read than its
-kind may have. Of a path in no guarded folder, whoever named it answers for its folder; the file
-itself must be a regular one all the same.
+Below a folder that was named by :func:`guard`, no link is followed: a file is opened, made, renamed
+or removed from its folder's own descriptor, which was opened from its folder's, down from the
+guarded one. What is opened is a regular file, never a pipe, a socket or a device, and no more of it
+is read than its kind may have; what has a second name is not written. Of a path in no guarded
+folder, whoever named it answers for its folder; the file itself must be a regular one all the same.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from fairbench.core.errors import warn
 
 # Most bytes that are read of a kind of file; what is written here has a hundredth of it at most.
 RECORD, TEXT = 1 << 24, 1 << 28
-_NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OTHERS = 0o077  # the rights of all but a file's owner
 _guarded: set[str] = set()
 
 
@@ -39,22 +43,30 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
 
     Raises
     ------
-    StrangeFileError : it is none, or a link leads to it.
+    StrangeFileError : it is none, or a link leads to it; or it is to be written, and has a second
+        name, by which it may be somebody else's.
     OSError : it cannot be opened.
     """
-    with _within(path.parent) as folder:
+    with within(path.parent) as folder:
         try:
-            handle = os.open(path.name, flags | _NO_LINK | os.O_NONBLOCK, mode, dir_fd=folder)
+            handle = os.open(path.name, flags | _FILE, mode, dir_fd=folder)
         except OSError as error:
             raise _refusal(error, path) from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
+    about = os.fstat(handle)
+    if stat.S_ISREG(about.st_mode) and (about.st_nlink <= 1 or not flags & os.O_ACCMODE):
+        return handle
+    os.close(handle)
+    if not stat.S_ISREG(about.st_mode):
         raise StrangeFileError(path, "it is no regular file")
-    return handle
+    raise StrangeFileError(path, "it has a second name (a hard link): put a copy in its place")
 
 
-def read_bytes(path: Path, most: int = RECORD) -> bytes:
+def read_bytes(path: Path, most: int = RECORD, *, private: bool = False) -> bytes:
     """Return the content of a regular file of at most so many bytes.
+
+    Parameters
+    ----------
+    private : whether it is for its owner alone. That others may read it is said in a line.
 
     Raises
     ------
@@ -62,10 +74,14 @@ def read_bytes(path: Path, most: int = RECORD) -> bytes:
     OSError : it cannot be read.
     """
     with open(opened(path), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise StrangeFileError(path, f"it has {size:,} bytes, and at most {most:,} are read")
-        return file.read(size)
+        about = os.fstat(file.fileno())
+        if about.st_size > most:
+            raise StrangeFileError(
+                path, f"it has {about.st_size:,} bytes, and at most {most:,} are read"
+            )
+        if private and about.st_mode & _OTHERS:
+            warn(f"{path} may be read by others: chmod 600 it, unless you share it")
+        return file.read(about.st_size)
 
 
 def read_text(path: Path, most: int = RECORD) -> str:
@@ -80,7 +96,7 @@ def check_folder(folder: Path) -> None:
     ------
     StrangeFileError : it is one.
     """
-    with contextlib.suppress(FileNotFoundError), _within(folder):
+    with contextlib.suppress(FileNotFoundError), within(folder):
         pass
 
 
@@ -92,26 +108,33 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
     StrangeFileError : a link leads to it.
     OSError : it cannot be made.
     """
-    try:
-        with _within(folder):
-            return
-    except FileNotFoundError:
-        folder.mkdir(mode, parents=True, exist_ok=True)
+    with within(folder, make=mode):
+        pass
 
 
-def names_in(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the regular files, and of the folders, in a folder, in order.
+def make_private(folder: Path) -> None:
+    """Make a folder that its owner alone may enter; one that is there is closed to others."""
+    with within(folder, make=0o700) as handle:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        if mode & _OTHERS:
+            os.fchmod(handle, mode & 0o700)
 
-    Links, pipes, sockets and devices are left out; nothing of a folder that is not there.
+
+def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of a folder's regular files, of its folders, and of all else, in order.
+
+    All else are links, pipes, sockets and devices. Nothing of a folder that is not there.
 
     Raises
     ------
     StrangeFileError : a link leads to the folder.
     """
-    files, folders = [], []
+    files: list[str] = []
+    folders: list[str] = []
+    others: list[str] = []
     with (
         contextlib.suppress(FileNotFoundError, NotADirectoryError),
-        _within(folder) as handle,
+        within(folder) as handle,
         os.scandir(handle) as entries,
     ):
         for entry in entries:
@@ -119,31 +142,111 @@ def names_in(folder: Path) -> tuple[list[str], list[str]]:
                 files.append(entry.name)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
-    return sorted(files), sorted(folders)
+            else:
+                others.append(entry.name)
+    return sorted(files), sorted(folders), sorted(others)
 
 
 def is_file(path: Path) -> bool:
     """Say whether a regular file is there, to which no link leads."""
+    about = entry(path)
+    return about is not None and stat.S_ISREG(about.st_mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a folder is there, to which no link leads."""
+    about = entry(path)
+    return about is not None and stat.S_ISDIR(about.st_mode)
+
+
+def entry(path: Path) -> os.stat_result | None:
+    """Return what is known of a name, of a link itself; nothing where there is no such name."""
     try:
-        with _within(path.parent) as folder:
-            return stat.S_ISREG(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode)
+        with within(path.parent) as folder:
+            return os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except OSError:
+        return None
+
+
+def remove(path: Path) -> None:
+    """Remove a regular file, unless it is gone.
+
+    Raises
+    ------
+    StrangeFileError : it is none: fairbench writes no other kind.
+    OSError : it cannot be removed.
+    """
+    with contextlib.suppress(FileNotFoundError), within(path.parent) as folder:
+        about = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISREG(about.st_mode):
+            raise StrangeFileError(path, "it is no regular file")
+        os.unlink(path.name, dir_fd=folder)
+
+
+def rename(path: Path, name: str) -> None:
+    """Give a file or folder another name in its own folder; a file of that name is replaced.
+
+    Raises
+    ------
+    OSError : there is none, a folder of that name holds anything, or it cannot be renamed.
+    """
+    with within(path.parent) as folder:
+        os.replace(path.name, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def holds_only(folder: Path, ours: Callable[[str], bool]) -> bool:
+    """Say whether a folder is there, and holds nothing but regular files of such names."""
+    if not is_folder(folder):
         return False
+    files, *rest = names_in(folder)
+    return not any(rest) and all(map(ours, files))
+
+
+def remove_folder(folder: Path, ours: Callable[[str], bool]) -> bool:
+    """Remove a folder if it holds only regular files of ours; return whether it is gone.
+
+    Parameters
+    ----------
+    ours : says by its name whether a file is one that fairbench writes there.
+    """
+    if entry(folder) is None:
+        return True
+    if not holds_only(folder, ours):
+        return False
+    for name in names_in(folder)[0]:
+        remove(folder / name)
+    with contextlib.suppress(OSError), within(folder.parent) as above:
+        os.rmdir(folder.name, dir_fd=above)
+    return entry(folder) is None
 
 
 @contextlib.contextmanager
-def _within(folder: Path) -> Iterator[int]:
-    """Yield the descriptor of a folder, reached from the guarded one that it lies in."""
+def within(folder: Path, *, make: int | None = None) -> Iterator[int]:
+    """Yield the descriptor of a folder, reached from the guarded one that it lies in.
+
+    Parameters
+    ----------
+    make : the mode of a folder that is made where there is none; those that it lies in are, too.
+
+    Raises
+    ------
+    StrangeFileError : a link leads to it.
+    OSError : it is not there, or cannot be made.
+    """
     start, rest = _guard_of(os.path.abspath(folder))
-    handle = os.open(start, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        handle = os.open(start, _FOLDER)
+    except FileNotFoundError:
+        if make is None:
+            raise
+        Path(start).mkdir(0o777 if rest else make, parents=True, exist_ok=True)
+        handle = os.open(start, _FOLDER)
     try:
         place = start
-        for name in rest:
-            place = os.path.join(place, name)
-            try:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK, dir_fd=handle)
-            except OSError as error:
-                raise _refusal(error, place) from None
+        for depth, name in enumerate(rest, 1):
+            place = f"{place}/{name}"
+            mode = make if depth == len(rest) or make is None else 0o777
+            inner = _inner(name, handle, place, mode)
             os.close(handle)
             handle = inner
         yield handle
@@ -151,13 +254,27 @@ def _within(folder: Path) -> Iterator[int]:
         os.close(handle)
 
 
+def _inner(name: str, above: int, place: str, make: int | None) -> int:
+    """Open a folder in a folder, which is made where there is none and `make` says its mode."""
+    try:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+    except FileNotFoundError as error:
+        if make is None:
+            raise _refusal(error, place) from None
+    except OSError as error:
+        raise _refusal(error, place) from None
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, make, dir_fd=above)
+    return _inner(name, above, place, None)
+
+
 def _guard_of(folder: str) -> tuple[str, list[str]]:
     """Return the outermost guarded folder that a folder lies in, and the names from there on."""
-    names = Path(folder).parts
-    for depth in range(1, len(names)):
-        above = Path(*names[:depth])
-        if str(above) in _guarded:
-            return str(above), [*names[depth:]]
+    end = folder.find("/", 1)
+    while end > 0:
+        if folder[:end] in _guarded:
+            return folder[:end], folder[end + 1 :].split("/")
+        end = folder.find("/", end + 1)
     return folder, []
 
 

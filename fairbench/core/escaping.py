@@ -9,6 +9,7 @@ written by :func:`fairbench.core.formats.csv_text`, and JSON by `json`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def markdown_strong(text: str) -> str:
     return f"**{shown}**" if (shown := markdown(text).strip()) else ""
 
 
-def markdown_code(lines: list[str]) -> str:
+def markdown_code(lines: Sequence[str]) -> str:
     """Return lines as a block of code of Markdown, which none of them ends."""
     longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -20,10 +20,10 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fairbench.core.door import make_folder, opened, read_bytes
-from fairbench.core.errors import DataError, UserError
+from fairbench.core.door import StrangeFileError, is_file, opened, read_bytes, rename, within
+from fairbench.core.errors import DataError, UserError, warn
 from fairbench.core.formats import is_number
 from fairbench.core.parquet_pages import ColumnSize, Part, page_bounds, page_sizes
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-HALF = ".*.tmp"  # what temporary names look like
-ASIDE = "*.damaged-*"  # and damaged files that were set aside
 _SEAL = "seal"
 _MARK = b"fairbench-sha256:"
 _BLANK = b"0" * 64
@@ -50,11 +48,14 @@ UNREADABLE = (
 
 
 @contextlib.contextmanager
-def atomic(path: Path, *, lasting: bool = True, shows: bool = False) -> Iterator[Path]:
-    """Yield a temporary name beside `path` and rename it into place when the block succeeds.
+def atomic(
+    path: Path, *, mode: int = 0o666, lasting: bool = True, shows: bool = False
+) -> Iterator[BinaryIO]:
+    """Yield a new file beside `path`, which is renamed into place when the block succeeds.
 
     Parameters
     ----------
+    mode : says who may read it.
     lasting : whether it outlives a loss of power. What the same command makes again need not.
     shows : whether the content shows that it is whole. It is then synchronised after it was
         renamed, the name with it (file systems with a journal write both down at once), for half
@@ -65,27 +66,28 @@ def atomic(path: Path, *, lasting: bool = True, shows: bool = False) -> Iterator
     ------
     OSError : it cannot be written; it names `path`, and nothing of it is left.
     """
-    temporary = path.with_name(f".{path.name}.{token()}.tmp")
-    with naming(path):
-        make_folder(path.parent)
+    name, half = path.name, f".{path.name}.{token()}.tmp"
+    with naming(path), within(path.parent, make=0o777) as folder:
+        handle = os.open(
+            half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder
+        )
         try:
-            yield temporary
-            if lasting and not shows:
-                _to_disk(temporary)
-            temporary.replace(path)
+            with open(handle, "wb") as file:
+                yield file
+                file.flush()
+                if lasting and not shows:
+                    _to_disk(handle)
+                os.replace(half, name, src_dir_fd=folder, dst_dir_fd=folder)
+                half = name  # of which nothing stays that a disk refuses late
+                if lasting and shows:
+                    _to_disk(handle)
         except BaseException:
-            with contextlib.suppress(OSError):  # no right to: then it was never made
-                temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # no right to
+                os.unlink(half, dir_fd=folder)
             raise
-        if lasting and shows:
-            try:
-                _to_disk(path)
-            except OSError:  # a disk that is full only says so now
-                path.unlink(missing_ok=True)
-                raise
-        elif lasting:
+        if lasting and not shows:
             with contextlib.suppress(OSError):  # of folders, some file systems cannot
-                _to_disk(path.parent)
+                _to_disk(folder)
 
 
 @contextlib.contextmanager
@@ -93,6 +95,8 @@ def naming(path: Path) -> Iterator[None]:
     """Have what a disk refuses name the file that was to be written, and no temporary one."""
     try:
         yield
+    except StrangeFileError:  # which names what is in the way
+        raise
     except OSError as error:
         error.filename = str(path)
         raise
@@ -104,22 +108,33 @@ def token() -> str:
     return f"{host}.{os.getpid()}.{secrets.token_hex(4)}"
 
 
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+# Names that nobody else gives: of files that killed processes leave, and of what was set aside.
+_TOKEN = r"[A-Za-z0-9-]{1,20}\.[0-9]+\.[0-9a-f]{8}"
+_HALF = re.compile(rf"\.(.+)\.{_TOKEN}\.tmp", re.DOTALL)
+_ASIDE = re.compile(r".+\.damaged-[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", re.DOTALL)
+
+
+def half_of(name: str) -> str:
+    """Return the name of the file that a half file of this name was to be; nothing of others."""
+    parts = _HALF.fullmatch(name)
+    return parts[1] if parts else ""
+
+
+def is_aside(name: str) -> bool:
+    """Say whether a name is that of a damaged file or folder that was set aside."""
+    return _ASIDE.fullmatch(name) is not None
+
+
+def _to_disk(handle: int) -> None:
+    os.fsync(handle)
 
 
 def write_bytes(
     path: Path, content: bytes, *, mode: int = 0o666, lasting: bool = True, shows: bool = False
 ) -> None:
     """Write a file, whole or not at all, as :func:`atomic`; `mode` says who may read it."""
-    with atomic(path, lasting=lasting, shows=shows) as temporary:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(handle, "wb") as file:
-            file.write(content)
+    with atomic(path, mode=mode, lasting=lasting, shows=shows) as file:
+        file.write(content)
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -132,7 +147,11 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         write_bytes(folder / name, content, lasting=False)
     with naming(folder):
         for name in contents:
-            _to_disk(folder / name)
+            handle = opened(folder / name)
+            try:
+                _to_disk(handle)
+            finally:
+                os.close(handle)
 
 
 def write_text(path: Path, text: str, *, mode: int = 0o666, lasting: bool = True) -> None:
@@ -204,6 +223,21 @@ def sealed_json(values: Mapping[str, Any], *, indent: int | None = None) -> str:
     return sealed(f"{text}\n".encode(errors="backslashreplace")).decode()
 
 
+def write_cache(path: Path, values: Mapping[str, Any], *, lasting: bool = True) -> None:
+    """Write a sealed text that is made again at any time; who may not write does without.
+
+    Others call their files ``index.json``, too: one that was never sealed here stays, which is
+    said in a line.
+    """
+    with contextlib.suppress(OSError):
+        if is_file(path):
+            before = read_bytes(path, sys.maxsize)
+            if before.strip(b"\0") and _MARK not in before:
+                warn(f"{path} is no file of fairbench's, and stays: move it away, to be faster")
+                return
+        write_text(path, sealed_json(values), lasting=lasting)
+
+
 def unsealed_json(content: bytes) -> dict[str, Any]:
     """Return the values of a sealed text.
 
@@ -253,8 +287,8 @@ def write_table(path: Path, table: pa.Table, *, mode: int = 0o666) -> None:
 _MANY = 1 << 22  # bytes of a file from which on its columns are unpacked side by side
 
 
-def read_table(path: Path) -> pa.Table:
-    """Return the table of a sealed Parquet file.
+def read_table(path: Path, *, private: bool = False) -> pa.Table:
+    """Return the table of a sealed Parquet file; `private` ones are for their owner alone.
 
     Raises
     ------
@@ -262,7 +296,7 @@ def read_table(path: Path) -> pa.Table:
     OSError : it cannot be read.
     """
     # The whole file is read first: what changes it meanwhile cannot be seen.
-    content = read_bytes(path, most_memory())
+    content = read_bytes(path, most_memory(), private=private)
     if not is_sealed(content):
         raise DamagedError("the content is not what was written")
     return read_parquet(content, path.name)
@@ -384,7 +418,7 @@ def set_aside(path: Path, then: str) -> None:
     """Rename a damaged file or folder, and say so in a line; `then` says what comes of it."""
     name = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     with contextlib.suppress(FileNotFoundError):  # another process has set it aside
-        path.rename(path.with_name(name))
+        rename(path, name)
         print(f"{path} is not as it was written: set aside as {name}; {then}", file=sys.stderr)
 
 

@@ -19,7 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairbench.core.door import StrangeFileError, guard, make_folder, names_in, opened, read_text
+from fairbench.core.door import (
+    StrangeFileError,
+    entry,
+    guard,
+    make_folder,
+    names_in,
+    opened,
+    read_text,
+    remove,
+)
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import token
 
@@ -100,10 +109,8 @@ class _Wait:
 
 
 def _time(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
+    about = entry(path)
+    return about.st_mtime_ns if about else 0
 
 
 class _Signs:
@@ -170,11 +177,9 @@ _LARGEST = 4096  # bytes of a lock
 
 
 def _is_ours(handle: int) -> bool:
-    """Say whether an open file is a lock as it is written here, under this one name."""
-    about = os.fstat(handle)
-    if about.st_nlink > 1 or about.st_size > _LARGEST:
-        return False
-    return not about.st_size or os.pread(handle, len(_WHO), 0) == _WHO.encode()
+    """Say whether an open file is a lock as it is written here."""
+    size = os.fstat(handle).st_size
+    return not size or (size <= _LARGEST and os.pread(handle, len(_WHO), 0) == _WHO.encode())
 
 
 def _take(handle: int, path: Path, *, shared: bool) -> bool:
@@ -200,10 +205,8 @@ def _without(folder: Path) -> None:
 
 def _is(handle: int, path: Path) -> bool:
     """Say whether an open file is still the one of this name."""
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
+    about = entry(path)
+    return about is not None and os.path.samestat(os.fstat(handle), about)
 
 
 def _note(handle: int) -> None:
@@ -219,7 +222,7 @@ def _free(handle: int, path: Path, shared: bool) -> None:
     try:
         with contextlib.suppress(OSError):
             if (not shared or _take(handle, path, shared=False)) and _is(handle, path):
-                path.unlink()
+                remove(path)
     finally:
         os.close(handle)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fairbench.core.door import TEXT, read_bytes
-from fairbench.core.errors import UserError, refused, warn
-from fairbench.core.files import DamagedError, sealed_json, write_text
+from fairbench.core.door import TEXT, names_in, read_bytes, remove
+from fairbench.core.errors import UserError, refused
+from fairbench.core.files import DamagedError, half_of, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
 
 State = TypeVar("State")
@@ -29,7 +30,7 @@ class JsonFile(ABC, Generic[State]):
     @property
     def place(self) -> Path:
         """The file itself, where `path` is a link to one that several people share."""
-        return self.path.resolve()
+        return Path(os.path.realpath(self.path))
 
     def exists(self) -> bool:
         """Say whether there is one."""
@@ -51,7 +52,7 @@ class JsonFile(ABC, Generic[State]):
         UserError : no such file, or not one that this version wrote.
         """
         try:
-            return self.parsed(read_bytes(self.place, TEXT))
+            return self.parsed(read_bytes(self.place, TEXT, private=True))
         except FileNotFoundError as error:
             raise UserError(
                 f"{self.path} does not exist: start it with {self.start} state={self.path} ..."
@@ -104,12 +105,11 @@ class JsonFile(ABC, Generic[State]):
 
     def _write(self, state: State) -> None:
         # Whoever holds the lock is alone: what others left half written was left by a kill.
-        for half in self.place.parent.glob(f".{self.place.name}.*.tmp"):
-            half.unlink(missing_ok=True)
         try:
+            for name in names_in(self.place.parent)[0]:
+                if half_of(name) == self.place.name:
+                    remove(self.place.with_name(name))
             mode = self.place.stat().st_mode & 0o777 if self.exists() else 0o600
-            if mode & 0o077:
-                warn(f"{self.path} may be read by others: chmod 600 it, unless you share it")
             write_text(self.place, sealed_json(self.values(state), indent=1), mode=mode)
         except OSError as error:
             raise UserError(f"nothing was changed: {refused(error)}") from error

@@ -136,7 +136,7 @@ def _write(path: Path, data: Dataset) -> None:
 def _read(path: Path, archive: Archive) -> Dataset | None:
     """Return the cached data set, or None if there is none, or none that can be used."""
     try:
-        table = read_table(path)
+        table = read_table(path, private=True)
         meta = json.loads(table.schema.metadata[_META])
         if meta["of"] != path.stem:
             raise DamagedError("the content is that of another data set, or of other options")

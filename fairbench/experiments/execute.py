@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
+from fairbench.core.door import remove
 from fairbench.core.errors import UserError, refused
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import Config, plain
@@ -240,7 +241,7 @@ class Execution:
                 later = []
         if not any(end.error for end in self.ends.values()):
             for note in notes:
-                note.unlink(missing_ok=True)
+                remove(note)
         return [replace(self.ends[run.id], run=run) for run in self.runs]
 
     def _note_begun(self) -> list[Path]:

@@ -18,7 +18,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.door import names_in
+from fairbench.core.door import names_in, remove
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using
@@ -209,7 +209,7 @@ class Submitit:
         place = self.folder.parent
         for name in names_in(place)[0]:
             if name.endswith(".pkl") or fnmatchcase(name, ".submission_file_*.sh"):
-                (place / name).unlink(missing_ok=True)
+                remove(place / name)
 
     def _batches(self, tasks: Sequence[WorkUnit]) -> list[Sequence[WorkUnit]]:
         most = self._at_once() * (4 if self.cluster == "slurm" else 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
-from fairbench.core.door import check_folder
 from fairbench.core.fingerprint import code_digest, describe, digest
 from fairbench.data.dataset import Dataset, Task, feature_count
 from fairbench.data.splits import Fold, Split
@@ -191,8 +189,7 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
     except CorruptCellError:
         computed = ensure_all(run.cells, run.store)
         metrics, predictions = evaluate_run(run)
-    check_folder(run.folder.path)
-    shutil.rmtree(run.folder.figures, ignore_errors=True)
+    run.writer.remove_figures()
     _draw(run, draw, metrics)
     _write(run, metrics, predictions)
     return computed

@@ -15,9 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.door import TEXT, is_file, make_folder, opened, read_bytes
+from fairbench.core.door import TEXT, is_file, make_folder, opened, read_bytes, remove
 from fairbench.core.errors import UserError
-from fairbench.core.files import UNREADABLE, sealed_json, unsealed_json, write_bytes, write_text
+from fairbench.core.files import (
+    UNREADABLE,
+    sealed_json,
+    set_aside,
+    unsealed_json,
+    write_bytes,
+    write_text,
+)
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.predictions import read_predictions
@@ -84,6 +91,8 @@ class StudyRecord:
         lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
         kept = list(takewhile(_is_trial, map(_read_line, lines)))
         if len(kept) < len(lines):
+            if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
+                set_aside(path, "trials from the damaged one on are judged again")
             write_bytes(path, b"".join(lines[: len(kept)]))
         return kept
 
@@ -105,7 +114,7 @@ class StudyRecord:
         path = self.folder / "study.json"
         if again or not is_file(path):
             make_folder(self.folder)
-            (self.folder / "trials.jsonl").unlink(missing_ok=True)
+            remove(self.folder / "trials.jsonl")
             write_text(path, sealed_json({"space": dict(space)}, indent=1))
             return
         try:

@@ -12,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from fairbench.core.door import is_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import COMPONENTS
@@ -105,7 +106,7 @@ def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list
     UserError : the code, or a component's defaults, are no longer those that the run was made with.
     """
     damaged = damaged_files(run)
-    figures = run.figures.is_dir()
+    figures = is_folder(run.figures)
     if figures:
         damaged += [f"figures/{name}" for name in damaged_figures(run)]
     if damaged:

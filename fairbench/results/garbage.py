@@ -1,5 +1,6 @@
 """Garbage collection: finds and removes files that no run of a results folder refers to.
 
+What is removed is fairbench's by its name and by its content: all else stays, and is not listed.
 A command notes the cells of its runs before it computes the first, and removes the note when all
 have ended well: the cells of a sweep that was killed are no garbage.
 """
@@ -7,26 +8,35 @@ have ended well: the cells of a sweep that was killed are no garbage.
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fairbench.core.door import TEXT, is_file, names_in, read_text
-from fairbench.core.files import ASIDE, HALF, write_text
+from fairbench.core.door import (
+    TEXT,
+    entry,
+    holds_only,
+    is_file,
+    is_folder,
+    names_in,
+    opened,
+    read_text,
+    remove_folder,
+)
+from fairbench.core.door import remove as remove_file
+from fairbench.core.files import half_of, is_aside, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
-from fairbench.results.runs import Run, read_environment
+from fairbench.results.record import is_id
+from fairbench.results.runs import FIGURES, Run, is_of_figures, read_environment
 
 DAY = 24.0
 STRAY = ("half file", "half-drawn figures")
 BEGUN = 30 * DAY  # hours for which the cells of runs that were begun and did not end are kept
-# What killed processes leave, by the form of its name; and damaged files that were set aside.
-_LEFT = {"half file": HALF, "half-drawn figures": ".figures.*", "damaged, set aside": ASIDE}
+_DEEPEST = 8  # folders within one another in which anything is written
+_PARQUET = b"PAR1"  # begins what is stored as a table
 
 
 @dataclass(frozen=True)
@@ -55,38 +65,37 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     Whoever collects garbage has the folder alone (`fairbench.core.locks.alone`): a command that
     uses it may have found old cells in the store and be about to read them. The cells of runs that
     were begun are spared for thirty days, and all while one is being computed by who does not say
-    that it uses the folder. What a link within the folder leads to is somebody else's, and stays.
+    that it uses the folder.
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
-    root = store.root.resolve()
-    return [
-        each
-        for each in [*cells, *_leftovers(store.root)]
-        if _untouched(each.path, before) and each.path.parent.resolve().is_relative_to(root)
-    ]
+    found = [*cells, *_leftovers(store.root)]
+    return [garbage for garbage in found if _untouched(garbage.path, before)]
 
 
 def remove(found: Iterable[Garbage]) -> None:
     """Remove what was found."""
-    for each in found:
-        if each.path.is_dir() and not each.path.is_symlink():
-            shutil.rmtree(each.path, ignore_errors=True)
+    for garbage in found:
+        if is_folder(garbage.path):
+            remove_folder(garbage.path, is_of_figures)
         else:
-            each.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # no right to
+                remove_file(garbage.path)
 
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
     needed = set(_needed(store.root))
     for note in _files(store.root / "begun", ".txt"):
         begun = set(read_text(note, TEXT).split())
+        if not all(map(is_id, [note.stem, *begun])):
+            continue  # no note of ours
         if begun <= needed or _untouched(note, time.time() - 3600 * BEGUN):
             yield _garbage(note, "note of runs that were begun")
         else:
             needed |= begun
     for folder in _folders(store.root / "cells"):
         for path in _files(folder, ".parquet"):
-            if path.stem not in needed:
+            if path.stem not in needed and _is_stored(path):
                 yield _garbage(path, "cell of no run")
     yield from _unread(store.root)
 
@@ -125,29 +134,48 @@ def _unread(results: Path) -> Iterator[Garbage]:
     ):
         read = {known.get(key) for known in finished}
         for path in _files(results / folder, ".parquet"):
-            if path.stem not in read:
+            if path.stem not in read and _is_stored(path):
                 yield _garbage(path, what)
+
+
+def _is_stored(path: Path) -> bool:
+    """Say whether a file is a table that fairbench stores by an id, or has lost all of its content.
+
+    Whole files of zeros are what a loss of power leaves of some.
+    """
+    try:
+        with open(opened(path), "rb") as file:
+            return is_id(path.stem) and file.read(len(_PARQUET)) in (_PARQUET, bytes(4), b"")
+    except OSError:
+        return False
 
 
 def _leftovers(results: Path) -> Iterator[Garbage]:
     """Yield what killed processes leave, and damaged files that were set aside."""
-    for place, folders, files in os.walk(results):
-        left = {name: kind for name in [*folders, *files] if (kind := _left(name))}
-        yield from (_garbage(Path(place, name), kind) for name, kind in left.items())
-        folders[:] = [name for name in folders if name not in left]
+    waiting = [(results, 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        files, folders, _ = names_in(place)
+        for name in files:
+            if half_of(name) or is_aside(name):
+                yield _garbage(place / name, _ASIDE if is_aside(name) else "half file")
+        for name in folders:
+            if half_of(name) != FIGURES and not is_aside(name):
+                waiting += [(place / name, depth + 1)] * (depth < _DEEPEST)
+            elif holds_only(place / name, is_of_figures):
+                yield _garbage(place / name, _ASIDE if is_aside(name) else "half-drawn figures")
 
 
-def _left(name: str) -> str:
-    return next((kind for kind, form in _LEFT.items() if fnmatchcase(name, form)), "")
+_ASIDE = "damaged, set aside"
 
 
 def _garbage(path: Path, kind: str) -> Garbage:
-    inside = [Path(place, name) for place, _, files in os.walk(path) for name in files]
-    return Garbage(path, kind, sum(file.lstat().st_size for file in inside or [path]))
+    inside = [path / name for name in names_in(path)[0]] if is_folder(path) else []
+    return Garbage(
+        path, kind, sum(about.st_size for about in map(entry, inside or [path]) if about)
+    )
 
 
 def _untouched(path: Path, before: float) -> bool:
-    try:
-        return path.lstat().st_mtime <= before
-    except FileNotFoundError:  # a process that was at work has finished it
-        return False
+    about = entry(path)  # none: a process that was at work has finished it
+    return about is not None and about.st_mtime <= before

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.door import check_folder, guard, read_bytes
-from fairbench.core.files import sealed_json, unsealed_json, write_text
+from fairbench.core.door import guard, read_bytes, within
+from fairbench.core.files import UNREADABLE, unsealed_json, write_cache
 from fairbench.results.packs import Pack, is_pack, open_pack
 from fairbench.results.record import CONFIG, SUMMARY, is_id
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment
@@ -46,8 +46,7 @@ def listed_runs(results: Path) -> list[Run]:
         print(f"reading {len(unread)} runs for the first time: {seconds:.0f} s", file=sys.stderr)
     listed |= {name: _summary(folder / name, stamps[name], values) for name in unread}
     if len(unread) >= _PAYS:
-        with contextlib.suppress(OSError):  # who may only read does without
-            _write(results / INDEX, listed, stamps)
+        _write(results / INDEX, listed, stamps)
     return [Run(folder / name, listed[name]) for name in stamps]
 
 
@@ -73,13 +72,16 @@ class _Values:
 def _stamps(folder: Path) -> dict[str, Stamp]:
     """Return the stamp of the record of each run that has one, in the order of their ids."""
     stamps: dict[str, Stamp] = {}
-    check_folder(folder)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        within(folder) as handle,
+        os.scandir(handle) as entries,
+    ):
         for entry in entries:
             if entry.is_symlink():
                 continue
             with contextlib.suppress(OSError):
-                of = os.stat(f"{entry.path}/{LAST}", follow_symlinks=False)
+                of = os.stat(f"{entry.name}/{LAST}", dir_fd=handle, follow_symlinks=False)
                 stamps[entry.name] = (of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
     return dict(sorted(stamps.items()))
 
@@ -120,7 +122,7 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[s
             for run, (stamp, places, config) in runs.items()
             if tuple(stamp) == stamps.get(run)
         }
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except UNREADABLE:
         return {}
 
 
@@ -138,7 +140,7 @@ def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]
         )
         for run, known in kept.items()
     }
-    write_text(path, sealed_json({"values": values, "runs": runs}))
+    write_cache(path, {"values": values, "runs": runs})
 
 
 def _once(listed: Iterable[Listed], places: dict[int, int]) -> Iterator[Any]:

@@ -32,7 +32,7 @@ from fairbench.results.pack_tables import (
 )
 from fairbench.results.packs import Pack, flattened
 from fairbench.results.people import described, people_path
-from fairbench.results.predictions import split_table
+from fairbench.results.predictions import rows_path, split_table
 from fairbench.results.runs import Run, reading
 
 
@@ -255,7 +255,11 @@ def _record(run: Run, columns: pa.Schema) -> Packed:
 def _split(run: Run, name: str) -> SourceTable | None:
     if run.pack and run.pack.where("splits", name) is None:
         return None
-    table = split_table(run.results, name)
+    path = rows_path(run.results, name)
+    try:
+        table = split_table(run.results, name)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path} is damaged: `fairbench store verify` a run of it") from error
     return SourceTable(name, columns_of(table.schema), lambda: packed(table))
 
 

@@ -7,16 +7,24 @@ The same results make the same bits: everything is in the order of ids, and noth
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.door import TEXT, read_bytes
+from fairbench.core.door import TEXT, entry, names_in, read_bytes, remove, remove_folder, rename
 from fairbench.core.errors import UserError
-from fairbench.core.files import UNREADABLE, atomic, sealed_json, unsealed_json, write_text
+from fairbench.core.files import (
+    UNREADABLE,
+    atomic,
+    half_of,
+    sealed_json,
+    unsealed_json,
+    write_text,
+)
 from fairbench.core.locks import BusyError, locked
 from fairbench.results.pack_file import FORMAT, FileSums, PackFile, PackFileWriter
 from fairbench.results.pack_sources import Collected, Contents, SourceTable
@@ -79,9 +87,10 @@ def write_pack(sources: Sequence[Sequence[Run]], out: Path, contents: Contents) 
         }
         write_text(place / PACK, sealed_json(about, indent=1))
         half.clear({PACK, *listed})
-        place.rename(out)
+        rename(place, out.name)
     counts = {kind: sum(e.tables for e in listed.values() if e.kind == kind) for kind in KINDS}
-    size = sum(path.stat().st_size for path in out.iterdir())
+    written = [entry(out / name) for name in names_in(out)[0]]
+    size = sum(file.st_size for file in written if file)
     return PackReport(
         out, size, counts, collected.shared, collected.differing,
         sorted(set(collected.left_out.values())), collected.missing,
@@ -96,8 +105,8 @@ def _check(sources: Sequence[Sequence[Run]], out: Path) -> None:
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
     for runs in sources:
-        folder = runs[0].results.resolve()
-        if out.resolve().is_relative_to(folder):
+        folder = os.path.realpath(runs[0].results)
+        if Path(os.path.realpath(out)).is_relative_to(folder):
             raise UserError(f"out={out} lies inside {runs[0].results}: name a place beside it")
 
 
@@ -134,7 +143,11 @@ class _Half:
                 return
         except UNREADABLE:
             pass
-        shutil.rmtree(self.path, ignore_errors=True)
+        if not remove_folder(self.path, _is_of_packs):
+            raise UserError(
+                f"{self.path} is in the way, and is not half a pack: move it away, or name another "
+                "place with out="
+            )
 
     def write_kind(self, kind: str, tables: Sequence[SourceTable]) -> dict[str, Listed]:
         """Write the files of a kind, a series for each set of columns; return their entries."""
@@ -169,26 +182,30 @@ class _Half:
 
     def clear(self, needed: set[str]) -> None:
         """Remove what is no part of the pack: the notes, and half files of who was killed."""
-        for path in self.path.iterdir():
-            if path.name not in needed:
-                path.unlink()
+        for name in names_in(self.path)[0]:
+            if name not in needed and _is_of_packs(name):
+                remove(self.path / name)
+
+
+_FILE = re.compile(rf"({'|'.join(KINDS)})-[0-9]+-[0-9]+\.parquet")
+
+
+def _is_of_packs(name: str) -> bool:
+    """Say whether a file of this name is one of a pack, or of half a pack."""
+    name = half_of(name) or name
+    return name in (PACK, _PLAN) or _FILE.fullmatch(name) is not None
 
 
 def _write_file(path: Path, kind: str, tables: Sequence[SourceTable]) -> tuple[list[str], FileSums]:
     """Write as many tables as a file takes, at least one."""
-    import os
-
     names = []
-    mode = 0o600 if kind == "data" else 0o666
-    with atomic(path) as temporary:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(handle, "wb") as file:
-            columns, group = tables[0].columns, _GROUP.get(kind, _OF_RUNS)
-            writer = PackFileWriter(file, KINDS[kind], columns, group=group)
-            for table in tables:
-                writer.add(table.name, table.read())
-                names.append(table.name)
-                if writer.full:
-                    break
-            sums = writer.close()
+    with atomic(path, mode=0o600 if kind == "data" else 0o666) as file:
+        columns, group = tables[0].columns, _GROUP.get(kind, _OF_RUNS)
+        writer = PackFileWriter(file, KINDS[kind], columns, group=group)
+        for table in tables:
+            writer.add(table.name, table.read())
+            names.append(table.name)
+            if writer.full:
+                break
+        sums = writer.close()
     return names, sums

@@ -340,7 +340,7 @@ def damages(pack: Pack) -> Iterator[str]:
     for kind in ("summary", "metrics"):
         for run in sorted(whole["runs"] - whole[kind]):
             yield f"{pack.path}: run {run} has no {kind}"
-    names = {path.name for path in pack.path.iterdir()}
+    names = {name for kind in names_in(pack.path) for name in kind}
     for name in sorted(names - {PACK, *pack.listed}):
         yield f"{pack.path / name}: no file of the pack; it is not read"
 

@@ -6,7 +6,6 @@ They are about people, so only the owner of a results folder may read these file
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fairbench.core.door import make_folder
+from fairbench.core.door import make_private
 from fairbench.core.errors import UserError
 from fairbench.core.files import UNREADABLE, DamagedError, read_table, set_aside, write_table
 from fairbench.core.from_plain import from_plain
@@ -95,8 +94,7 @@ def write_people(results: Path, data: Dataset) -> None:
     stored = stored_people(results, data.digest)
     if stored and (data.weight is None or _has_weight(stored, data.weight)):
         return
-    make_folder(path.parent, 0o700)
-    os.chmod(path.parent, 0o700)
+    make_private(path.parent)
     columns = {"target": data.target, **{f"group.{n}": data.sensitive[n] for n in data.sensitive}}
     if data.clusters is not None:
         columns["clusters"] = data.clusters
@@ -115,7 +113,7 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
     """Return the table of a data set's people, if there is one; a damaged file is set aside."""
     path = people_path(results, digest)
     try:
-        table = read_table(path)
+        table = read_table(path, private=True)
         described(table, digest)
         return table
     except FileNotFoundError:

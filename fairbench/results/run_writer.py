@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import platform
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,14 +17,24 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from fairbench.core.door import is_file, make_folder, names_in, read_bytes
+from fairbench.core.door import (
+    is_file,
+    is_folder,
+    make_folder,
+    names_in,
+    read_bytes,
+    remove_folder,
+    rename,
+)
 from fairbench.core.files import (
+    half_of,
     most_memory,
     naming,
     parquet_bytes,
     sealed_json,
     set_aside,
     sha256,
+    token,
     write_bytes,
     write_files,
     write_text,
@@ -38,11 +47,13 @@ from fairbench.results.predictions import rows_stored, stored_predictions
 from fairbench.results.record import FILES
 from fairbench.results.runs import (
     DRAWN,
+    FIGURES,
     LAST,
     Run,
     config_text,
     damaged_figures,
     damaged_files,
+    is_of_figures,
 )
 
 _AGAIN = "it is made again from the cells"
@@ -80,7 +91,7 @@ class RunWriter:
     def has_figures(self) -> bool:
         """Say whether the run's figures are there and whole; damaged ones are set aside."""
         figures = Run(self.path).figures
-        if not figures.is_dir():
+        if not is_folder(figures):
             return False
         if damaged_figures(Run(self.path)):
             set_aside(figures, "they are drawn again")
@@ -90,18 +101,34 @@ class RunWriter:
     @contextlib.contextmanager
     def drawing(self) -> Iterator[Path]:
         """Yield a folder that becomes the run's figures when the block succeeds."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(naming(Run(self.path).figures))
-            make_folder(self.path)
-            made = tempfile.TemporaryDirectory(prefix=".figures.", dir=self.path)
-            folder = Path(stack.enter_context(made)) / "figures"
-            folder.mkdir()
-            yield folder
-            names = names_in(folder)[0]
-            drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
-            write_text(folder / DRAWN, sealed_json({"files": drawn}, indent=1))
-            with contextlib.suppress(OSError):  # another process has drawn the same ones
-                folder.replace(Run(self.path).figures)
+        figures = Run(self.path).figures
+        folder = figures.with_name(f".{FIGURES}.{token()}.tmp")
+        with naming(figures), self._alone():
+            make_folder(folder)
+            try:
+                yield folder
+                names = names_in(folder)[0]
+                drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
+                write_text(folder / DRAWN, sealed_json({"files": drawn}, indent=1))
+                with contextlib.suppress(OSError):  # another process has drawn the same ones
+                    rename(folder, FIGURES)
+            finally:
+                remove_folder(folder, is_of_figures)
+
+    def remove_figures(self) -> None:
+        """Remove the run's figures; a folder that holds anything else is set aside."""
+        figures = Run(self.path).figures
+        if not remove_folder(figures, is_of_figures):
+            set_aside(figures, "they are drawn again")
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Have the folder alone, without the half-drawn figures of processes that were killed."""
+        with Store(self.path.parents[1]).lock(self.path.name):
+            for name in names_in(self.path)[1]:
+                if half_of(name) == FIGURES:
+                    remove_folder(self.path / name, is_of_figures)
+            yield
 
     def write(
         self,
@@ -123,7 +150,7 @@ class RunWriter:
             "predictions.parquet": predictions,
         }
         known = {**environment, "data": dataset.digest, "rows": rows, "config": config}
-        with Store(results).lock(self.path.name):
+        with self._alone():
             write_files(self.path, contents)
             seal_run(self.path, known, {name: sha256(contents[name]) for name in FILES})
 

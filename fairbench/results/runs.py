@@ -16,6 +16,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
     DamagedError,
+    half_of,
     most_memory,
     read_parquet,
     sha256,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 LAST = "environment.json"
 # What marks the data set of a run with data.verify=false: an option, and the end of its name.
 VERIFIED, UNVERIFIED = "verified", "-unverified"
+FIGURES = "figures"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 WRITTEN = "written"  # of what runs are listed by: when the record was, in seconds since 1970
 
@@ -69,7 +71,7 @@ class Run:
     @property
     def figures(self) -> Path:
         """Where the run's figures are drawn; written whole or not at all."""
-        return self.path / "figures"
+        return self.path / FIGURES
 
     @cached_property
     def environment(self) -> dict[str, Any]:
@@ -308,6 +310,12 @@ def damaged_files(run: Run) -> list[str]:
     if run.pack:
         return []
     return [name for name in FILES if not _intact(run.path / name, run.environment["files"])]
+
+
+def is_of_figures(name: str) -> bool:
+    """Say whether a file of this name is one of those in a folder of figures."""
+    name = half_of(name) or name
+    return name == DRAWN or name.endswith(".png")
 
 
 def damaged_figures(run: Run) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from fairbench.core.door import make_folder
+from fairbench.core.door import make_private, opened
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sha256, write_bytes, write_files, write_table
 from fairbench.results.cells import CorruptCellError, Store, plain_id
@@ -105,8 +105,7 @@ class _Unpacking:
         if stored_people(self.results, digest) is not None:
             return False
         path = people_path(self.results, digest)
-        make_folder(path.parent, 0o700)
-        os.chmod(path.parent, 0o700)
+        make_private(path.parent)
         write_table(path, unpacked(self.pack.table("data", digest)), mode=0o600)
         return True
 
@@ -131,5 +130,6 @@ def _write_run(run: Run, path: Path) -> bool:
     known.pop("files")
     seal_run(path, known, {name: sha256(contents[name]) for name in FILES})
     nanoseconds = round(run.written * 1e9)
-    os.utime(path / LAST, ns=(nanoseconds, nanoseconds))
+    with open(opened(path / LAST), "rb") as file:
+        os.utime(file.fileno(), ns=(nanoseconds, nanoseconds))
     return True

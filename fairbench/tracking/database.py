@@ -10,9 +10,9 @@ import gc
 import importlib.metadata
 import logging
 import os
-import shutil
 import sqlite3
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairbench.core.deadline import Progress, in_time
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, most_memory, set_aside
+from fairbench.core.files import most_memory, set_aside, write_bytes
 from fairbench.core.locks import BusyError, locked
 
 if TYPE_CHECKING:
@@ -164,10 +164,8 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
             for journal in ("wal", "shm"):
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
         if not path.exists() and template().is_file():
-            with atomic(path) as temporary:
-                shutil.copyfile(template(), temporary)
-                if local(path):
-                    _write_ahead(temporary)
+            content = template().read_bytes()
+            write_bytes(path, _written_ahead(content) if local(path) else content)
         yield
 
 
@@ -231,10 +229,12 @@ def _lacks_columns(path: Path) -> bool:
     return versions[0] == versions[1] and not columns[0] <= columns[1]
 
 
-def _write_ahead(path: Path) -> None:
-    """Have sqlite write ahead, which the file itself notes: a commit then costs far less."""
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA journal_mode = WAL")
+def _written_ahead(content: bytes) -> bytes:
+    """Return a database that sqlite writes ahead to: a commit then costs far less.
+
+    The two versions of the file's format (https://www.sqlite.org/fileformat.html, 1.3.3) say so.
+    """
+    return content[:18] + b"\2\2" + content[20:]
 
 
 def stamp(path: Path) -> Stamp:
@@ -289,8 +289,10 @@ def make_template() -> Path:
     quiet()
     from mlflow.db import commands
 
-    with atomic(path) as temporary:
-        commands.main(["upgrade", f"{SCHEME}{temporary}"], standalone_mode=False)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / path.name
+        commands.main(["upgrade", f"{SCHEME}{made}"], standalone_mode=False)
+        write_bytes(path, made.read_bytes())
     return path
 
 

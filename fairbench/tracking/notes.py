@@ -9,14 +9,13 @@ database is next written.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from fairbench.core.door import TEXT, read_bytes
-from fairbench.core.files import sealed_json, unsealed_json, write_text
+from fairbench.core.files import unsealed_json, write_cache
 from fairbench.tracking.database import Stamp
 
 NOTE = "mlflow.json"
@@ -98,7 +97,6 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
 
 
 def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
-    """Write what a results folder notes of a database; who may not write there does without."""
+    """Write what a results folder notes of a database."""
     content = {"place": place, "stamp": note.stamp, "runs": note.runs, "earlier": note.earlier}
-    with contextlib.suppress(OSError):
-        write_text(results / NOTE, sealed_json(content), lasting=False)
+    write_cache(results / NOTE, content, lasting=False)

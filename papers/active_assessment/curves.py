@@ -108,7 +108,7 @@ def curves(
     if not path.exists():
         computed = _computed(pool, question, method, replications)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic(path) as temporary, temporary.open("wb") as file:
+        with atomic(path) as file:
             arrays: dict[str, Any] = {"labels": computed.labels, **computed.batches}
             np.savez(file, **arrays)
     with np.load(path, allow_pickle=False) as stored:

@@ -116,8 +116,8 @@ def main(options: Options) -> None:
     """Print the table; keep it where it has all runs."""
     table = pd.DataFrame(rows(options.results / "report" / "active", options.runs))
     if options.runs == RUNS:
-        with atomic(KEPT) as temporary:
-            table.to_csv(temporary, index=False)
+        with atomic(KEPT) as file:
+            table.to_csv(file, index=False)
     print("labels until the most costly classes of CIFAR-100 are identified, percent of 10,000")
     shown = table.pivot(index=["costs", "top"], columns="method", values="percent")
     print(shown[list(METHODS)].to_string())

@@ -36,7 +36,7 @@ def labels_to_compare(
     if not path.exists():
         needed = _computed(pool, method, replications, ComparisonReward(MARGIN))
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic(path) as temporary, temporary.open("wb") as file:
+        with atomic(path) as file:
             np.save(file, needed)
     stored: Integers = np.load(path, allow_pickle=False)
     return stored

@@ -90,8 +90,8 @@ def kept_errors(results: Path, effort: Effort) -> pd.DataFrame:
             return kept
     configurations = effort.choose(CONFIGURATIONS, CONFIGURATIONS, FIGURE_POOLS)
     frame = errors(configurations, runs, effort.choose(NUMBERS[-1], NUMBERS[-1], 20))
-    with atomic(path) as temporary:
-        frame.to_csv(temporary, index=False, float_format="%.4f")
+    with atomic(path) as file:
+        frame.to_csv(file, index=False, float_format="%.4f")
     return frame
 
 

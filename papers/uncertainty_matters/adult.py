@@ -217,8 +217,8 @@ def main() -> None:
     """Compute, write and print."""
     rows = read_published().query("table in @TABLES")
     found = pd.DataFrame(numbers(rows, Path("results"), Effort.WHOLE))
-    with atomic(NUMBERS) as temporary:
-        found.drop(columns="sd").to_csv(temporary, index=False, float_format="%.4f")
+    with atomic(NUMBERS) as file:
+        found.drop(columns="sd").to_csv(file, index=False, float_format="%.4f")
     shown = found.join(rows[["table", "method", "metric", "value"]], on="row")
     print(shown[["table", "method", "metric", "value", "mean", "label"]].to_string(index=False))
 

@@ -241,8 +241,8 @@ def main(options: Results) -> None:
     answered = published[published["table"].isin(ANSWERED)]
     rows = answered[answered["table"].isin(TABLES)]
     found = pd.DataFrame(numbers(answered, options.results, Effort.WHOLE))
-    with atomic(NUMBERS) as temporary:
-        found.drop(columns="sd").to_csv(temporary, index=False, float_format="%.4f")
+    with atomic(NUMBERS) as file:
+        found.drop(columns="sd").to_csv(file, index=False, float_format="%.4f")
     table = Table(title="within 0.05 (0.10) of the published", box=box.SIMPLE_HEAD)
     for i, heading in enumerate(("", *TABLES, "all")):
         table.add_column(heading, justify="right" if i else "left")

@@ -123,7 +123,7 @@ def pack(results: Path, *, file: Path = FILE) -> None:
         content[_key(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
     for name in (halves.REFERENCE, *ALL):  # the reference in full, too
         content[_key(HALVES, name)] = halves.estimates(name).astype(np.float32)
-    with atomic(file) as temporary, temporary.open("wb") as stream:
+    with atomic(file) as stream:
         np.savez_compressed(stream, allow_pickle=False, **content)
 
 

@@ -222,8 +222,8 @@ def main() -> None:
     """Compute Table 12.1 from what is packed, and keep it."""
     rows = read_published().query("table == '12.1'")
     found = pd.DataFrame(answers(packed_measure(), rows.assign(row=rows.index)))
-    with atomic(KEPT) as temporary:
-        found.to_csv(temporary, index=False, float_format="%.5g")
+    with atomic(KEPT) as file:
+        found.to_csv(file, index=False, float_format="%.5g")
     print(f"{len(rows)} numbers of ours are in {KEPT}")
 
 

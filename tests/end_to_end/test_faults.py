@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from benchmarks.faults import flips, kills, namespaces, packs
+from benchmarks.faults import flips, kills, names, namespaces, packs
 
 
 def test_no_damage_is_believed_and_what_can_be_is_made_again():
@@ -39,6 +39,26 @@ def test_one_command_in_three_containers_at_once_fits_each_cell_once():
     if not shutil.which("unshare") or subprocess.run([*namespaces.APART, "true"]).returncode:
         pytest.skip("no right to make namespaces")
     assert namespaces.main(1)
+
+
+@pytest.mark.slow
+def test_no_kind_of_name_leads_out_of_a_folder_or_stops_a_command():
+    assert names.main(100)
+
+
+def test_what_goes_wrong_with_names_is_told(tmp_path, capsys):
+    case = names.Case("pipe", tmp_path, "store ls")
+    assert names.told([(case, [])], [])
+    assert not names.told([(case, []), (case, ["waits: 20 s"])], [])
+    assert "pipe                              2          0          0          0          1" in (
+        capsys.readouterr().out
+    )
+    own = {b"own": (1, b"mine"), b"folder/moved": (1, b"a")}
+    assert not list(names._changes(own, dict(own), named=False))
+    other = {**own, b"folder/moved": (1, b"b"), b"new": (1, b"")}
+    assert len(list(names._changes(own, other, named=False))) == 2
+    assert not list(names._changes(own, other, named=True))
+    assert list(names._changes(own, {}, named=True)) == ["changed outside: own"]
 
 
 def test_what_must_not_happen_is_told_from_what_is_counted():

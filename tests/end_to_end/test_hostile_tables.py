@@ -33,7 +33,10 @@ LABELS = (
     "true", "01", "1", "1.0", "a,b", "a;b", 'say "a"', "_hidden", "l" * 3000, "everyone", "$",
     "&lt;b&gt;",
 )  # fmt: skip
-SAFE_LATEX = r"\\text(backslash|asciitilde|asciicircum|asciigrave|less|greater|bar)\{\}|\\[&%$#_{}]|\{[\[\]*]\}"
+SAFE_LATEX = (
+    r"\\text(backslash|asciitilde|asciicircum|asciigrave|less|greater|bar)\{\}"
+    r"|\\[&%$#_{}]|\{[\[\]*]\}"
+)
 READ = (*hostile.LABELS, *hostile.HEADERS, *hostile.ENCODINGS, *hostile.FILES)
 
 

@@ -1,5 +1,6 @@
 """Running a composed run: what it leaves behind, and when its figures are drawn."""
 
+from fairbench.core.files import token
 from fairbench.experiments.execute import carry_out
 from fairbench.reporting.figures import draw_figures
 from tests.harness import TINY, configuration
@@ -18,6 +19,23 @@ def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
     times = [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())]
     carry_out(config)
     assert [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())] == times
+
+
+def test_half_drawn_figures_of_a_killed_process_go_with_the_next_run(tmp_path):
+    config = configuration(*TINY, results=tmp_path)
+    folder = carry_out(config).prepared.folder
+    half, own = (folder.path / f".figures.{name}" for name in (f"{token()}.tmp", "own"))
+    for place in (half, own):
+        place.mkdir()
+        (place / "reliability.png").write_bytes(b"half")
+    carry_out(config, draw=draw_figures)
+    assert not half.exists()
+    assert own.exists()
+    (folder.figures / "thesis.docx").write_text("somebody's own")
+    carry_out(config, draw=draw_figures)
+    (aside,) = folder.path.glob("figures.damaged-*")
+    assert (aside / "thesis.docx").read_text() == "somebody's own"
+    assert (folder.figures / "reliability.png").exists()
 
 
 def test_a_run_says_what_its_task_is(tmp_path):

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from fairbench.core.files import token
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
 from fairbench.results.garbage import garbage, note_begun, remove
@@ -40,14 +41,14 @@ def age(path):
 def leftovers(store):
     """Leave what killed processes leave, and return it."""
     (store.root / "locks").mkdir()
-    temporary = store.run_path("begun") / ".figures.abc"
+    temporary = store.run_path("begun") / f".figures.{token()}.tmp"
     temporary.mkdir()
     (temporary / "half.png").write_bytes(b"1234")
     files = [
-        store.cell_path(OLD).with_name(f".{OLD}.parquet.12.tmp"),
-        store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-1"),
-        store.run_path("begun") / ".metrics.parquet.12.tmp",
-        store.root / "sweeps" / "today" / ".outcomes.json.12.tmp",
+        store.cell_path(OLD).with_name(f".{OLD}.parquet.{token()}.tmp"),
+        store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-20260101-120000-0a1b"),
+        store.run_path("begun") / f".metrics.parquet.{token()}.tmp",
+        store.root / "sweeps" / "today" / f".outcomes.json.{token()}.tmp",
     ]
     files[-1].parent.mkdir(parents=True)
     (store.root / "locks" / f"{BEGUN}.lock").touch()
@@ -132,3 +133,47 @@ def test_rows_and_people_that_no_run_reads_go(store):
     for folder, kind in (("splits", "rows of no run"), ("data", "people of no run")):
         assert kinds[store.root / folder / "unread.parquet"] == kind
         assert store.root / folder / "read.parquet" not in kinds
+
+
+def test_what_is_not_fairbenchs_by_name_and_content_stays(store):
+    run = store.run_path("begun")
+    own = [
+        store.root / ".own.tmp",
+        store.root / "own.damaged-by-rain",
+        store.root / "cells" / "own.parquet",
+        store.cell_path(OLD).with_name("Own photo.parquet"),
+        store.cell_path(OLD).with_name("notmine.parquet"),
+        store.root / "begun" / "own.txt",
+        run / ".figures.own" / "photo.png",
+        run / f".figures.{token()}.tmp" / "thesis.docx",
+    ]
+    for path in own:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("somebody's own")
+        age(path)
+        age(path.parent)
+    remove(garbage(store, 0))
+    assert all(path.read_text() == "somebody's own" for path in own)
+    assert not store.has(OLD)
+
+
+@pytest.mark.parametrize("what", ["link", "hard link", "pipe"])
+def test_nothing_that_a_name_leads_to_goes(what, store, tmp_path):
+    own, path = tmp_path / "own.parquet", store.cell_path(OLD)
+    path.rename(own)
+    os.mkfifo(path) if what == "pipe" else (os.link if what == "hard link" else os.symlink)(
+        own, path
+    )
+    remove(garbage(store, 0))
+    assert own.read_bytes()[:4] == b"PAR1"
+    assert os.path.lexists(path) == (what != "hard link")
+
+
+def test_a_loop_of_folders_ends(store):
+    (store.root / "report" / "deep").mkdir(parents=True)
+    (store.root / "report" / "deep" / "loop").symlink_to("..")
+    deep = store.root
+    for _ in range(60):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    assert {each.path for each in garbage(store)} == {store.cell_path(OLD)}

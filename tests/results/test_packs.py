@@ -79,7 +79,7 @@ def test_a_killed_pack_goes_on_with_the_files_that_are_whole(folder, monkeypatch
     assert not folder.with_name("later").exists()
     half = folder.with_name(".later.half")
     (half / "metrics-1-001.parquet").write_bytes(b"cut off")
-    (half / ".cells-1-001.parquet.host.1.ab.tmp").touch()  # of what was killed
+    (half / ".cells-1-001.parquet.host.1.0a1b2c3d.tmp").touch()  # of what was killed
     footer = bytearray((half / "runs-1-001.parquet").read_bytes())
     footer[footer.index(b'"ids"') + 1] ^= 1
     (half / "runs-1-001.parquet").write_bytes(footer)
@@ -248,3 +248,19 @@ def test_a_run_that_misses_a_file_is_not_packed(folder):
     assert f"{RUNS[1]}/metrics.parquet is missing" in refused(
         "pack", f"results={folder}", f"out={folder.with_name('out')}"
     )
+
+
+def test_damaged_rows_of_a_split_are_not_packed(folder):
+    path = min((folder / "splits").iterdir())
+    path.write_text("mine")
+    with pytest.raises(UserError, match=f"{path.stem}.parquet is damaged"):
+        packed(folder)
+
+
+def test_what_is_no_half_pack_is_in_the_way_and_stays(folder):
+    half = folder.with_name(".pack.half")
+    half.mkdir()
+    (half / "thesis.docx").write_text("somebody's own")
+    with pytest.raises(UserError, match="is in the way, and is not half a pack"):
+        packed(folder)
+    assert (half / "thesis.docx").read_text() == "somebody's own"

@@ -124,8 +124,8 @@ def _pair(
         figure = comparison_figure(
             compared.comparisons[shown], regions[shown], heading, compared.names
         )
-        with atomic(stem.with_suffix(".png")) as temporary:
-            figure.savefig(temporary, format="png")
+        with atomic(stem.with_suffix(".png")) as file:
+            figure.savefig(file, format="png")
         written.append(f"{stem}.png")
     repeat = f" (repeat {shown}, the nearest to the medians)" if len(regions) > 1 else ""
     size = f"{settings.level:.0%} region of size {regions[shown].size:.4g}{repeat}"

@@ -69,8 +69,8 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     stem = written_beside(results) / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
     write_text(stem.with_suffix(".csv"), csv_text(table))
     figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
-    with atomic(stem.with_suffix(".png")) as temporary:
-        figure.savefig(temporary, format="png")
+    with atomic(stem.with_suffix(".png")) as file:
+        figure.savefig(file, format="png")
     if curve.empty:
         print(
             "no score was postprocessed: run the ones without intervention with "

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from fairbench.core.errors import unknown_name
+from fairbench.core.door import is_file, opened
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes, write_text
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
@@ -38,6 +39,28 @@ def check_forms(forms: Sequence[str]) -> None:
     for each in forms:
         if each not in FORMS:
             raise unknown_name("form", each, list(FORMS))
+
+
+def check_page(path: Path) -> None:
+    """Refuse to write a page over a file that is none.
+
+    Raises
+    ------
+    UserError : somebody else's file is there.
+    """
+    if is_file(path):
+        with open(opened(path), "rb") as file:
+            if file.read(len(_HEAD)) != _HEAD:
+                raise UserError(f"{path} is no page of fairbench's: move it away, or rename it")
+
+
+# Begins every page, of earlier versions too.
+_HEAD = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+"""[:-1]
 
 
 def write_document(

@@ -16,6 +16,7 @@ from rich.progress import track
 
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
+from fairbench.core.escaping import latex_comment, markdown
 from fairbench.core.files import write_text
 from fairbench.core.formats import number, spreadsheet_safe
 from fairbench.experiments.presets import Presets, Provenance
@@ -28,13 +29,8 @@ from fairbench.reporting.document.model import (
     Mark,
     Paragraph,
 )
-from fairbench.reporting.document.plain_text import (
-    latex_comment,
-    latex_table,
-    markdown,
-    markdown_table,
-)
-from fairbench.reporting.document.writing import check_forms, write_document
+from fairbench.reporting.document.plain_text import latex_table, markdown_table
+from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.page.blocks import MeasuredBlock, RunBlock, blocks, measured
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
@@ -99,7 +95,7 @@ def write_report(
 
     Raises
     ------
-    UserError : an unknown experiment, or nothing finished.
+    UserError : an unknown experiment, nothing finished, or somebody else's page in its place.
     """
     check_forms(forms)
     presets = _presets(places.conf)
@@ -108,6 +104,7 @@ def write_report(
         what = f"of experiment={experiment} " if experiment else ""
         raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
     folder = written_beside(places.results) / experiment.replace("/", "-")
+    check_page(folder / "index.html")
     papers = list(_of_papers(collection, places, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []

@@ -41,8 +41,8 @@ def draw_figure(
     paths = []
     for name, picture in drawn:
         path = folder / ("_".join([f"figure{figure}", *filter(None, [name])]) + ".png")
-        with atomic(path) as temporary:
-            picture.savefig(temporary, format="png")
+        with atomic(path) as file:
+            picture.savefig(file, format="png")
         paths.append(path)
     if not paths:
         raise UserError(f"{paper.name}, figure {figure}: there is nothing to draw")

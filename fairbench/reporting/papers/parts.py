@@ -214,5 +214,5 @@ def _add_cost(results: Path, part: PaperPart, effort: Effort, seconds: float) ->
     new = pd.DataFrame([[part.paper, part.name, label, round(seconds, 2)]], columns=COSTS)
     every = [frame for frame in (costs(results), new) if len(frame)]
     total = pd.concat(every).groupby(COSTS[:3], sort=False, as_index=False)["cpu_seconds"].sum()
-    with atomic(_costs_path(results)) as temporary:
-        total.to_csv(temporary, index=False)
+    with atomic(_costs_path(results)) as file:
+        total.to_csv(file, index=False)

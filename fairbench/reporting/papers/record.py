@@ -87,9 +87,9 @@ def merged(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
 
 def write_record(paper: Paper, rows: pd.DataFrame) -> None:
     """Write a paper's record, numbers with six digits."""
-    with atomic(record_path(paper)) as temporary:
+    with atomic(record_path(paper)) as file:
         numeric = rows.astype(dict.fromkeys(_NUMBERS, float))
-        numeric.to_csv(temporary, index=False, float_format="%.6g")
+        numeric.to_csv(file, index=False, float_format="%.6g")
 
 
 @dataclass(frozen=True)

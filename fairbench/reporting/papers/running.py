@@ -128,8 +128,8 @@ def run_computation(
     numbers = function_of(str(paper.computations[name]["function"]))(rows, results, effort)
     frame = pd.DataFrame(numbers, columns=["row", "mean", "sd", "repeats", *_TEXTS, "error"])
     path = _path(paper, name, table, results, effort)
-    with atomic(path) as temporary:
-        frame.to_csv(temporary, index=False)
+    with atomic(path) as file:
+        frame.to_csv(file, index=False)
     write_text(path.with_suffix(".json"), json.dumps({"published": _digest(rows)}))
 
 

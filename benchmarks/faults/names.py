@@ -1,0 +1,582 @@
+"""Kinds of names: links, pipes, devices, endless and odd names in place of whatever is stored.
+
+Each case is one kind of name, put in place of one path of a results folder, a pack or a state, and
+one command that reads or writes there. Somebody's own files lie beside the folder, where the links
+lead, and within it: none may change. No command may wait, end in a traceback, or swell. At the end
+the stamps of the whole disk's other files are compared with those at the beginning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import random
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.faults.commands import Place, queued
+from benchmarks.measure import ROOT
+
+SEED, CASES = 34, 1500
+LONGEST = 10.0  # seconds of a command, without those that it waited for a core; MLflow's own twice
+LARGEST = 1 << 30  # bytes of memory more than the process has that all are forked from
+SPARSE, MANY = 200 << 30, 100_000
+RUN = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2", "method=baseline",
+       "learner=logistic_regression", "tracking=none")  # fmt: skip
+ASKED = ("target=target", "score=score", "group=group")
+ODD = "cafe\u0301"  # a name that has two forms in Unicode
+
+Kind = Callable[[Path, Path], None]  # of a path, and the folder of somebody's own files
+
+
+# --- kinds of names
+
+
+def _moved(path: Path, outside: Path) -> Path:
+    """Return where what was at a path lies now, or somebody's own file where there was nothing."""
+    if not os.path.lexists(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return outside / "own.html"
+    return Path(shutil.move(path, outside / "moved"))
+
+
+def _link(to: str, path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    path.symlink_to(to.format(outside=outside, name=path.name))
+
+
+def _link_to_moved(path: Path, outside: Path) -> None:
+    path.symlink_to(_moved(path, outside))
+
+
+def _hard_link(path: Path, outside: Path) -> None:
+    moved = _moved(path, outside)
+    os.link(outside / "own.html" if moved.is_dir() else moved, path)
+
+
+def _hard_link_to_own(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    os.link(outside / "folder" / "poetry.lock", path)
+
+
+def _pipe(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    os.mkfifo(path)
+
+
+def _socket(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    short = outside / "s"  # a socket's whole path has 107 bytes at most
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(short))
+    os.rename(short, path)
+
+
+def _device(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
+
+
+def _sparse(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    path.touch()
+    os.truncate(path, SPARSE)
+
+
+def _huge(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    (outside.parent.parent / "huge").rename(path)
+
+
+def _folder(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    path.mkdir()
+    (path / "own.txt").write_text("mine")
+
+
+def _file(path: Path, outside: Path) -> None:
+    _moved(path, outside)
+    path.write_text("mine")
+
+
+def _beside(name: bytes, path: Path, outside: Path) -> None:
+    """Put a file and a folder of odd names beside a path, and in it where it is a folder."""
+    for folder in (path.parent, path):
+        if folder.is_dir():
+            for place, make in ((name, _write), (name[:-1] + b"_", os.mkdir)):
+                with contextlib.suppress(FileExistsError):
+                    make(os.path.join(os.fsencode(folder), place))
+
+
+def _write(path: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(b"mine")
+
+
+def _upper(path: Path, outside: Path) -> None:
+    _beside(path.name.upper().encode(), path, outside)
+
+
+def _other_form(path: Path, outside: Path) -> None:
+    for form in ("NFC", "NFD"):
+        _beside(unicodedata.normalize(form, ODD).encode(), path, outside)
+
+
+KINDS: Mapping[str, Kind] = {
+    "link to what it was": _link_to_moved,
+    "link to a file": partial(_link, "{outside}/own.html"),
+    "link to a folder": partial(_link, "{outside}/folder"),
+    "link to /dev/zero": partial(_link, "/dev/zero"),
+    "link to nothing": partial(_link, "{outside}/nothing"),
+    "link to itself": partial(_link, "{name}"),
+    "link to its folder": partial(_link, "."),
+    "link to the folder above": partial(_link, ".."),
+    "hard link of what it was": _hard_link,
+    "hard link": _hard_link_to_own,
+    "pipe": _pipe,
+    "socket": _socket,
+    "device": _device,
+    "sparse file of 200 GB": _sparse,
+    "100,000 files": _huge,
+    "folder": _folder,
+    "file": _file,
+    "name of 255 bytes": partial(_beside, b"n" * 255),
+    "name that is no UTF-8": partial(_beside, b"\xff\xfe\x80.parquet"),
+    "name in other letters": _upper,
+    "name in another form": _other_form,
+}
+
+
+# --- paths, and the commands that read or write there
+
+
+def paths(root: Path) -> dict[str, list[Path]]:
+    """Return the paths of every kind that lie in a folder, or could, relative to it, by place."""
+    results = root / "results"
+    run = min((results / "runs").iterdir())
+    cell = min((results / "cells").glob("*/*.parquet"))
+    (study,) = (results / "tuning").iterdir()
+    (sweep, *_) = sorted((results / "sweeps").iterdir())
+    stored = [min((results / name).iterdir()) for name in ("splits", "data")]
+    of_results = [
+        *(results / name for name in (
+            "index.json", "mlflow.json", "locks", "locks/folder.lock", "locks/cell.lock", "cells",
+            "runs", "splits", "data", "begun", "begun/aaaa.txt", "sweeps", "tuning", "report",
+            "report/index.html", "report/comparison", "report/tradeoff", "atlas", "papers",
+        )),
+        cell.parent, cell, *stored, run, run / "figures", run / "figures" / "manifest.json",
+        *(run / name for name in (
+            "config.yaml", "environment.json", "metrics.parquet", "predictions.parquet",
+            "summary.csv", "cells.txt", ".figures.host.1.0a1b2c3d.tmp",
+        )),
+        sweep, sweep / "outcomes.json", study, study / "study.json", study / "trials.jsonl",
+        results / "locks" / f"{run.name}.lock", results / "locks" / f"tuning-{study.name}.lock",
+    ]  # fmt: skip
+    pack = root / "pack"
+    return {
+        place: [path.relative_to(root) for path in of_place]
+        for place, of_place in {
+            "results": of_results,
+            "pack": [pack, *sorted(pack.iterdir())],
+            "new": [root / "new", root / ".new.half", root / ".new.lock", root / "out.csv"],
+            "label": [root / "label.json", root / ".label.json.lock", root / "loans-audit"],
+            "watch": [
+                root / "watch.json",
+                root / ".watch.json.lock",
+                results / "report/watch-watch",
+                results / "report/watch-watch/watch.html",
+            ],
+        }.items()
+    }  # fmt: skip
+
+
+def commands(root: Path) -> dict[str, list[str]]:
+    """Return the words of the commands that use each place; a ``|`` stands between commands."""
+    first, second, *_ = (path.name for path in sorted((root / "results" / "runs").iterdir()))
+    pack = ["store ls", "store verify pack", "store unpack pack out=new", "report", "table",
+            f"table {first}", f"store export {first} new.csv", f"store show {first}",
+            f"audit {first} out=new", f"compare {first} {second}"]  # fmt: skip
+    return {
+        "results": [
+            "store ls", f"store show {first}", f"table {first}", "table", "report pairs=false",
+            "report", "choose dataset=simulated", f"compare {first} {second}",
+            "tradeoff dataset=simulated", "leaderboard out=new", f"store verify {first}",
+            "store gc hours=0", "store gc dry_run=true", "store pack out=new",
+            f"store export {first} new.csv", "store merge results pack out=new",
+            "store unpack pack out=results", f"audit {first}", f"dossier model-card {first}",
+            " ".join(["run", *RUN]), " ".join(["run", *RUN, "figures=false", "seed=7"]),
+            " ".join(["tune", *TUNED]), " ".join(["tune", *TUNED, "resume=false"]), "sync",
+        ],
+        "pack": [f"{words} results=pack" if "pack" not in words else words for words in pack],
+        "new": ["store pack out=new", "store unpack pack out=new", "table out=out.csv",
+                "store merge results pack out=new", f"store export {first} out.csv",
+                f"audit {first} out=new"],
+        "label": ["label next state=label.json", "label ask state=label.json 5=1",
+                  "label report state=label.json", "audit loans.csv " + " ".join(ASKED)],
+        "watch": ["watch state=watch.json", "watch late.csv state=watch.json"],
+    }  # fmt: skip
+
+
+TUNED = ("dataset=simulated", "dataset.n_samples=300", "split=tuning", "split.repeats=2",
+         "learner=logistic_regression", "method=baseline", "learner.C=0.1,1",
+         "tracking=none")  # fmt: skip
+
+
+def make(root: Path) -> None:
+    """Make the folder that every case begins with a copy of."""
+    place = Place(root)
+    root.mkdir()
+    _ended(place.start(str(ROOT / "run.py"), "-m", *RUN, "learner=logistic_regression,gaussian_nb"))
+    first = min((root / "results" / "runs").iterdir()).name
+    for words in (
+        ("store", "pack", "out=pack"),
+        ("store", "export", first, "loans.csv"),
+        ("label", "next", "loans.csv", "state=label.json", *ASKED),
+        ("watch", "loans.csv", "state=watch.json", *ASKED),
+        ("report",),
+        ("tune", *TUNED),
+    ):
+        _ended(place.start("-m", "fairbench", *words))
+    shutil.copy(root / "loans.csv", root / "late.csv")
+    shutil.rmtree(root / "results" / "locks", ignore_errors=True)
+
+
+def _ended(command: subprocess.Popen[str]) -> None:
+    said = command.communicate()[0]
+    if command.returncode not in (0, 3):
+        raise RuntimeError(f"{command.args!r}: {said}")
+
+
+# --- somebody's own files
+
+
+def own_files(outside: Path, root: Path) -> list[Path]:
+    """Write somebody's own files where links lead to, and within the results folder: these."""
+    results = root / "results"
+    within = inside(results, min((results / "runs").iterdir()))
+    for path in (
+        outside / "own.html",
+        outside / "folder" / "poetry.lock",
+        outside / "folder" / "index.html",
+        outside / "folder" / "environment.json",
+        outside / "folder" / ".own.tmp",
+        outside / "folder" / ".figures.abc" / "photo.png",
+        *within,
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"mine: {path.name}")
+        old = time.time() - 60 * 86400
+        os.utime(path, (old, old))
+    return within
+
+
+def inside(results: Path, run: Path) -> list[Path]:
+    """Return the paths of somebody's own files within a results folder."""
+    return [
+        results / "poetry.lock",
+        results / ".own.tmp",
+        results / "own.damaged-by-rain",
+        results / "locks" / "yarn.lock",
+        results / "cells" / "own.parquet",
+        results / "report" / "own.html",
+        run / ".figures.own" / "photo.png",
+        run / "own.txt",
+    ]
+
+
+Seen = dict[bytes, tuple[object, ...]]
+
+
+def seen(folder: Path) -> Seen:
+    """Return what is in a folder: the kind, the mode, and the content of each name."""
+    names: Seen = {}
+    for place, folders, files in os.walk(os.fsencode(folder)):
+        for name in [*folders, *files]:
+            path = os.path.join(place, name)
+            about = os.lstat(path)
+            if stat.S_ISREG(about.st_mode) and about.st_size < SPARSE:
+                with open(path, "rb") as file:
+                    content = hashlib.sha256(file.read()).digest()
+                names[path] = (about.st_mode, about.st_mtime_ns, content)
+            elif stat.S_ISLNK(about.st_mode):
+                names[path] = (about.st_mode, os.readlink(path))
+            else:
+                names[path] = (about.st_mode,)
+    return names
+
+
+def stamps(top: str, without: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """Return a stamp of every file of a disk; whatever changes one changes its ctime."""
+    device, files = os.stat(top).st_dev, {}
+    for place, folders, names in os.walk(top):
+        folders[:] = [
+            name for name in folders
+            if os.path.join(place, name) not in without
+            and os.lstat(os.path.join(place, name)).st_dev == device
+        ]  # fmt: skip
+        for name in names:
+            with contextlib.suppress(OSError):
+                about = os.lstat(path := os.path.join(place, name))
+                files[path] = (about.st_ino, about.st_size, about.st_ctime_ns)
+    return files
+
+
+# --- cases
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of name in place of a path, and a command."""
+
+    kind: str
+    path: Path
+    words: str
+
+
+def cases(root: Path, number: int) -> list[Case]:
+    """Return so many cases, drawn evenly: each kind at each path, with other commands each time."""
+    draw = random.Random(SEED)
+    words, places = commands(root), paths(root)
+    pairs = [(kind, path, place) for place in places for path in places[place] for kind in KINDS]
+    draw.shuffle(pairs)
+    turns = {}
+    for place, of_place in words.items():
+        draw.shuffle(of_place)
+        turns[place] = itertools.cycle(of_place)
+    asked = itertools.islice(itertools.cycle(pairs), number)
+    return [Case(kind, path, next(turns[place])) for kind, path, place in asked]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit status, seconds, bytes of memory, and what it printed."""
+
+    status: int
+    seconds: float
+    bytes: int
+    said: str
+
+
+def ended(words: Sequence[str], cwd: Path, printed: Path) -> Ended:
+    """Run a command in a fork of this process, which has imported what it needs, and wait."""
+    child = os.fork()
+    if not child:
+        _become(words, cwd, printed)
+    began = time.monotonic()
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        time.sleep(0.01)
+        if (time.monotonic() - began) % 1 < 0.02 and _took(began, child) > 3 * LONGEST:
+            os.kill(child, signal.SIGKILL)
+    seconds = _took(began, child)
+    _, status, used = os.wait4(child, 0)
+    said = printed.read_text(errors="replace")
+    return Ended(os.waitstatus_to_exitcode(status), seconds, used.ru_maxrss << 10, said)
+
+
+def _took(began: float, process: int) -> float:
+    return time.monotonic() - began - queued(process)
+
+
+def _become(words: Sequence[str], cwd: Path, printed: Path) -> None:
+    """Be a command, and end."""
+    status = 70
+    try:
+        handle = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for descriptor, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, handle), (2, handle)):
+            os.dup2(source, descriptor)
+        os.chdir(cwd)
+        sys.argv = ["fairbench", *words]
+        from fairbench.cli.main import main as command
+
+        status = command(list(words))
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that tries cases in a folder of its own."""
+
+    folder: Path
+
+    def wrong(self, case: Case) -> Iterator[str]:
+        """Yield what went wrong in a case."""
+        root, outside = self.folder / "case" / "work", self.folder / "case" / "own"
+        shutil.rmtree(self.folder / "case", ignore_errors=True)
+        shutil.copytree(self.folder.parent / "made", root, symlinks=True)
+        within = own_files(outside, root)
+        path = root / case.path
+        KINDS[case.kind](path, outside)
+        before = seen(outside)
+        own = {name: _content(name) for name in within if name.is_file() and name.resolve() == name}
+        end = ended(case.words.split(), root, self.folder / "printed")
+        yield from _changes(before, seen(outside), named=str(case.path) in NAMED)
+        for name, content in own.items():
+            if not os.path.lexists(name) or _content(name) != content:
+                yield f"changed within: {name.relative_to(root)}"
+        if "Traceback" in end.said or end.status == 70:
+            yield f"traceback: {end.said.strip().splitlines()[-1][:150]}"
+        elif end.status not in allowed(case.words):
+            yield f"status {end.status}: {end.said.strip()[-150:]}"
+        if end.seconds > LONGEST * (1 + case.words.startswith("sync")):
+            yield f"waits: {end.seconds:.0f} s"
+        if end.bytes > LARGEST + _own_bytes():
+            yield f"swells: {end.bytes / 1e9:.1f} GB"
+        if case.kind == "100,000 files":
+            with contextlib.suppress(OSError):
+                path.rename(self.folder / "huge")
+            _many(self.folder / "huge")
+
+
+# Of what is named on the command line, a link is the user's own: what it leads to is theirs to use.
+NAMED = ("new", "pack", "label.json", "watch.json")
+
+
+def _changes(before: Seen, now: Seen, *, named: bool) -> Iterator[str]:
+    for name in sorted(before.keys() | now.keys()):
+        own = named and (name not in before or b"/moved" in name)
+        if before.get(name) != now.get(name) and not own:
+            yield f"changed outside: {os.fsdecode(name)}"
+
+
+def _own_bytes() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def allowed(words: str) -> tuple[int, ...]:
+    """Return the exit statuses that a command may end with: done, refused; and what it found."""
+    if words.startswith(("store verify", "store unpack", "run", "tune", "sync")):
+        return (0, 1, 2)  # what is damaged was named
+    return (0, 2, 3) if words.startswith("watch") else (0, 2)
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        return str(error)
+
+
+def _many(folder: Path) -> None:
+    """Fill a folder with many files, as far as it is not."""
+    folder.mkdir(exist_ok=True)
+    there = len(os.listdir(folder))
+    if there < MANY:
+        for number in range(MANY):
+            (folder / f"{number}.parquet").touch()
+
+
+def started(folder: Path, some: Sequence[Case]) -> tuple[int, int]:
+    """Try cases one after the other in a process of its own; return it, and where it says what."""
+    reader, writer = os.pipe()
+    if child := os.fork():
+        os.close(writer)
+        return child, reader
+    status = 70
+    try:
+        with os.fdopen(writer, "w") as file:
+            worker = Worker(folder)
+            for number, case in enumerate(some):
+                for wrong in worker.wrong(case):
+                    file.write(f"{number}\t{' '.join(wrong.split())}\n")
+                    file.flush()
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def heard(child: int, reader: int, some: Sequence[Case]) -> list[tuple[Case, list[str]]]:
+    """Wait for such a process, and return what went wrong in each case."""
+    wrong: dict[int, list[str]] = {}
+    with os.fdopen(reader) as file:
+        for line in file:
+            number, _, what = line.rstrip("\n").partition("\t")
+            wrong.setdefault(int(number), []).append(what)
+            case = some[int(number)]
+            print(f"{case.kind} at {case.path}: fairbench {case.words}: {what}", flush=True)
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("a process that tries cases has ended")
+    return [(case, wrong.get(number, [])) for number, case in enumerate(some)]
+
+
+WARM = (
+    "hydra.main", "matplotlib.pyplot", "mlflow", "mlflow.store.tracking.sqlalchemy_store",
+    "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "sklearn.naive_bayes",
+    "fairbench.cli.main", "fairbench.cli.run", "fairbench.experiments.pipeline",
+    "fairbench.reporting.figures", "fairbench.reporting.page.write", "fairbench.tracking.importer",
+    "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
+    "fairbench.audits.pages.labelling", "fairbench.audits.watching.looking",
+    "datasets.simulated",
+)  # fmt: skip
+
+
+def main(number: int = CASES) -> bool:
+    """Try the cases, print a line for each that goes wrong, a table, and whether none did."""
+    from importlib import import_module
+
+    os.environ["MPLBACKEND"] = "agg"
+    for name in WARM:
+        import_module(name)
+    top = Path(tempfile.mkdtemp(prefix="names-"))
+    without = ["/proc", "/sys", "/dev", "/run", tempfile.gettempdir()]
+    try:
+        make(top / "made")
+        before = stamps("/", without)
+        some = cases(top / "made", number)
+        workers = len(os.sched_getaffinity(0))
+        for worker in range(workers):
+            (top / str(worker)).mkdir()
+            _many(top / str(worker) / "huge")
+        shares = [some[worker::workers] for worker in range(workers)]
+        at_work = [started(top / str(worker), share) for worker, share in enumerate(shares)]
+        with ThreadPoolExecutor(workers) as pool:
+            heards = pool.map(heard, *zip(*at_work, strict=True), shares)
+            ended = list(itertools.chain.from_iterable(heards))
+        after = stamps("/", without)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+    return told(ended, sorted(p for p in before.keys() | after.keys()
+                              if before.get(p) != after.get(p)))  # fmt: skip
+
+
+def told(ended: Sequence[tuple[Case, Sequence[str]]], changed: Sequence[str]) -> bool:
+    """Print a table of what became of each kind, and say whether nothing went wrong."""
+    kinds = Counter(case.kind for case, _ in ended)
+    ways = ("changed", "traceback", "status", "waits", "swells")
+    print(f"{'kind':28}{'cases':>7}" + "".join(f"{way:>11}" for way in ways))
+    for kind, number in kinds.items():
+        wrong = [what for case, all_ in ended for what in all_ if case.kind == kind]
+        counts = "".join(f"{sum(what.startswith(way) for what in wrong):11}" for way in ways)
+        print(f"{kind:28}{number:7}{counts}")
+    print(f"{len(changed)} of the disk's other files changed meanwhile")
+    for path in changed[:20]:
+        print(f"  {path}")
+    return not any(wrong for _, wrong in ended)

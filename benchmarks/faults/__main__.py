@@ -15,6 +15,7 @@ FAULTS = (
     "kills",
     "namespaces",
     "packs",
+    "states",
     "tables",
     "tracking",
 )

@@ -18,6 +18,7 @@ FAULTS = (
     "namespaces",
     "packs",
     "records",
+    "states",
     "tables",
     "texts",
     "tracking",

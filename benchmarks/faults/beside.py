@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import threading
 from collections import Counter
@@ -10,14 +11,18 @@ from types import TracebackType
 
 import numpy as np
 
-from benchmarks.faults.sweeps import surroundings, verb
+from benchmarks.faults.sweeps import equal, metrics, surroundings, verb
 
 COLLECT = ("store", "gc", "hours=0", "wait=20")
+PACK = ("store", "pack", "out=packs/pack")
 _LONGEST = 300.0  # seconds that one of these commands may take
 
 
 class Beside:
-    """Garbage collection in one loop, and in another `store verify`, `sync` and `report` by turns.
+    """Garbage collection in one loop, and in another what reads, logs and packs, by turns.
+
+    These are `store verify`, `sync`, `report`, and `store pack`, whose pack is then verified or
+    unpacked.
 
     Attributes
     ----------
@@ -30,7 +35,8 @@ class Beside:
         self.counts: Counter[str] = Counter()
         self.complaints: list[str] = []
         self.over = threading.Event()
-        self.threads = [threading.Thread(target=each) for each in (self._collect, self._read)]
+        self.packs = folder / "packs"
+        self.threads = [threading.Thread(target=loop) for loop in (self._collect, self._read)]
 
     def __enter__(self) -> Beside:
         """Begin."""
@@ -61,12 +67,29 @@ class Beside:
             done = sorted(self.folder.glob("results/runs/*/environment.json"))
             if done:
                 run = done[draw.integers(len(done))].parent.name
-                verbs = (("store", "verify", run, "cells=1"), ("sync",), ("report",))
-                self.give(*verbs[draw.integers(len(verbs))])
+                verbs = (("store", "verify", run, "cells=1"), ("sync",), ("report",), PACK)
+                words = verbs[draw.integers(len(verbs))]
+                self.give(*words)
+                if words == PACK:
+                    self._try_pack(unpacked=bool(draw.integers(2)))
+
+    def _try_pack(self, *, unpacked: bool) -> None:
+        """Verify the pack that was made, or unpack it and compare what its runs say."""
+        if not (self.packs / "pack").is_dir():  # it was complained of
+            return
+        if unpacked:
+            self.give("store", "unpack", "packs/pack", "out=packs/results")
+            here, there = metrics(self.folder), metrics(self.packs)
+            if not there or not equal(there, {run: here[run] for run in there.keys() & here}):
+                self.complaints.append(f"the pack's runs are others: {sorted(there)}")
+        else:
+            self.give("store", "verify", "packs/pack")
+        shutil.rmtree(self.packs)
 
     def give(self, *words: str) -> None:
         """Give a command, and note how it ended."""
         name = " ".join(words[:2] if words[0] == "store" else words[:1])
+        name += " of a pack" * (words[:2] == ("store", "verify") and words[2].startswith("packs"))
         try:
             done = subprocess.run(
                 ["nice", "-n3", *verb(*words)], cwd=self.folder, env=surroundings(),

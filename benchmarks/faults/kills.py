@@ -2,8 +2,9 @@
 
 KIND is serial, n_jobs, joblib, local or slurm. Each sweep has three runs of 20 cells, with figures,
 and is hit twenty times (`kills`) at random moments, in the parent or a worker. Until it ends with
-nothing failed the same command is given again. Meanwhile `gc hours=0`, `verify`, `sync` and
-`report` are given in loops. Slurm's needs what tests/slurm does; Linux only.
+nothing failed the same command is given again. Meanwhile `gc hours=0`, `verify`, `sync`, `report`
+and `pack` are given in loops, and packs are verified or unpacked. Slurm's needs what tests/slurm
+does; Linux only.
 
 Workers of Slurm are killed as a machine without memory does it: told to kill a step that is about
 to start, Slurm may lose it until its UnkillableStepTimeout.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -306,6 +306,37 @@ class Options:
         rest = (*self.bounds, self.lists)
         named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
         return [name for name in dict.fromkeys(named) if name]
+
+
+def check_unchanged(
+    state: Path, before: Any, options: Any, given: Collection[str], *, also: Collection[str] = ()
+) -> None:
+    """Refuse what a command line says of a state that was started otherwise.
+
+    Parameters
+    ----------
+    state : its file. before : the options of a dataclass with which it was started.
+    options : of the command line, as they were written. given : the names of those that it has.
+    also : what else differs.
+
+    Raises
+    ------
+    UserError : an option differs; names the first.
+    """
+    # As of a new state, in which bands are taken from the names of columns.
+    more = {"group": "cuts", "score": "scores"}
+    own = {*given, *(more[name] for name in more if name in given)}
+    plain = {
+        field.name: getattr(options if field.name in own else before, field.name)
+        for field in fields(before)
+    }
+    asked = type(before)(**plain | {"path": before.path})
+    other = [name for name in plain if getattr(asked, name) != getattr(before, name)]
+    if names := sorted({"group" if name == "cuts" else name for name in [*other, *also]}):
+        raise UserError(
+            f"{state} was started with another {names[0]}: leave {names[0]}= out, or start "
+            "another state"
+        )
 
 
 def check_applies(options: Options, kind: str) -> None:

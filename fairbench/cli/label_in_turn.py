@@ -61,9 +61,16 @@ def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            store(file, session, checked(session, {row: text}))
+            if not store(file, session, checked(session, {row: text})):
+                print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
-            print_line(str(error))
-            if row not in file.read().labels:
-                continue  # otherwise somebody else was quicker, and says otherwise
+            others = file.read().labels
+            if row not in others:
+                print_line(str(error))
+                continue
+            print_line(
+                f"Row {row} was given {others[row] or CANNOT_TELL} meanwhile, by another person, "
+                f"which stays: your {text} was not stored. To replace it: fairbench label ask "
+                f"state={file.path} {row}=LABEL overwrite=true"
+            )
         return True

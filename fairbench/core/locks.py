@@ -161,12 +161,14 @@ def _taken(path: Path, shared: bool, wait: _Wait) -> int:
 
 
 def _opened(path: Path) -> int:
-    """Open a lock's file, which is made, and its folder too."""
+    """Open a lock's file, which is made, and its folder too; another person's to be read alone."""
     try:
         handle = opened(path, os.O_RDWR | os.O_CREAT)
     except FileNotFoundError:
         make_folder(path.parent)
         handle = opened(path, os.O_RDWR | os.O_CREAT)
+    except PermissionError:
+        handle = opened(path)  # which is enough to lock it
     if not _is_ours(handle):
         os.close(handle)
         raise StrangeFileError(path, "it is no lock of fairbench: remove it, or rename it")

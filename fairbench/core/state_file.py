@@ -1,4 +1,8 @@
-"""A state as plain JSON in one file: sealed, locked while it changes, and whole after any kill."""
+"""A state as plain JSON in one file: sealed, locked while it changes, and whole after any kill.
+
+Several people may share one, by a link too. Whoever finds it held is told so after two seconds, and
+after half a minute by whom, with nothing changed: a holder that was stopped keeps nobody waiting.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fairbench.core.door import TEXT, names_in, read_bytes, remove
-from fairbench.core.errors import UserError, refused
+from fairbench.core.errors import UserError, note, refused, warn
 from fairbench.core.files import DamagedError, half_of, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
 
 State = TypeVar("State")
+_QUIET, _PATIENCE = 2.0, 28.0  # seconds that one waits for a held state without a word, and with
 
 
 @dataclass(frozen=True)
@@ -29,12 +34,27 @@ class JsonFile(ABC, Generic[State]):
 
     @property
     def place(self) -> Path:
-        """The file itself, where `path` is a link to one that several people share."""
-        return Path(os.path.realpath(self.path))
+        """The file itself, where `path` is a link to one that several people share.
+
+        Raises
+        ------
+        UserError : the link leads back to itself.
+        """
+        try:
+            return self.path.resolve()
+        except (OSError, RuntimeError) as error:
+            raise UserError(
+                f"{self.path} is a link that leads back to itself: remove it, or name another state"
+            ) from error
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file itself, from which a state names other files."""
+        return self.place.parent if self.path.is_symlink() else self.path.parent
 
     def exists(self) -> bool:
-        """Say whether there is one."""
-        return self.path.is_file()
+        """Say whether there is one, or something else of its name."""
+        return os.path.lexists(self.place)
 
     @abstractmethod
     def parsed(self, content: bytes) -> State:
@@ -64,6 +84,7 @@ class JsonFile(ABC, Generic[State]):
             ) from error
         except (OSError, KeyError, TypeError, ValueError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            reason = error.strerror or reason if isinstance(error, OSError) else reason
             raise UserError(f"{self.path} is not the state of {self.of}: {reason}") from error
 
     def change(self, change: Callable[[State], State]) -> State:
@@ -79,6 +100,24 @@ class JsonFile(ABC, Generic[State]):
                 self._write(after)
             return after
 
+    def swap(self, before: State | None, after: State) -> bool:
+        """Write a state unless it has changed; return whether it had not.
+
+        What takes long is done in between, while others may use the state, and done anew if they
+        have changed it.
+
+        Parameters
+        ----------
+        before : the state as it was read, or None where there was none.
+        """
+        with self._lock():
+            now = self.read() if self.exists() else None
+            if self._text(now) != self._text(before):
+                return False
+            if self._text(after) != self._text(now):
+                self._write(after)
+            return True
+
     def create(self, state: State) -> State:
         """Write the first state.
 
@@ -86,19 +125,31 @@ class JsonFile(ABC, Generic[State]):
         ------
         UserError : another process was first.
         """
-        with self._lock():
-            if self.exists():
-                raise UserError(f"{self.path} was made by another process meanwhile: try again")
-            self._write(state)
-            return state
+        if not self.swap(None, state):
+            raise UserError(
+                f"{self.path} was started by another process a moment ago: give the command again "
+                "to go on with it"
+            )
+        return state
+
+    def _text(self, state: State | None) -> str:
+        return "" if state is None else sealed_json(self.values(state), indent=1)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
+        lock = self.place.with_name(f".{self.place.name}.lock")
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(locked(self.place.with_name(f".{self.place.name}.lock")))
+                try:
+                    stack.enter_context(locked(lock, seconds=_QUIET))
+                except BusyError as error:
+                    note(f"{self.path} is held by {error}: waiting for it")
+                    stack.enter_context(locked(lock, seconds=_PATIENCE))
             except BusyError as error:
-                raise UserError(f"{self.path} is held by {error}: end that process") from error
+                raise UserError(
+                    f"{self.path} is held by {error}: nothing was changed; end that process, or "
+                    "give the command again when it is done"
+                ) from error
             except OSError as error:
                 raise UserError(f"{self.path} cannot be written: {refused(error)}") from error
             yield
@@ -109,7 +160,25 @@ class JsonFile(ABC, Generic[State]):
             for name in names_in(self.place.parent)[0]:
                 if half_of(name) == self.place.name:
                     remove(self.place.with_name(name))
-            mode = self.place.stat().st_mode & 0o777 if self.exists() else 0o600
-            write_text(self.place, sealed_json(self.values(state), indent=1), mode=mode)
+            about = self.place.stat() if self.exists() else None
+            mode = about.st_mode & 0o777 if about else 0o600
+            if about and about.st_nlink > 1:
+                warn(
+                    f"{self.path} has other names, which are hard links: they keep what was there "
+                    "before; to share a state, give it a symbolic link"
+                )
+            write_text(self.place, self._text(state), mode=mode)
+            if about:
+                self._share_as(about)
         except OSError as error:
             raise UserError(f"nothing was changed: {refused(error)}") from error
+
+    def _share_as(self, before: os.stat_result) -> None:
+        """Let the same people read a new file as the one before it, as far as one may say so."""
+        now = self.place.stat()
+        for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
+            if owner not in (-1, now.st_uid) or group not in (-1, now.st_gid):
+                with contextlib.suppress(PermissionError):
+                    os.chown(self.place, owner, group)
+        if (now.st_mode ^ before.st_mode) & 0o777:
+            self.place.chmod(before.st_mode & 0o777)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import date
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -20,6 +23,13 @@ _FORMS = {
     "quarter": "%Y-Q",  # and its number
     "year": "%Y",
 }
+_NAMES = {
+    "day": r"(\d{4})-(\d\d)-(\d\d)",
+    "week": r"(\d{4})-W(\d\d)",
+    "month": r"(\d{4})-(0[1-9]|1[0-2])",
+    "quarter": r"(\d{4})-Q([1-4])",
+}
+_OF_YEAR = {"month": 12, "quarter": 4}
 _ISO = r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
 _DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"
 _SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>\d{4})"
@@ -76,6 +86,47 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
 def natural(name: str) -> list[tuple[int, str]]:
     """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def spelling(name: str) -> str:
+    """Return what names have in common that are of one period: ``Week 7`` and ``week 07``."""
+    return re.sub(r"\d+", lambda digits: f"{int(digits[0])}", " ".join(name.split()).casefold())
+
+
+def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
+    """Return the periods that are missing, as the names around them and how many they are.
+
+    Names are compared that are numbered, or dates: ``week 7``, ``2024-W52``, ``2024-03``,
+    ``2024-Q1``, ``2024``. Days are missing where more of them are than ever before, so that weeks
+    without Sundays are whole.
+
+    Parameters
+    ----------
+    names : of periods, in order.
+    """
+    gaps, usual = [], 1
+    for first, last in pairwise(names):
+        (kind, start), (other, stop) = _place(first), _place(last)
+        if kind != other or stop - start <= (usual if kind == "day" else 1):
+            continue
+        gaps.append((first, last, stop - start - 1))
+        usual = stop - start
+    return gaps
+
+
+def _place(name: str) -> tuple[str, int]:
+    """Return of what kind a period is, and its number among all of them."""
+    for unit, form in _NAMES.items():
+        if match := re.fullmatch(form, name):
+            year, *rest = map(int, match.groups())
+            with suppress(ValueError):  # the 30th of February is a name as any other
+                if unit == "day":
+                    return unit, date(year, *rest).toordinal()
+                if unit == "week":
+                    return unit, date.fromisocalendar(year, rest[0], 1).toordinal() // 7
+                return unit, year * _OF_YEAR[unit] + rest[0]
+    start, number, end = re.findall(r"(?s)\A(.*?)(\d*)(\D*)\Z", name)[0]
+    return f"{start} {end}", int(number or 0)
 
 
 def by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:

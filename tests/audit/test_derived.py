@@ -11,7 +11,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.bands import are_quantities, bands_apart, in_order
-from fairbench.data.periods import periods_of
+from fairbench.data.periods import periods_of, skipped, spelling
 from tests.audit.tables import parse, predictions, written
 
 AGES = [17, 25, 39.5, 40, 62, 90, None]
@@ -106,6 +106,35 @@ def test_dates_become_periods(dates, unit):
 def test_what_is_no_date_is_refused(dates, sentence):
     with pytest.raises(UserError, match=sentence):
         periods_of(pd.Series(dates, name="day"), "month", "f")
+
+
+SKIPPED = {
+    "numbers": (["week 9", "week 10", "week 12"], [("week 10", "week 12", 1)]),
+    "weeks of a year with 53": (["2020-W52", "2020-W53", "2021-W01"], []),
+    "weeks": (["2023-W51", "2024-W02"], [("2023-W51", "2024-W02", 2)]),
+    "months": (["2023-11", "2023-12", "2024-02"], [("2023-12", "2024-02", 1)]),
+    "quarters": (["2023-Q4", "2024-Q1", "2024-Q4"], [("2024-Q1", "2024-Q4", 2)]),
+    "years": (["2019", "2021"], [("2019", "2021", 1)]),
+    "days": (["2024-02-28", "2024-02-29", "2024-03-01"], []),
+    "week ends": (
+        ["2024-03-01", "2024-03-04", "2024-03-05", "2024-03-08", "2024-03-18"],
+        [("2024-03-01", "2024-03-04", 2), ("2024-03-08", "2024-03-18", 9)],
+    ),
+    "no day": (["2024-02-30", "2024-02-31"], []),
+    "other weeks": (["2024-52", "2025-01"], []),
+    "names": (["before", "after"], []),
+    "one": ([""], []),
+}
+
+
+@pytest.mark.parametrize(("names", "gaps"), SKIPPED.values(), ids=SKIPPED)
+def test_periods_that_are_missing_are_found(names, gaps):
+    assert skipped(names) == gaps
+
+
+def test_spellings_of_one_period_are_alike():
+    assert len({*map(spelling, ("week 7", "Week  07", " WEEK 7 "))}) == 1
+    assert len({*map(spelling, ("week 7", "week 70", "2024-W07", "2024-07"))}) == 4
 
 
 def test_ages_are_told_from_codes():

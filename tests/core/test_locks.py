@@ -72,6 +72,23 @@ def test_a_shared_lock_is_shared_and_its_file_goes_with_the_last(tmp_path):
     assert not path.exists()
 
 
+def test_another_persons_lock_is_waited_for_and_taken_once_it_is_free(tmp_path, monkeypatch):
+    """Of a file that somebody else has made, one may have the right to read alone."""
+    path = tmp_path / "one.lock"
+    path.write_text("process 1 on their machine")  # left by a kill
+    opened = locks.opened
+
+    def refused(name, flags=os.O_RDONLY):
+        if flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, "Permission denied", str(name))
+        return opened(name, flags)
+
+    monkeypatch.setattr(locks, "opened", refused)
+    with locked(path), pytest.raises(BusyError), locked(path, seconds=0):
+        pass
+    assert not path.exists()
+
+
 def test_processes_that_remove_the_file_each_time_are_alone_each_time(tmp_path):
     number = tmp_path / "number"
     number.write_text("0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from fairbench.audits.labelling.measures import REGRESSION_METRIC, metric_named
 from fairbench.audits.labelling.questions import ONE_AT_A_TIME, QUESTIONS, question_of
 from fairbench.audits.labelling.session import PREDICTED, Session, open_session
 from fairbench.audits.labelling.state import Answer, State, StateFile
-from fairbench.audits.question import Options
+from fairbench.audits.question import Options, check_unchanged
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 from fairbench.core.files import file_sha256
 from fairbench.data.delimited import read_table
@@ -65,23 +65,16 @@ def go_on(
     """
     session = _asked(resume(file, options.path), asked)
     state = session.state
-    given = {*given} | {"scores"} if "score" in given else given
-    of_audit = [
-        field.name for field in fields(Options) if field.name != "path" and field.name in given
-    ]
-    other = [name for name in of_audit if getattr(options, name) != getattr(state.options, name)]
-    if by and _by(by, state.options) != state.by:
-        other.append("by")
-    if other:
-        name = min(other)
-        raise UserError(
-            f"{file.path} was started with another {name}: leave {name}= out, or start "
-            "another state"
-        )
+    differs = ["by"] if by and _by(by, state.options) != state.by else []
+    check_unchanged(file.path, state.options, options, given, also=differs)
 
     def change(now: State) -> State:
-        stop = now.stop if now.labels else state.stop
-        return replace(state, answers=now.answers, stop=stop)
+        # What others have changed since it was read stays, but for what is asked for.
+        _check_same(file, now, state)
+        if "stop" in asked:
+            _check_stop(state.stop, now)
+        of = now if options.path == Path() else state
+        return replace(now, options=of.options, **{name: getattr(state, name) for name in asked})
 
     file.change(change)
     return session
@@ -102,15 +95,26 @@ def _asked(session: Session, asked: Mapping[str, Any]) -> Session:
         state = replace(state, metric=metric_named(state.metric, session))
     check_choice("question", state.question, QUESTIONS)
     check_choice("strategy", state.strategy, ONE_AT_A_TIME)
-    if state.stop != before.stop and state.labels:
-        raise UserError(
-            f"stop={state.stop} comes too late: at how many labels to stop is said before the "
-            f"first one, and there are {len(state.labels)}"
-        )
+    _check_stop(state.stop, before)
     check_minimum("stop", state.stop, 0)
     session = replace(session, state=state)
     question_of(session).reward()  # refuses a question that this table cannot answer
     return session
+
+
+def _check_stop(stop: int, state: State) -> None:
+    """Refuse another number of labels to stop at once there are labels."""
+    if stop != state.stop and state.labels:
+        raise UserError(
+            f"stop={stop} comes too late: at how many labels to stop is said before the first "
+            f"one, and there are {len(state.labels)}"
+        )
+
+
+def _check_same(file: StateFile, now: State, before: State) -> None:
+    """Refuse a state that has become that of another table since it was read."""
+    if now.sha256 != before.sha256:
+        raise UserError(f"{file.path} has become the state of another table meanwhile")
 
 
 def _by(names: Sequence[str], options: Options) -> str:
@@ -179,8 +183,7 @@ def store(
     new: list[Answer] = []
 
     def change(state: State) -> State:
-        if state.sha256 != session.state.sha256:
-            raise UserError(f"{file.path} has become the state of another table meanwhile")
+        _check_same(file, state, session.state)
         before = {**in_file, **state.labels}
         for row, label in labels.items():
             if before.get(row) == label:

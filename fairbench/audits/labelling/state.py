@@ -85,12 +85,12 @@ class StateFile(JsonFile[State]):
 
     def values(self, state: State) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from the file's."""
-        folder, path = self.path.parent.resolve(), state.options.path.resolve()
+        path = state.options.path.resolve()
         return {
             "schema": SCHEMA,
             "predictions": {
                 # Relative, so that the two files can move together.
-                "path": Path(os.path.relpath(path, folder)).as_posix(),
+                "path": Path(os.path.relpath(path, self.folder.resolve())).as_posix(),
                 "sha256": state.sha256,
                 "rows": state.rows,
             },
@@ -108,7 +108,7 @@ class StateFile(JsonFile[State]):
         predictions, rows = values["predictions"], int(values["predictions"]["rows"])
         question = _text(values, "question")
         return State(
-            _options(values["options"], self.path.parent / predictions["path"]),
+            _options(values["options"], self.folder / predictions["path"]),
             _text(predictions, "sha256"),
             rows,
             _text(values, "by"),

@@ -22,6 +22,7 @@ from fairbench.audits.watching.findings import (
 from fairbench.audits.watching.state import WatchState
 from fairbench.core import VERSION
 from fairbench.core.formats import count, two_digits
+from fairbench.data.periods import skipped
 from fairbench.data.tabular import spelled
 from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
@@ -40,15 +41,16 @@ _MOST_POINTS = 200
 _FAR = 1_000_000  # rows
 
 
-def watch_document(state: WatchState, before: tuple[int, int]) -> Document:
+def watch_document(state: WatchState, before: WatchState | None) -> Document:
     """Return what a watch knows by now.
 
     Parameters
     ----------
-    before : the rows and labels before the last look.
+    before : the state before the last look, if there was one.
     """
     gaps, rates, scores = gaps_now(state), list(rates_now(state)), list(scores_now(state))
-    new = state.rows - before[0], state.labels - before[1]
+    seen = (before.rows, before.labels) if before else (0, 0)
+    new = state.rows - seen[0], state.labels - seen[1]
     findings = findings_of(state, gaps)
     history = [
         {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
@@ -160,6 +162,13 @@ def _notes(state: WatchState) -> Iterator[str]:
             "Scores drift where labels are off from them by another amount than before, on "
             "average over a group's rows that are decided one way. If scores are off by the same "
             "amount for the same people, and other people come, that is found as well."
+        )
+    if skips := skipped([period.name for period in state.periods]):
+        listed = ", ".join(f"'{first}' and '{last}' ({count(n)})" for first, last, n in skips[:5])
+        more = f", and {count(len(skips) - 5)} more" if len(skips) > 5 else ""
+        yield (
+            f"Periods of which no row came, between {listed}{more}: they are counted nowhere. A "
+            "watch goes forward: rows of them are refused by now."
         )
     if state.unwatched:
         rows = ", ".join(f"{name} ({count(n)} rows)" for name, n in state.unwatched.items())

@@ -15,10 +15,11 @@ import pandas as pd
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.checksums import ordered, unordered
-from fairbench.data.periods import natural
+from fairbench.data.periods import natural, spelling
 
 _SIGNS: Mapping[float, str] = {0: "0", 1: "1"}
 _NO_LABEL = "?"
+_BY_CHANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ def grown(
     Raises
     ------
     UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
-        belong to an earlier period than the last.
+        belong to an earlier period than the last, or to one that was spelled otherwise.
     """
     seen = {period.name: period for period in periods}
+    spelled = {spelling(name): name for name in seen}
     late: list[int] = []
     new: list[int] = []
     for name, those in rows.groupby("period", sort=False):
@@ -69,14 +71,19 @@ def grown(
         text = those["text"].tolist()
         labels = "".join(those["label"].map(_SIGNS).fillna(_NO_LABEL))
         where = f"{file}, period '{name}'" if name else file
+        if name not in seen and (as_seen := spelled.get(spelling(name))):
+            raise UserError(
+                f"{where}: it was looked at as '{as_seen}': spell it so, spaces included, that no "
+                "row is counted twice, or start another state"
+            )
         _check_rows(before, text, where)
         _check_labels(before, labels, where)
         fresh = text[len(before.labels) :]
         if fresh and periods and natural(name) < natural(periods[-1].name):
             raise UserError(
                 f"{file}: period '{name}' has {count(len(fresh))} rows that are new, and "
-                f"'{periods[-1].name}' was looked at already: a watch goes forward; start another "
-                "state to take them in"
+                f"'{periods[-1].name}' was looked at already: a watch goes forward; leave these "
+                "rows out, or start another state to take them in"
             )
         known = zip(those.index, before.labels, labels, strict=False)
         late += [position for position, old, now in known if old != now]
@@ -84,6 +91,39 @@ def grown(
         parts = [SeenRows(len(fresh), ordered(fresh), unordered(fresh), look)] * bool(fresh)
         seen[name] = Period(name, (*before.parts, *parts), labels)
     return late, new, tuple(seen[name] for name in sorted(seen, key=natural))
+
+
+def check_copies(
+    before: Sequence[Period], after: Sequence[Period], rows: pd.DataFrame, file: str
+) -> None:
+    """Refuse a new period that has the rows of one before it, in the same order.
+
+    A period is taken for a copy where as many independent rows, of as many kinds, would be the same
+    once in a million times at most.
+
+    Parameters
+    ----------
+    before, after : the periods before a look and after it. rows, file : as of :func:`grown`.
+
+    Raises
+    ------
+    UserError : there is one; each of its rows would count twice.
+    """
+    names = {period.name for period in before}
+    first: dict[str, str] = {}
+    for period in after:
+        for part in period.parts:
+            name = first.setdefault(part.digest, period.name)
+            if name == period.name or period.name in names:
+                continue
+            shares = rows["text"][rows["period"] == period.name].value_counts(normalize=True)
+            if (shares**2).sum() ** part.rows < _BY_CHANCE:
+                raise UserError(
+                    f"{file}: the {count(part.rows)} rows of period '{period.name}' are those of "
+                    f"'{name}', in the same order, and would count twice: give the right file; if "
+                    "they are other people, or the same again, name identifiers (id=) in another "
+                    "state"
+                )
 
 
 def _check_rows(before: Period, text: Sequence[str], where: str) -> None:

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 import pandas as pd
 
+from fairbench.audits.question import check_unchanged
 from fairbench.audits.watching.alarms import find_alarms, with_limits
 from fairbench.audits.watching.counting import counted, new_marks, quantities, sums_at
-from fairbench.audits.watching.growing import grown
+from fairbench.audits.watching.growing import check_copies, grown
 from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, note
 from fairbench.data.groups import MOST_GROUPS
 
 
-def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> WatchState:
-    """Look at a file, and keep what was found; return the state after it.
+@dataclass(frozen=True)
+class Look:
+    """A look at a file: the state that was there, if any, and the state after it."""
+
+    before: WatchState | None
+    state: WatchState
+
+
+def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look:
+    """Look at a file, and keep what was found.
+
+    Others may look meanwhile; what they have counted is then not counted again.
 
     Parameters
     ----------
@@ -29,20 +40,24 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Watc
     ------
     UserError : the file is not what was watched, or cannot be read; the state is as it was.
     """
-    if not file.exists():
-        return file.create(_looked(WatchState(options)))
+    while True:
+        before = file.read() if file.exists() else None
+        after = _looked(_asked(file, before, options, given))
+        if file.swap(before, after):
+            return Look(before, after)
+        note(f"{file.path} was changed by another look meanwhile: looking again, from there on")
 
-    def change(state: WatchState) -> WatchState:
-        for name in sorted({field.name for field in fields(WatchOptions)} & {*given} - {"path"}):
-            if getattr(options, name) != getattr(state.options, name):
-                raise UserError(
-                    f"{file.path} was started with another {name}: leave {name}= out, or start "
-                    "another state"
-                )
-        path = options.path if "path" in given else state.options.path
-        return _looked(replace(state, options=replace(state.options, path=path)))
 
-    return file.change(change)
+def _asked(
+    file: WatchFile, state: WatchState | None, options: WatchOptions, given: Collection[str]
+) -> WatchState:
+    """Return the state that a look begins with."""
+    if state is None:
+        plain = {field.name: getattr(options, field.name) for field in fields(WatchOptions)}
+        return WatchState(WatchOptions(**plain))
+    check_unchanged(file.path, state.options, options, given)
+    path = options.path if "path" in given else state.options.path
+    return replace(state, options=replace(state.options, path=path))
 
 
 def _looked(state: WatchState) -> WatchState:
@@ -55,7 +70,10 @@ def _looked(state: WatchState) -> WatchState:
         return state
     if not state.groups:
         state = replace(state, groups=_groups_of_first_look(table, state.options.path.name))
+    before = state.periods
     state, events = once(state, table, events)
+    if not (state.options.id or state.once):
+        check_copies(before, periods, table.rows, state.options.path.name)
     state = replace(state, names=table.names or state.names, periods=periods)
     if events.empty:  # all that is new are repeats
         return state

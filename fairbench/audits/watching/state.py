@@ -222,12 +222,12 @@ class WatchFile(JsonFile[WatchState]):
             raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         check_tallies(plain["seen"])
-        options = {**plain["options"], "path": self.path.parent / plain["options"]["path"]}
+        options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
         return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:
         """Return a state as plain values; the path of the predictions is seen from its folder."""
-        path = os.path.relpath(state.options.path.resolve(), self.path.parent.resolve())
+        path = os.path.relpath(state.options.path.resolve(), self.folder.resolve())
         options = {**asdict(state.options), "path": Path(path).as_posix()}
         return {"schema": SCHEMA, **asdict(state), "options": options}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.audits.watching.state import WatchFile, WatchOptions
-from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.command import Command, Results
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -49,15 +49,12 @@ def watch(options: _Options) -> int:
     file = WatchFile(Path(options.state))
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
-    seen = file.read() if file.exists() else None
-    before = (seen.rows, seen.labels) if seen else (0, 0)
-    asked = options if seen else narrowed(options, WatchOptions)
-    state = look(file, asked, options.given)
+    done = look(file, options, options.given)
     name = f"watch-{file.path.stem}"
     place = Path(options.out) if options.out else written_beside(options.results) / name
-    document = watch_document(state, before)
+    document = watch_document(done.state, done.before)
     print_and_write(document, lambda: place, "watch", more=f"; state: {options.state}")
-    return ALARM if state.alarms else 0
+    return ALARM if done.state.alarms else 0
 
 
 COMMAND = Command(

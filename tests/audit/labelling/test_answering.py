@@ -80,4 +80,8 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
     prompts = sitting(file, mine, "q", between=other)
     assert prompts[0] != prompts[1]
     assert stored(file) == ["1"]
-    assert ("is labelled 1 already" in capsys.readouterr().out) == (mine == "0")
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("which stays: your 0 was not stored. To replace it: fairbench label" in said) == (
+        mine == "0"
+    )
+    assert ("from another person: it counts once" in said) == (mine == "1")

@@ -149,7 +149,7 @@ def test_a_missing_file_says_how_to_start(tmp_path):
 
 
 def test_two_cannot_begin_one_file(file):
-    with pytest.raises(UserError, match="made by another process"):
+    with pytest.raises(UserError, match="was started by another process"):
         file.create(file.read())
 
 

@@ -62,7 +62,7 @@ def test_it_does_not_matter_when_is_looked(tmp_path):
         file = WatchFile(tmp_path / f"{name}.json")
         for stop in stops:
             frame[:stop].to_csv(options.path, index=False)
-            state = look(file, options, set())
+            state = look(file, options, set()).state
         found.append(state)
     first = [[e for e in each.alarms if e.kind == "passed"][0] for each in found]
     assert first[0].since == first[1].since == 0
@@ -78,7 +78,7 @@ def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(tmp_path):
         options = WatchOptions(
             path=tmp_path / "p.csv", group=("sex",), target="label", score="score", metrics=metrics
         )
-        state = look(WatchFile(tmp_path / f"{number}.json"), options, set())
+        state = look(WatchFile(tmp_path / f"{number}.json"), options, set()).state
         rows.append(gaps_now(state)[0])
     assert rows[1]["first"] < rows[0]["first"] < rows[0]["next"] < np.inf
 
@@ -89,5 +89,5 @@ def test_a_gap_that_cannot_grow_is_never_found(tmp_path):
     frame["yes"] = (frame["sex"] == "Male").astype(int)
     frame.to_csv(tmp_path / "p.csv", index=False)
     options = WatchOptions(path=tmp_path / "p.csv", group=("sex",), prediction="yes")
-    (gap,) = gaps_now(look(WatchFile(tmp_path / "s.json"), options, set()))
+    (gap,) = gaps_now(look(WatchFile(tmp_path / "s.json"), options, set()).state)
     assert (abs(gap["value"]), gap["change"]) == (1.0, np.inf)

@@ -92,7 +92,7 @@ def test_a_gap_is_an_alarm_that_stays(look, state):
 
 def test_every_sentence_of_the_page_words_a_finding(look, state):
     look(rows(6000, against=0.4), *USUAL, status=1)
-    document = watch_document(WatchFile(state).read(), (0, 0))
+    document = watch_document(WatchFile(state).read(), None)
     plain = pd.DataFrame(document.data["findings"]).drop(columns="sentence").to_dict("records")
     findings = [Finding(**row) for row in plain]
     assert document.verdict.can == can_be_concluded(findings) != []

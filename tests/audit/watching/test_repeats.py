@@ -151,7 +151,7 @@ lines = (folder / "all.csv").read_text().splitlines(keepends=True)
 file = WatchFile(folder / "s.json")
 for rows in range(file.read().rows + 7, len(lines), 7):
     (folder / "s.csv").write_text("".join(lines[: rows + 1]))
-    print(look(file, file.read().options, set()).rows, flush=True)
+    print(look(file, file.read().options, set()).state.rows, flush=True)
 """
 
 

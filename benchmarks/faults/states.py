@@ -1,0 +1,431 @@
+"""Two people on one state, under kill -9: ``python -m benchmarks.faults states [rounds] [seed]``.
+
+In half of the rounds two people label the same rows: they are asked one row after the other, give
+labels by row, replace some, and do not always agree. In the other half two of them watch the same
+weeks, in which people come twice and some labels come late. One of the two has the state by a link
+in a folder of their own, and a clock that is a day ahead. Both are killed at random moments, and go
+on. In the end the state is compared with the same answers and rows given one after the other to a
+new one, and with all that was acknowledged: an answer by the next question, labels by the line that
+says how many were stored, a look by its line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.audits.labelling import answering
+from fairbench.audits.labelling.answering import resume, store
+from fairbench.audits.labelling.questions import next_rows
+from fairbench.audits.labelling.session import checked
+from fairbench.audits.labelling.state import Answer, StateFile
+from fairbench.audits.watching import looking
+from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.stream import WatchedRows, read_watched
+from fairbench.cli.label_in_turn import label_in_turn
+from fairbench.cli.main import main as fairbench
+from fairbench.core.errors import UserError
+from fairbench.data.tallies import read_tallies
+
+ROUNDS = 200
+ROWS, WEEKS, OF_WEEK = 60, 4, 25
+KILLS = 2  # of each person, at most
+LONGEST = 120.0  # seconds that a person may take after the last kill, on a busy machine
+_ANSWERED = re.compile(r"^typed (\d+) (\S+)$")
+# Refusals that must come: what another person has done in the meantime.
+_EXPECTED = ("is labelled", "was given", "is gone")
+FINE = {"rounds", "kills", "answers", "looks", "refused in a line"}
+
+
+def main(rounds: int = ROUNDS, seed: int = 0) -> bool:
+    """Carry out so many rounds, print their figures, and return whether everything held."""
+    total: Counter[str] = Counter()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        for number in range(rounds):
+            draw = np.random.default_rng([seed, number])
+            folder = Path(name) / str(number)
+            kind = (Labelling, Watching)[number % 2]
+            counts = kind(folder, draw).carry_out()
+            total += counts + Counter(rounds=1)
+            for what in bad(counts):
+                print(f"round {number}: {what}", flush=True)
+            if (number + 1) % 20 == 0 or number + 1 == rounds:
+                print(f"{time.monotonic() - started:.0f} s: {dict(total)}", flush=True)
+    return not bad(total)
+
+
+def bad(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return what must not have happened, and did."""
+    return {what: n for what, n in counts.items() if n and what not in FINE}
+
+
+@dataclass
+class Trial:
+    """Two people, each with a log of all that was said to them, and the state that they share."""
+
+    folder: Path
+    draw: np.random.Generator
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        """Make the folders: the second person has the state by a link."""
+        self.folder.mkdir()
+        self.state = self.folder / "shared" / "state.json"
+        self.link = self.folder / "other" / "state.json"
+        for path in (self.state, self.link):
+            path.parent.mkdir()
+        self.link.symlink_to(self.state)
+        self.logs = [self.folder / f"log-{person}" for person in range(2)]
+
+    def begin(self) -> None:
+        """Make what there is before the two begin."""
+        raise NotImplementedError
+
+    def work(self, person: int, seed: int) -> None:
+        """Do what a person does, in a process of their own."""
+        raise NotImplementedError
+
+    def compare(self) -> None:
+        """Compare the state with what was given and acknowledged."""
+        raise NotImplementedError
+
+    def carry_out(self) -> Counter[str]:
+        """Have both at work until they have done all they want; return what was seen."""
+        self.begin()
+        for log in self.logs:
+            log.touch()
+        kills = [int(self.draw.integers(KILLS + 1)) for _ in self.logs]
+        running = {person: self._start(person) for person in range(2)}
+        moments = {person: self._moment(person) for person in range(2)}
+        deadline = time.monotonic() + LONGEST
+        while running and time.monotonic() < deadline:
+            for person, pid in list(running.items()):
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    del running[person]
+                elif kills[person] and self._said(person) >= moments[person]:
+                    time.sleep(0.03 * self.draw.random() ** 2)
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    with self.logs[person].open("a") as file:
+                        file.write("\nis killed\n")
+                    kills[person] -= 1
+                    self.counts["kills"] += 1
+                    running[person], moments[person] = self._start(person), self._moment(person)
+                    deadline = time.monotonic() + LONGEST
+            time.sleep(0.002)
+        for pid in running.values():
+            self.counts["waited for ever"] += 1
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        said = "".join(log.read_text() for log in self.logs)
+        self.counts["tracebacks"] += said.count("Traceback")
+        for line in said.splitlines():
+            if line.startswith(("error: ", "refused ")) or "is held by" in line:
+                expected = any(words in line for words in _EXPECTED)
+                self.counts["refused in a line" if expected else f"unexpected: {line}"] += 1
+        self.compare()
+        left = [path.name for path in self.state.parent.iterdir() if path.name.startswith(".")]
+        self.counts["files left of killed ones"] += len(left)
+        self.counts["links replaced by a file"] += not self.link.is_symlink()
+        return +self.counts
+
+    def _said(self, person: int) -> int:
+        return self.logs[person].read_bytes().count(b"\n")
+
+    def _moment(self, person: int) -> int:
+        """Return the lines that are said before a person is killed the next time."""
+        return self._said(person) + int(self.draw.integers(1, 14))
+
+    def _start(self, person: int) -> int:
+        seed = int(self.draw.integers(1 << 31))
+        if pid := os.fork():
+            return pid
+        handle = os.open(self.logs[person], os.O_WRONLY | os.O_APPEND)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
+        status = 1
+        try:
+            if person:
+                answering.datetime = looking.datetime = Ahead  # type: ignore[attr-defined]
+            self.work(person, seed)
+            status = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+
+class Ahead(datetime):
+    """A clock that is a day ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Ahead:
+        """Return the time by it."""
+        return super().now(tz) + timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Labels that a person gave at once: row -> label, and what became of them.
+
+    Attributes
+    ----------
+    place : among all lines that were said to the person, so that no two are equal.
+    """
+
+    labels: Mapping[int, str]
+    acknowledged: bool
+    overwrite: bool
+    person: int
+    place: int
+
+
+class Labelling(Trial):
+    """Two people who label the same predictions."""
+
+    def begin(self) -> None:
+        """Write the predictions, and start the state."""
+        score = self.draw.beta(1, 1.5, ROWS)
+        self.truth = (self.draw.random(ROWS) < score).astype(int)
+        sex = self.draw.choice(["Male", "Female"], ROWS)
+        path = self.state.parent / "p.csv"
+        pd.DataFrame({"sex": sex, "score": score}).to_csv(path, index=False)
+        words = [str(path), f"state={self.state}", "score=score", "group=sex"]
+        with Silence():
+            self.counts["not begun"] += fairbench(["label", "next", *words]) != 0
+
+    def work(self, person: int, seed: int) -> None:
+        """Be asked for some rows, or give labels by row, and replace some of them."""
+        draw = np.random.default_rng(seed)
+        place = (self.state, self.link)[person]
+        for _ in range(4):
+            if draw.random() < 0.5:
+                self._sit(StateFile(place), draw)
+            else:
+                rows = draw.choice(ROWS, int(draw.integers(1, 4)), replace=False)
+                pairs = [f"{row + 1}={self._label(row, draw)}" for row in rows]
+                overwrite = bool(draw.random() < 0.3)
+                print(f"gives {overwrite} {' '.join(pairs)}")
+                words = ["label", "ask", f"state={place}", *pairs, f"overwrite={overwrite}".lower()]
+                fairbench(words)
+        print("is done")
+
+    def _label(self, row: int, draw: np.random.Generator) -> int:
+        label = int(self.truth[row])
+        return 1 - label if draw.random() < 0.2 else label
+
+    def _sit(self, file: StateFile, draw: np.random.Generator) -> None:
+        left = int(draw.integers(1, 6))
+
+        def ask(prompt: str) -> str:
+            nonlocal left
+            row = int(prompt.split()[3])
+            left -= 1
+            answer = "q" if left < 0 else str(self._label(row - 1, draw))
+            print(f"typed {row} {answer}")
+            return answer
+
+        label_in_turn(file, resume(file, Path()), (1, 1), ask)
+
+    def given(self) -> Iterator[Given]:
+        """Yield all that both gave."""
+        for person, log in enumerate(self.logs):
+            lines = log.read_text().splitlines()
+            for place, line in enumerate(lines):
+                # What comes up to the next thing that they do says what became of this.
+                said = []
+                for following in lines[place + 1 :]:
+                    said.append(following)
+                    if following.startswith(("typed", "gives", "is done", "is killed")):
+                        break
+                text = " ".join(said)
+                if (match := _ANSWERED.match(line)) and match[2] != "q":
+                    done = bool(re.search(r"typed|Stopped|No row is left", text))
+                    done = done and "was not stored" not in text
+                    yield Given({int(match[1]): match[2]}, done, False, person, place)
+                elif line.startswith("gives "):
+                    _, overwrite, *pairs = line.split()
+                    labels = {int(row): label for row, label in (p.split("=") for p in pairs)}
+                    done = bool(re.search(r"\d+ stored", text))
+                    yield Given(labels, done, overwrite == "True", person, place)
+
+    def compare(self) -> None:
+        """Compare the state's labels with those that were given."""
+        state = StateFile(self.state).read()
+        given = list(self.given())
+        self.counts["answers"] += sum(len(one.labels) for one in given if one.acknowledged)
+        offered = {pair for one in given for pair in one.labels.items()}
+        replaced = {row for one in given if one.overwrite for row in one.labels}
+        stored = [(answer.row, answer.label) for answer in state.answers]
+        for one in given:
+            if one.acknowledged:
+                self.counts["acknowledged and lost"] += len(one.labels.items() - {*stored})
+                fixed = {row: label for row, label in one.labels.items() if row not in replaced}
+                self.counts["acknowledged and changed"] += len(fixed.items() - state.labels.items())
+            elif not any(
+                other.labels.items() & one.labels.items() for other in given if other != one
+            ):
+                there = len(one.labels.items() & {*stored})
+                self.counts["half of what was given"] += there not in (0, len(one.labels))
+        self.counts["stored and never given"] += len({*stored} - offered)
+        times = Counter(row for row, _ in stored)
+        self.counts["counted twice"] += sum(
+            n > 1 for row, n in times.items() if row not in replaced
+        )
+        self._replay(state.answers)
+
+    def _replay(self, answers: Sequence[Answer]) -> None:
+        """Give the stored answers one after the other to a new state; both must be the same."""
+        again = StateFile(self.state.parent / "again.json")
+        values = json.loads(self.state.read_text())
+        begun = resume(StateFile(self.state), Path())
+        with Silence():
+            fairbench([
+                "label", "next", str(self.state.parent / "p.csv"), f"state={again.path}",
+                "score=score", "group=sex",
+            ])  # fmt: skip
+            for answer in answers:
+                session = resume(again, Path())
+                store(again, session, checked(session, {answer.row: answer.label}), overwrite=True)
+        session = resume(again, Path())
+        same = session.state.labels == begun.state.labels
+        same &= np.array_equal(session.table.label, begun.table.label, equal_nan=True)
+        same &= np.array_equal(next_rows(session, 3), next_rows(begun, 3))
+        self.counts["other counts than one after the other"] += not same
+        self.counts["answers out of order"] += [
+            (label["row"], label["label"]) for label in values["labels"]
+        ] != [(answer.row, answer.label) for answer in again.read().answers]
+
+
+class Watching(Trial):
+    """Two people who watch the same weeks."""
+
+    def begin(self) -> None:
+        """Write the weeks, each without some of its labels and with all of them."""
+        people = [f"p{number}" for number in range(WEEKS * OF_WEEK)]
+        score = self.draw.beta(1, 1.5, len(people)).round(int(self.draw.integers(1, 4)))
+        frame = pd.DataFrame(
+            {
+                "person": people,
+                "sex": self.draw.choice(["Male", "Female"], len(people)),
+                "score": score,
+                "label": (self.draw.random(len(people)) < score).astype(int).astype(str),
+                "week": [f"week {1 + number // OF_WEEK}" for number in range(len(people))],
+            }
+        )
+        for number in range(WEEKS):
+            week = frame[frame["week"] == f"week {number + 1}"]
+            # People of this week or before come again.
+            again = frame[: OF_WEEK * (number + 1)].sample(6, random_state=number)
+            week = pd.concat([week, again.assign(week=f"week {number + 1}")])
+            early = week["label"].where(self.draw.random(len(week)) < 0.6, "")
+            week.assign(label=early).to_csv(self.path(number, early=True), index=False)
+            week.to_csv(self.path(number), index=False)
+
+    def path(self, week: int, *, early: bool = False) -> Path:
+        """Return the file of a week, in its first form or with all labels."""
+        return self.state.parent / f"week-{week}{'-early' * early}.csv"
+
+    def look(self, state: Path, path: Path) -> WatchState:
+        """Look at a file."""
+        options = WatchOptions(
+            path=path, group=("sex",), target="label", score="score", time="week", id="person",
+        )  # fmt: skip
+        return look(WatchFile(state), options, {"path", "group", "target", "time", "id"}).state
+
+    def work(self, person: int, seed: int) -> None:
+        """Look at one week after the other, some of them twice, and at late labels."""
+        draw, place = np.random.default_rng(seed), (self.state, self.link)[person]
+
+        def slowly(*words: Any) -> WatchedRows:
+            time.sleep(0.1 * draw.random())  # as of a large file, so that looks overlap
+            return read_watched(*words)
+
+        looking.read_watched = slowly  # type: ignore[assignment, attr-defined]
+        for week in range(WEEKS):
+            for early in [True] * int(draw.integers(1, 3)) + [False] * bool(draw.random() < 0.5):
+                try:
+                    state = self.look(place, self.path(week, early=early))
+                except UserError as error:
+                    print(f"refused {error}")
+                    continue
+                alarms = len(state.alarms)
+                print(f"looked {week} {early} {state.rows} {state.labels} {state.repeats} {alarms}")
+
+    def compare(self) -> None:
+        """Give all weeks once more in peace, and compare with a state that saw nothing else."""
+        state = WatchFile(self.state).read()
+        weeks = {period.name: len(period.labels) for period in state.periods}
+        for log in self.logs:
+            for line in log.read_text().splitlines():
+                if not line.startswith("looked "):
+                    continue
+                self.counts["looks"] += 1
+                week, _, *said = line.split()[1:]
+                rows, labels, repeats, alarms = map(int, said)
+                self.counts["acknowledged and lost"] += (
+                    f"week {int(week) + 1}" not in weeks
+                    or state.rows < rows
+                    or state.labels < labels
+                    or state.repeats < repeats
+                    or len(state.alarms) < alarms
+                )
+        again = self.state.parent / "again.json"
+        for number in range(WEEKS):
+            found = self.look(self.state, self.path(number))
+            expected = self.look(again, self.path(number))
+        self.counts["other counts than one after the other"] += self._counted(
+            found
+        ) != self._counted(expected)
+        self.counts["people counted twice"] += found.rows - found.repeats != WEEKS * OF_WEEK
+        marks = [mark.row for mark in found.marks]
+        self.counts["marks out of order"] += marks != sorted(marks)
+
+    def _counted(self, state: WatchState) -> Mapping[str, object]:
+        """Return all that a state counts, however it was looked at."""
+        tallies = read_tallies(state.seen)
+        sums = {name: np.round(sums, 9).tolist() for name, sums in state.marks[-1].counts.items()}
+        return {
+            "periods": [(period.name, period.labels) for period in state.periods],
+            "sums": {
+                name: dict(zip(state.groups[name], of_groups, strict=True))
+                for name, of_groups in sums.items()
+            },
+            "rows": (state.rows, state.labels, state.repeats),
+            "seen": dict(zip(tallies.index, tallies["times"], strict=True)),
+        }
+
+
+class Silence:
+    """Nothing is printed meanwhile."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self.before = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        sys.stdout.close()
+        sys.stdout, sys.stderr = self.before

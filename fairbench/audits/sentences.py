@@ -156,8 +156,8 @@ def to_do(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"Calibrate the scores anew: those of {worst.groups[0]} are too {_side(worst)}."
 
 
-def _question(finding: Finding) -> tuple[str, str]:
-    return finding.attribute, finding.measure
+def _question(finding: Finding) -> tuple[str, str, str]:
+    return finding.attribute, finding.measure, finding.scope
 
 
 def _said_with(finding: Finding) -> Hashable:

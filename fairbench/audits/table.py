@@ -22,10 +22,11 @@ from fairbench.data.columns import (
     scores_of,
     weights_of,
 )
-from fairbench.data.groups import notes_on_groups, read_groups, references_of
+from fairbench.data.groups import groups_of, notes_on_groups, read_groups, references_of
 from fairbench.data.leakage import check_score, notes_on_labels
 from fairbench.data.tabular import spelled
 from fairbench.evaluation.evaluator import design_of
+from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design
 
 Floats = NDArray[np.float64]
@@ -49,6 +50,7 @@ class AuditTable:
     references : attribute -> the group that somebody named to compare its others with.
     notes : what a reader should know of the groups' labels.
     favourable : the label that is good for a person, 0 or 1.
+    strata : (n,) categorical labels of what groups are also compared within, named after columns.
     """
 
     score: Floats | None
@@ -63,6 +65,7 @@ class AuditTable:
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     favourable: int = 1
+    strata: pd.Series | None = None
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -80,6 +83,7 @@ class AuditTable:
             label=self.label[rows],
             groups={name: kept(labels) for name, labels in self.groups.items()},
             cells=kept(self.cells),
+            strata=None if self.strata is None else kept(self.strata),
             selected=None,
         )
 
@@ -158,7 +162,19 @@ def read_audit_table(
             *notes_on_groups(frame, options.group),
         ],
         favourable=int(not options.favourable or spelled(options.favourable) != names[0]),
+        strata=_strata(frame, options),
     )
+
+
+def _strata(frame: pd.DataFrame, options: Options) -> pd.Series | None:
+    """Return what groups are compared within (n,), where that is asked for."""
+    if not options.within:
+        return None
+    file = options.path.name
+    columns = {
+        name: groups_of(frame[name], Place(file, name), option="within") for name in options.within
+    }
+    return strata_of(columns, file)
 
 
 def _labels(frame: pd.DataFrame, options: Options) -> tuple[Floats, tuple[str, str]]:

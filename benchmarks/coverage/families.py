@@ -21,6 +21,7 @@ from benchmarks.coverage import (
     run_learners,
     runs,
     scores,
+    standardised,
     surveys,
 )
 from benchmarks.coverage.simulate import Family
@@ -30,6 +31,7 @@ FAMILIES: tuple[Family, ...] = (
     *scores.FAMILIES,
     *regression.FAMILIES,
     *surveys.FAMILIES,
+    *standardised.FAMILIES,
     *pooling.FAMILIES,
     *few_labels.FAMILIES,
     *active_labels.FAMILIES,

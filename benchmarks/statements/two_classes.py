@@ -20,9 +20,10 @@ from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, unknown
 from fairbench.audits.question import Options
 from fairbench.evaluation.many_groups import SHOWN
+from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.survey import Design
-from fairbench.metrics.rates import accuracy, binary_confusion
+from fairbench.metrics.rates import Rate, accuracy, binary_confusion
 from fairbench.metrics.registry import label
 
 Floats = NDArray[np.float64]
@@ -48,10 +49,17 @@ def several(cells: Sequence[Cell], shares: Sequence[float] = ()) -> People:
 # What is true --------------------------------------------------------------------------------
 
 
-def truth_of(people: People, *, right: bool = False) -> Truth:
-    """Return what is true of people, with all that an audit of two classes may say of them."""
+def truth_of(people: People, *, right: bool = False, within: str = "") -> Truth:
+    """Return what is true of people, with all that an audit of two classes may say of them.
+
+    Parameters
+    ----------
+    within : the attribute whose groups are strata, and are not compared themselves.
+    """
     values: dict[Question, Mapping[str, float]] = {}
     for attributes in people.attributes:
+        if within in attributes:
+            continue
         attribute = " x ".join(attributes)
         for metric, rate in RATE_OF.items():
             values[GAP, attribute, RATE_NAMES[metric], ""] = people.rates(attributes, rate)
@@ -67,7 +75,21 @@ def truth_of(people: People, *, right: bool = False) -> Truth:
                     attributes, lambda cell: np.asarray((cell.score - cell.chance).mean())
                 ).items()
             }
+        if within:
+            scope = f"on average among people of the same {within}"
+            for metric, rate in RATE_OF.items():
+                values[GAP, attribute, RATE_NAMES[metric], scope] = standardised(people, rate)
     return Truth(values, scores_are_right=right)
+
+
+def standardised(people: People, rate: Rate) -> dict[str, float]:
+    """Return a rate of each group of the first attribute, with one mix of those of the second."""
+    groups, strata = people.groups.values()
+    counts = np.array([cell.counts(cell.score, np.ones(1)) for cell in people.cells])
+    counts = counts.reshape(len(groups), len(strata), 4)
+    shares = people.shares.reshape(len(groups), len(strata))
+    weight = (shares * rate.size(counts)).sum(axis=0)
+    return dict(zip(groups, rate(counts) @ (weight / weight.sum()), strict=True))
 
 
 def truth_of_selected(people: People) -> Truth:
@@ -152,7 +174,7 @@ class Drawing:
     rows : how many. labels : how many of them have one, at random; None of all.
     scored : whether scores are given, or decisions alone.
     clusters : into how large clusters of identical people they fall; 0 of none.
-    asked : further options.
+    within : the attribute whose groups are strata, the second of two.
     """
 
     people: People
@@ -161,6 +183,7 @@ class Drawing:
     scored: bool = True
     clusters: int = 0
     constraint: str = ""
+    within: str = ""
 
     def draw(self, generator: np.random.Generator) -> tuple[Rows, Options, Design | None]:
         """Draw rows, and return them with what is asked."""
@@ -175,7 +198,8 @@ class Drawing:
             rows = rows.with_labels(generator.permutation(len(rows.label)) < self.labels)
         options = Options(
             path=PATH,
-            group=tuple(self.people.groups),
+            group=tuple(name for name in self.people.groups if name != self.within),
+            within=(self.within,) if self.within else (),
             target="label" if self.labels != 0 else "",
             score="score" if self.scored else "",
             prediction="" if self.scored else "decision",
@@ -191,6 +215,10 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         table = replace(rows.table(), design=design)
+        if drawing.within:
+            strata = strata_of({drawing.within: rows.columns()[drawing.within]}, PATH.name)
+            groups = {name: table.groups[name] for name in options.group}
+            table = replace(table, groups=groups, strata=strata)
         if not drawing.scored:
             table = replace(table, score=None)
         assessment = assess(table, options, only_findings=True)
@@ -203,7 +231,7 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     constrained = len(drawing.people.groups) * bool(drawing.constraint)
     questions = len(drawing.people.attributes) * len(RATE_OF) + constrained
-    alone = drawing.scored and not design
+    alone = drawing.scored and not design and not drawing.within
     budget = ErrorBudget(questions)
     return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
 
@@ -276,6 +304,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
 def populations() -> Iterator[Population]:
     """Yield the populations of every audit of two classes."""
     yield from _all_labels()
+    yield from _within_strata()
     yield from _of_constraints()
     yield from _few_labels()
     yield from _no_labels()
@@ -291,7 +320,7 @@ def _binary(
     short: bool = False,
     right: bool = False,
 ) -> Population:
-    truth = truth_of(drawing.people, right=right)
+    truth = truth_of(drawing.people, right=right, within=drawing.within)
     return Population("binary", name, partial(audited, drawing), truth, short)
 
 
@@ -354,6 +383,46 @@ def _all_labels() -> Iterator[Population]:
         "10 alike, households of 4, 4,000 rows",
         Drawing(several([alike] * 10), 4000, clusters=4),
     )
+
+
+def _within_strata() -> Iterator[Population]:
+    """Yield people whose groups are compared within strata of different rates, too."""
+    means = (0.3, 0.5, 0.7)
+
+    def of(
+        name: str,
+        rows: int,
+        groups: int = 2,
+        *,
+        moved: float = 0.0,
+        shares: Sequence[float] = (),
+        labels: int | None = None,
+        short: bool = False,
+    ) -> Population:
+        people = People.of(
+            {"sex": names(groups), "age": [f"A{place}" for place in range(3)]},
+            lambda place: Cell.of(mean=means[place[1]] + moved * (place[0] == 0)),
+            shares,
+        )
+        return _binary(name, Drawing(people, rows, labels, within="age"), short=short)
+
+    otherwise = (0.1, 0.15, 0.25, 0.25, 0.15, 0.1)  # the first group is mostly in the last stratum
+    for rows in (150, 1000, 8000):
+        yield of(f"2 alike in 3 strata, {rows:,} rows", rows, short=rows == 1000)
+    for rows in (400, 4000, 20_000):
+        yield of(
+            f"2 alike in 3 strata, spread otherwise, {rows:,} rows",
+            rows,
+            shares=otherwise,
+            short=rows == 4000,
+        )
+    yield of("10 alike in 3 strata, 1,500 rows", 1500, 10)
+    yield of("10 alike in 3 strata, 15,000 rows", 15_000, 10)
+    rare = (*(0.3,) * 6, 0.02, 0.01, 0.0)
+    yield of("3 alike in 3 strata, one rare, 2,000 rows", 2000, 3, shares=rare)
+    yield of("2 the other way round in 3 strata, 4,000 rows", 4000, moved=-0.1, shares=otherwise)
+    yield of("2 apart in 3 strata, 3,000 rows", 3000, moved=0.1)
+    yield of("2 alike in 3 strata, 300 labels of 4,000", 4000, labels=300, shares=otherwise)
 
 
 def _of_constraints() -> Iterator[Population]:

@@ -18,6 +18,12 @@ from fairbench.audits.stress import with_supposed
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
 from fairbench.audits.tipping import with_tipping
+from fairbench.audits.within import (
+    StandardisedGap,
+    asked_within,
+    standardised_gaps,
+    within_metrics,
+)
 from fairbench.core.errors import UserError
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_calibration import GroupCalibration
@@ -57,6 +63,7 @@ class Assessment:
         are complete or too many for that to say more, or there are no scores.
     impact : how often each group is selected, and the ratio to the group it is compared with.
     thresholds : what others would decide. scores : how each group's are distributed.
+    within : the gaps over one mix of strata, where that is asked for.
     """
 
     options: Options
@@ -70,6 +77,7 @@ class Assessment:
     impact: Sequence[ImpactRatio]
     thresholds: Thresholds
     scores: Sequence[GroupScores]
+    within: Sequence[StandardisedGap] = ()
 
     @property
     def labels(self) -> int:
@@ -133,7 +141,9 @@ def assess(
     asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
     constrained = len(options.group) * bool(options.constraint)
     rate = ERROR_RATE if table.sampling is None else ERROR_RATE - QUESTION_RATE
-    budget = ErrorBudget(len(counted) * len(asked) + constrained + others, rate)
+    inside = asked_within(table, asked)
+    questions = len(counted) * len(asked) + constrained + others + len(options.group) * len(inside)
+    budget = ErrorBudget(questions, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     names, assumed = table.outcome.rate_names, None
     gaps = gaps_of(counted, bounds, assumed=from_scores, metrics=asked, names=names)
@@ -144,6 +154,8 @@ def assess(
         gaps = with_tipping(gaps, counted, bounds)
         if not (of_decisions or table.design or (papers and not from_scores)):
             gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
+    if inside and not only_findings:
+        metrics = pd.concat([metrics, within_metrics(table, options, evaluator)], ignore_index=True)
     compared = () if only_findings else options.group
     thresholds, scores = Thresholds(), list[GroupScores]()
     if constrained or not only_findings:
@@ -163,6 +175,7 @@ def assess(
         impact_ratios(table),
         thresholds,
         scores,
+        standardised_gaps(table, options, bounds, inside),
     )
 
 

@@ -39,7 +39,10 @@ def read_frame(
             options.path,
             columns,
             every=every,
-            exact=options.group,  # labels that differ in blanks are different groups
+            exact=(
+                *options.group,
+                *options.within,
+            ),  # labels that differ in blanks are different groups
             numeric=(*numeric, options.target, options.prediction),
         )
     else:

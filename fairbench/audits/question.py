@@ -63,6 +63,14 @@ class Options:
         shown="[LABEL,...]",
         applies=BY_PAIRS,
     )
+    within: tuple[str, ...] = option(
+        (),
+        "Groups are also compared among people of the same level of these columns, such as "
+        "[department] or age:25,40,62: in each stratum, and on average over strata, each weighted "
+        "by its share of all people that a rate is of.",
+        shown="[COLUMN,...]",
+        applies=(BINARY,),
+    )
     target: str = column(
         "The column of labels, empty where unknown; leave it out if there are none. With event=, "
         "of times.",
@@ -244,13 +252,14 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
-        group, cuts = bands_apart(self.group)
-        object.__setattr__(self, "group", group)
-        object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
-        check_bands(self.cuts)
+        for name in ("group", "within"):
+            columns, cuts = bands_apart(getattr(self, name))
+            check_bands(cuts, name)
+            object.__setattr__(self, name, columns)
+            object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
         if not (self.score or self.scores or self.prediction):
             raise UserError("neither score= nor prediction= is given: name a column of either")
-        for name in ("group", "proxy"):
+        for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
                 raise UserError(f"{name}=[{','.join(columns)}] names a column twice")
@@ -264,6 +273,7 @@ class Options:
                 "out"
             )
         self._check_target()
+        self._check_within()
         if self.constraint:
             constraint_of(self.constraint)
             if self.prediction or not self.score:
@@ -293,6 +303,30 @@ class Options:
                     "audit compares labels with something else; name another column"
                 )
 
+    def _check_within(self) -> None:
+        """Refuse strata of what is compared, of the label, or where their intervals are not known.
+
+        Strata of a score or of a decision would be those of what is audited.
+        """
+        roles = {
+            "group": self.group,
+            "target": (self.target,),
+            "score": self.score_columns,
+            "prediction": (self.prediction,),
+        }
+        for role, columns in roles.items():
+            for name in self.within:
+                if name in columns:
+                    raise UserError(
+                        f"within= names '{name}', which {role}= names: groups are compared among "
+                        "people who have something else in common; name another column"
+                    )
+        for name in ("weight", "cluster"):
+            if self.within and getattr(self, name):
+                raise UserError(f"within= takes no {name}=: leave one of them out")
+        if self.within and self.interval != FREQUENTIST:
+            raise UserError(f"within= takes no interval={self.interval}: leave one of them out")
+
     @property
     def score_columns(self) -> tuple[str, ...]:
         """The columns of scores that are named."""
@@ -302,7 +336,7 @@ class Options:
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
-        groups = (*self.group, *self.proxy)
+        groups = (*self.group, *self.proxy, *self.within)
         rest = (*self.bounds, self.lists)
         named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
         return [name for name in dict.fromkeys(named) if name]

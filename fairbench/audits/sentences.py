@@ -168,7 +168,7 @@ def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
         if not (
             CROSSED in finding.attribute
             and any(
-                (attribute, finding.measure, finding.about) in shown
+                (attribute, finding.measure, finding.scope, finding.about) in shown
                 for attribute in finding.attribute.split(CROSSED)
             )
         )
@@ -194,8 +194,8 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
         yield f"Calibrate the scores anew: those of {worst.groups[0]} are too {_side(worst)}."
 
 
-def _question(finding: Finding) -> tuple[str, str]:
-    return finding.attribute, finding.measure
+def _question(finding: Finding) -> tuple[str, str, str]:
+    return finding.attribute, finding.measure, finding.scope
 
 
 def _said_with(finding: Finding) -> Hashable:

@@ -36,10 +36,11 @@ from fairbench.data.columns import (
     scores_of,
     weights_of,
 )
-from fairbench.data.groups import notes_on_groups, read_groups, references_of
+from fairbench.data.groups import groups_of, notes_on_groups, read_groups, references_of
 from fairbench.data.leakage import check_score, notes_on_labels
 from fairbench.data.tabular import plain_pair, spelled
 from fairbench.evaluation.evaluator import design_of
+from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design
 
 Floats = NDArray[np.float64]
@@ -67,6 +68,7 @@ class AuditTable:
     everyone : of the rows of the selected, the table that they were taken from.
     read_as : sentences on how scores and decisions were read.
     warnings : what a reader has to know first.
+    strata : (n,) categorical labels of what groups are also compared within, named after columns.
     """
 
     score: Floats | None
@@ -83,6 +85,7 @@ class AuditTable:
     everyone: AuditTable | None = None
     read_as: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    strata: pd.Series | None = None
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -100,6 +103,7 @@ class AuditTable:
             label=self.label[rows],
             groups={name: kept(labels) for name, labels in self.groups.items()},
             cells=kept(self.cells),
+            strata=None if self.strata is None else kept(self.strata),
             selected=None,
             everyone=self,
         )
@@ -207,11 +211,23 @@ def read_audit_table(
             ),
             *notes_on_groups(frame, options.group),
         ],
+        strata=_strata(frame, options),
     )
     read_as = list(_read_as(table, options))
     if len(table.known):
         read_as += on_purpose(table.outcome, options.purpose)
     return replace(table, read_as=read_as, warnings=list(_warnings(table, options)))
+
+
+def _strata(frame: pd.DataFrame, options: Options) -> pd.Series | None:
+    """Return what groups are compared within (n,), where that is asked for."""
+    if not options.within:
+        return None
+    file = options.path.name
+    columns = {
+        name: groups_of(frame[name], Place(file, name), option="within") for name in options.within
+    }
+    return strata_of(columns, file)
 
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:

@@ -42,15 +42,20 @@ def bands_apart(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]
     return tuple(item.rpartition(":")[0] if item in cuts else item for item in joined), cuts
 
 
-def check_bands(cuts: Iterable[str]) -> None:
-    """Refuse bands that are none: limits that do not rise, or fewer than two parts."""
+def check_bands(cuts: Iterable[str], option: str = "group") -> None:
+    """Refuse bands that are none: limits that do not rise, or fewer than two parts.
+
+    Parameters
+    ----------
+    option : the one that they were given by.
+    """
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
         parts = _QUANTILES.fullmatch(spec)
         if parts and int(parts[1]) < 2:
-            raise UserError(f"group={cut}: name two parts or more, such as {name}:quantiles(4)")
+            raise UserError(f"{option}={cut}: name two parts or more, such as {name}:quantiles(4)")
         if not parts and (np.diff([float(limit) for limit in spec.split(",")]) <= 0).any():
-            raise UserError(f"group={cut}: the limits of bands rise, such as {name}:25,40,62")
+            raise UserError(f"{option}={cut}: the limits of bands rise, such as {name}:25,40,62")
 
 
 def with_bands(frame: pd.DataFrame, cuts: Iterable[str], file: str) -> pd.DataFrame:

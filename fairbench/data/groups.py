@@ -71,12 +71,14 @@ def with_rare_pooled(
     return frame.assign(**changed), notes
 
 
-def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Series:
+def groups_of(
+    text: pd.Series, place: Place, most: int = MOST_GROUPS, *, option: str = "group"
+) -> pd.Series:
     """Return a column of groups, the largest first, bands in their order, ``unknown`` of no label.
 
     Parameters
     ----------
-    most : how many groups there may be.
+    most : how many groups there may be. option : the one that names the column.
 
     Raises
     ------
@@ -87,10 +89,10 @@ def groups_of(text: pd.Series, place: Place, most: int = MOST_GROUPS) -> pd.Seri
     column, hint = place.column, ""
     holds = f"holds {len(names)} different"
     if are_quantities(names):
-        hint = f": make bands of them, such as group={column}:25,40,62 or {column}:quantiles(4)"
+        hint = f": make bands of them, such as {option}={column}:25,40,62 or {column}:quantiles(4)"
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
-        raise place.fault(f"{holds} values{only}; a group column has 2 to {most}{hint}")
+        raise place.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
     if len(names) > MOST_GROUPS and hint:
         raise place.fault(f"{holds} numbers, which are no groups yet{hint}")
     places = pd.Index(names).get_indexer(values)[codes]

@@ -13,7 +13,12 @@ its value, and where there is more to say, in further rows.
 ``pairs_that_differ`` how many pairs of groups surely differ
 ``worst``             the probability that no other group's rate is worse
 ``outside_band``      the probability that a ratio is further from 1 than the band of the row
+``in_stratum``        the metric among the people of one stratum
+``standardised``      the metric with everyone's mix of strata in every group
 ===================== =============================================================================
+
+The last two are of an evaluation within strata, such as bands of age. Only its table has the
+columns `STRATA`, which say what the strata are of, and which of them a row is about.
 """
 
 from __future__ import annotations
@@ -30,7 +35,11 @@ STATUSES = ("ok", "insufficient", "undefined", "invalid")
 VALUE, DEBIASED, POOLED = "value", "debiased", "pooled"
 BELOW_EPSILON, PAIRS_THAT_DIFFER = "below_epsilon", "pairs_that_differ"
 WORST, OUTSIDE_BAND = "worst", "outside_band"
-STATISTICS = (VALUE, DEBIASED, POOLED, BELOW_EPSILON, PAIRS_THAT_DIFFER, WORST, OUTSIDE_BAND)
+IN_STRATUM, STANDARDISED = "in_stratum", "standardised"
+STATISTICS = (
+    *(VALUE, DEBIASED, POOLED, BELOW_EPSILON, PAIRS_THAT_DIFFER, WORST, OUTSIDE_BAND),
+    *(IN_STRATUM, STANDARDISED),
+)
 KEYS = ("repeat", "fold", "variant")
 # What a metric was taken at, with the type of each column.
 SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -51,6 +60,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "k": "Int64",  # nearest neighbours
     }
 )
+# What strata are of, such as ``age``, and which of them; of an evaluation within strata alone.
+STRATA: Mapping[str, str] = MappingProxyType({"within": "category", "stratum": "category"})
 COLUMNS = (
     *("metric", "statistic", "attribute", "group"),
     *("value", "lower", "upper", "n", "status", "reason"),
@@ -76,9 +87,9 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame
     Returns
     -------
     (n,) codes 0, 1 ... in the order of their first rows, and a data frame of one row a code with
-    the columns of `SETTINGS` that `metrics` has.
+    the columns of `SETTINGS` and `STRATA` that `metrics` has.
     """
-    names = [name for name in SETTINGS if name in metrics]
+    names = [name for name in (*SETTINGS, *STRATA) if name in metrics]
     code = np.zeros(len(metrics), np.intp)
     for name in names:
         if metrics[name].notna().any():
@@ -146,8 +157,9 @@ def without_interval(metric: str, statistic: str = VALUE) -> str:
 
 def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as dictionaries, each with the settings that it has."""
+    settings = {**SETTINGS, **STRATA}
     return [
-        {name: value for name, value in row.items() if name not in SETTINGS or not pd.isna(value)}
+        {name: value for name, value in row.items() if name not in settings or not pd.isna(value)}
         for row in metrics.to_dict("records")
     ]
 

@@ -33,6 +33,7 @@ from fairbench.evaluation.prediction_sets import evaluate_sets
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, invalid_rows
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation, evaluate_individual
 from fairbench.inference.pooled import Generators
@@ -283,6 +284,7 @@ def evaluate(
     privileged: Mapping[str, str] | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
+    within: SensitiveFeatures | None = None,
     evaluator: Evaluator | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -311,6 +313,11 @@ def evaluate(
         them, areas and means of losses are weighted; what cannot be has a status that says so.
     clusters : (n,) marks; rows of one mark belong together, such as the people of a household or
         the applications for one job, and tell less than as many others. Groups may share clusters.
+    within : labels of what groups are also compared within, such as bands of age, as a series, a
+        data frame or a mapping (fairlearn's control features); the levels of several columns make
+        strata together. Of two classes. Rows of ``in_stratum`` are of one stratum, those of
+        ``standardised`` of all: the mean over strata, each weighted with its share of the people
+        that a rate is of, and the same for all groups.
     evaluator : which metrics, and how finely.
     seed : of the posterior draws.
 
@@ -318,9 +325,10 @@ def evaluate(
     -------
     Rows with the columns of :data:`fairbench.evaluation.columns.COLUMNS`: the metric, what the row
     says of it (statistic: ``value``, and of some also ``debiased``, ``pooled``, ``below_epsilon``,
-    ``pairs_that_differ``, ``worst`` or ``outside_band``), whom it is about (attribute, group),
-    value, lower, upper, n, status (ok, insufficient, undefined or invalid) with its reason, and
-    what it was taken at (rate, bins, level ...).
+    ``pairs_that_differ``, ``worst``, ``outside_band``, ``in_stratum`` or ``standardised``), whom it
+    is about (attribute, group), value, lower, upper, n, status (ok, insufficient, undefined or
+    invalid) with its reason, and what it was taken at (rate, bins, level ...; with `within` also
+    the columns within and stratum).
 
     Raises
     ------
@@ -328,7 +336,8 @@ def evaluate(
         one-dimensional or not numeric, labels of more than two kinds, a label that is none of the
         classes, scores outside [0, 1] or of other classes, an unknown task, a reference group of
         an attribute that is not given, names that combinations could not be told apart by, weights
-        that are negative, missing or all 0, or a missing or a single cluster.
+        that are negative, missing or all 0, a missing or a single cluster, or too many strata, or
+        strata of what they cannot be of.
 
     Examples
     --------
@@ -350,7 +359,7 @@ def evaluate(
         "epistemic": epistemic,
     }
     extra = {"sample_weight": sample_weight, "clusters": clusters}
-    aligned = in_one_order({"target": target, **given, **extra}, sensitive_features)
+    aligned = in_one_order({"target": target, **given, **extra}, sensitive_features, within)
     names: tuple[str, ...] = ()
     if task is Task.MULTICLASS:
         names, y, columns = classes_and_columns(aligned.arrays, classes)
@@ -375,7 +384,30 @@ def evaluate(
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: of one cluster nothing is sure")
     data = Labelled(y, predictions, groups, task, design=design, classes=names)
-    return evaluator.evaluate(data, rng(seed, "posterior"))
+    table = evaluator.table(data, [rng(seed, "posterior")])
+    if aligned.within is not None:
+        strata = _strata(aligned.within, data, evaluator)
+        of_groups = evaluator.of_groups(table)
+        evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
+    return table.frame()
+
+
+def _strata(within: SensitiveFeatures, data: Labelled, evaluator: Evaluator) -> pd.Series:
+    """Return the strata of rows (n,), once it is sure that groups can be compared within them."""
+    if data.task is not Task.BINARY:
+        raise UserError(f"within is of two classes, not of {data.task}: leave it out")
+    if data.design is not None:
+        raise UserError("within takes neither sample_weight nor clusters: leave one of them out")
+    if evaluator.interval != FREQUENTIST:
+        raise UserError("within has no interval=dirichlet: use interval=frequentist, the default")
+    columns = sensitive_frame(within, what="feature of within", name="stratum")
+    for name in columns:
+        if name in data.groups:
+            raise UserError(
+                f"within names '{name}', whose groups are compared: they are not within themselves"
+            )
+    check_lengths(data.target, {f"within {name}": columns[name] for name in columns})
+    return strata_of({str(name): columns[name] for name in columns}, "within")
 
 
 def design_of(

@@ -28,14 +28,17 @@ class Aligned:
     Attributes
     ----------
     arrays : name -> values, of those that were given.
-    features : the sensitive ones.
+    features : the sensitive ones. within : those that groups are compared within, if any.
     """
 
     arrays: Mapping[str, Any]
     features: Any
+    within: Any = None
 
 
-def in_one_order(given: Mapping[str, Any], features: SensitiveFeatures) -> Aligned:
+def in_one_order(
+    given: Mapping[str, Any], features: SensitiveFeatures, within: SensitiveFeatures | None = None
+) -> Aligned:
     """Return arrays and groups with the rows of those of pandas in the order of one index.
 
     Raises
@@ -44,24 +47,37 @@ def in_one_order(given: Mapping[str, Any], features: SensitiveFeatures) -> Align
         the target has no index and two others are in different orders.
     """
     arrays = {name: values for name, values in given.items() if values is not None}
-    parts = dict(features) if isinstance(features, Mapping) else {"sensitive_features": features}
-    indexed = {name: values.index for name, values in {**arrays, **parts}.items()
-               if isinstance(values, pd.Series | pd.DataFrame)}  # fmt: skip
+    labels = {
+        (role, name): values
+        for role, several in (("sensitive_features", features), ("within", within))
+        for name, values in (several if isinstance(several, Mapping) else {role: several}).items()
+    }
+    named = [*arrays.items(), *((name, values) for (_, name), values in labels.items())]
+    indexed = [(name, values.index) for name, values in named
+               if isinstance(values, pd.Series | pd.DataFrame)]  # fmt: skip
     if not indexed:
-        return Aligned(arrays, features)
-    first = next(iter(indexed))
-    plain = len(indexed) < len(arrays) + len(parts)
-    for name, index in indexed.items():
-        _check_index(name, index, first, indexed[first], by_position=plain and first != "target")
-    order = indexed[first]
+        return Aligned(arrays, features, within)
+    first, order = indexed[0]
+    plain = any(
+        values is not None and not isinstance(values, pd.Series | pd.DataFrame)
+        for _, values in named
+    )
+    for name, index in indexed:
+        _check_index(name, index, first, order, by_position=plain and first != "target")
 
     def ordered(values: Any) -> Any:
         is_indexed = isinstance(values, pd.Series | pd.DataFrame)
         return values.reindex(order) if is_indexed and not values.index.equals(order) else values
 
-    arrays = {name: ordered(values) for name, values in arrays.items()}
-    parts = {name: ordered(values) for name, values in parts.items()}
-    return Aligned(arrays, parts if isinstance(features, Mapping) else parts["sensitive_features"])
+    def of_role(asked: str, several: Any) -> Any:
+        own = {name: ordered(values) for (role, name), values in labels.items() if role == asked}
+        return own if isinstance(several, Mapping) else own[asked]
+
+    return Aligned(
+        {name: ordered(values) for name, values in arrays.items()},
+        of_role("sensitive_features", features),
+        of_role("within", within),
+    )
 
 
 def _check_index(
@@ -266,8 +282,14 @@ def check_lengths(target: Array, columns: Mapping[str, object]) -> None:
             raise UserError(f"{name} has {length} rows, the target {len(target)}")
 
 
-def sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
+def sensitive_frame(
+    features: SensitiveFeatures, *, what: str = "sensitive feature", name: str = "group"
+) -> pd.DataFrame:
     """Return groups as categorical columns, a column an attribute.
+
+    Parameters
+    ----------
+    what : what a column is called in errors. name : what a column without a name is called.
 
     Raises
     ------
@@ -278,17 +300,17 @@ def sensitive_frame(features: SensitiveFeatures) -> pd.DataFrame:
     if isinstance(features, pd.DataFrame | Mapping):
         columns = {str(name): column for name, column in features.items()}
     elif hasattr(features, "name"):
-        columns = {str(features.name or "group"): features}
+        columns = {str(features.name or name): features}
     else:
-        columns = {"group": features}
+        columns = {name: features}
     arrays = {
-        name: _one_dimensional(f"sensitive feature {name}", _array_of_labels(column))
-        for name, column in columns.items()
+        title: _one_dimensional(f"{what} {title}", _array_of_labels(column))
+        for title, column in columns.items()
     }
-    lengths = {name: len(column) for name, column in arrays.items()}
+    lengths = {title: len(column) for title, column in arrays.items()}
     if len(set(lengths.values())) > 1:
-        raise UserError(f"sensitive features have unequal lengths: {lengths}")
-    return pd.DataFrame({name: as_groups(name, column) for name, column in arrays.items()})
+        raise UserError(f"{what}s have unequal lengths: {lengths}")
+    return pd.DataFrame({title: as_groups(title, column) for title, column in arrays.items()})
 
 
 def _array_of_labels(column: ArrayLike) -> NDArray[Any]:

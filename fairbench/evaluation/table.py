@@ -22,6 +22,7 @@ from fairbench.evaluation.columns import (
     SETTINGS,
     STATISTICS,
     STATUSES,
+    STRATA,
     VALUE,
     without_interval,
 )
@@ -81,6 +82,8 @@ class Setting(NamedTuple):
     relaxation: float | None = None
     outcome: str | None = None
     k: int | None = None
+    within: str | None = None
+    stratum: str | None = None
 
 
 class Status(NamedTuple):
@@ -372,8 +375,10 @@ class MetricTable:
                            for block in blocks)  # fmt: skip
 
     def frame(self) -> pd.DataFrame:
-        """Return the rows as a data frame with the columns of `COLUMNS`."""
-        return pd.DataFrame(_columns(self.blocks)[0], columns=list(COLUMNS))
+        """Return the rows as a data frame with the columns of `COLUMNS`, of strata `STRATA` too."""
+        columns = _columns(self.blocks)[0]
+        strata = [name for name in STRATA if name in columns]
+        return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
 
 
 def _without_values(block: Block, reason: str) -> Block:
@@ -470,12 +475,14 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
 
 def _settings(settings: Sequence[Setting], place: NDArray[np.intp]) -> dict[str, Any]:
     """Return the columns of settings, of which `place` (n,) says each row's."""
-    values = {name: [setting[i] for setting in settings] for i, name in enumerate(SETTINGS)}
+    types = {**SETTINGS, **STRATA}
+    values = {name: [setting[i] for setting in settings] for i, name in enumerate(types)}
     taken = {name: column for name, column in values.items() if set(column) != {None}}
     empty = {dtype: _empty(dtype, len(place)) for dtype in set(SETTINGS.values())}
     return {
         name: pd.array(taken[name], dtype).take(place) if name in taken else empty[dtype]
-        for name, dtype in SETTINGS.items()
+        for name, dtype in types.items()
+        if name in SETTINGS or name in taken
     }
 
 

@@ -229,7 +229,7 @@ def largest_gap(*rates: GroupLimits) -> Limits:
         shared = each.correlation
         shared = shared if isinstance(shared, float) else shared[..., first, second]
         wide, single = each.together, each.single
-        ends = _ends_of_pairs(
+        ends = ends_of_pairs(
             wide.take(first), single.take(first), wide.take(second), single.take(second), shared
         )
         found.append([np.fmax.reduce(end, axis=-1, initial=np.nan) for end in ends])
@@ -237,7 +237,7 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
 
 
-def _ends_of_pairs(
+def ends_of_pairs(
     first: Limits, one: Limits, second: Limits, other: Limits, correlation: Floats | float = 0.0
 ) -> tuple[Floats, Floats, Floats]:
     """Return the sizes of differences of pairs, what they are at least, and at most.
@@ -308,7 +308,7 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
         of_rows = [Limits(*(end[rows, None] for end in each)) for each in both]
-        _, lowers, uppers = _ends_of_pairs(of_rows[0], of_rows[1], *both)
+        _, lowers, uppers = ends_of_pairs(of_rows[0], of_rows[1], *both)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # of one group alone
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)

@@ -19,6 +19,7 @@ from fairbench.evaluation.columns import (
     SETTINGS,
     STATISTICS,
     STATUSES,
+    STRATA,
     VALUE,
     WORST,
     setting_text,
@@ -93,7 +94,7 @@ def test_why_a_row_has_no_interval_goes_by_what_it_says_of_its_metric(metric, st
 
 
 def test_columns_have_their_types_whatever_is_in_them():
-    assert tuple(Setting._fields) == tuple(SETTINGS)
+    assert tuple(Setting._fields) == (*SETTINGS, *STRATA)
     with_settings = MetricTable()
     with_settings.add("coverage", 0.5, 7, setting=Setting(level=0.9))
     for table in (MetricTable(), table_with(("accuracy", 0.5, 9)), with_settings):

@@ -67,7 +67,7 @@ def ll144(
     ------
     UserError : a column that is not there or cannot be what it is said to be.
     """
-    _refuse_weights(options)
+    _refuse_others(options)
     scoring = bool(options.score) and not options.prediction and not at_threshold
     rate, median = "selection rate", None
     if scoring:
@@ -129,9 +129,11 @@ def ll144(
     return dossier("ll144", measured, options, asked, answers)
 
 
-def _refuse_weights(options: Options) -> None:
+def _refuse_others(options: Options) -> None:
     if options.weight or options.cluster:
         raise UserError("weight= and cluster=: these rules count people, so leave them out")
+    if options.within:
+        raise UserError("within=: these rules compare groups of everyone, so leave it out")
 
 
 def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float, str]:
@@ -233,7 +235,7 @@ def _left_out(small: Sequence[ImpactRatio], rate: str) -> Section:
 
 def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
     """Return what the four-fifths rule of the Uniform Guidelines (29 CFR 1607.4(D)) looks at."""
-    _refuse_weights(options)
+    _refuse_others(options)
     audited = read_audit_table(options, frame=frame)
     every = impact_ratios(audited)
     if not every:

@@ -30,10 +30,12 @@ from fairbench.audits.pages.decisions import (
     impact_blocks,
 )
 from fairbench.audits.pages.pictures import diagrams, pictures
+from fairbench.audits.pages.within import within_section
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.sentences import listed
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
+from fairbench.audits.within import notes_within, same, within_findings
 from fairbench.core.formats import count, interval, number, probability, signed, two_digits
 from fairbench.evaluation.columns import records
 from fairbench.inference.further_labels import WORLDS, FurtherLabels
@@ -103,7 +105,11 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     to impact ratios and to whether the scores of a group are too high.
     """
     options, table = assessment.options, assessment.table
-    findings = list(_gap_findings(assessment))
+    epsilon = assessment.bounds.epsilon
+    findings = [
+        *_gap_findings(assessment),
+        *within_findings(assessment.within, options, epsilon),
+    ]
     constrained = assessment.thresholds.constrained
     constraint = []
     if constrained is not None:
@@ -264,6 +270,7 @@ def _notes(assessment: Assessment) -> Iterator[str]:
     for attribute, gaps in by_attribute.items():
         if left_out := [name for gap in gaps for name in gap.left_out]:
             yield f"{attribute}: left out of one gap or more for too few rows: {listed(left_out)}."
+    yield from notes_within(assessment.within)
 
 
 def _on_labelling(assessment: Assessment) -> Iterator[str]:
@@ -394,6 +401,9 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
     if assessment.impact:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
     yield Section("Gaps between groups", [_gaps(assessment), *_chances(assessment.gaps)])
+    yield from within_section(
+        assessment.within, assessment.gaps, same(assessment.options), assessment.bounds.epsilon
+    )
     pairs = [
         (gap.attribute, gap.rate_name, high, low)
         for gap in assessment.gaps
@@ -581,6 +591,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "stress": [
             _fields(gap, "attribute", "metric") | asdict(gap.stress) for gap in gaps if gap.stress
         ],
+        **({"within": assessment.within} if assessment.within else {}),
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }

@@ -169,6 +169,7 @@ COMMANDS = {
             "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
             "fairbench audit predictions.csv target=label score=a against=b group=sex",
             "fairbench audit loans.csv target=repaid score=score group=sex constraint=ratio:0.8",
+            "fairbench audit loans.csv target=repaid score=score group=sex 'within=[age:25,40,62]'",
             "fairbench audit candidates.csv score=rating group=sex top=20 lists=vacancy",
             "fairbench audit homes.csv target=price prediction=estimate 'group=[district]'",
             "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",

@@ -112,6 +112,8 @@ class NextOptions(_State, Options):
             )
         if self.proxy:
             raise UserError("proxy= is of an audit: rows are chosen for labels by group=")
+        if self.within:
+            raise UserError("within= is of fairbench audit: leave it out to label")
         if self.cost or self.against:
             raise UserError("cost= and against= are of fairbench audit: leave them out")
         return narrowed(self, Options)

@@ -1,0 +1,318 @@
+"""Evaluates groups within strata, such as bands of age, and over one mix of strata.
+
+Two kinds of rows are added to the long table, with what the strata are of in the column ``within``:
+every rate, difference, ratio and gap in every stratum (``in_stratum``), and those over everyone's
+mix of strata (``standardised``). How that is made and what it is an estimate of says
+:mod:`fairbench.inference.standardised`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError
+from fairbench.core.formats import quoted
+from fairbench.data.bands import in_order
+from fairbench.data.dataset import check_combinable, combine
+from fairbench.data.groups import CROSSED
+from fairbench.evaluation.columns import IN_STRATUM, STANDARDISED, VALUE
+from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.table import About, Block, MetricTable, Setting, Several, Statuses, Where
+from fairbench.inference.pooled import Generators
+from fairbench.inference.rates import Limits
+from fairbench.inference.standardised import (
+    StandardisedRates,
+    largest_difference,
+    smallest_ratio,
+)
+from fairbench.metrics.rates import Counts, Rate, binary_confusion, shares_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+MOST_STRATA = 500
+
+
+def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
+    """Return the strata (n,) that the levels of columns make together, named after the columns.
+
+    Parameters
+    ----------
+    columns : categorical labels. source : where they are from, for the error.
+
+    Raises
+    ------
+    UserError : there are too many, or names that combinations could not be told apart by.
+    """
+    check_combinable(pd.DataFrame(dict(columns)), source)
+    name, parts = CROSSED.join(columns), []
+    for labels in columns.values():
+        levels = labels.cat.remove_unused_categories()
+        parts.append(levels.cat.reorder_categories(in_order(levels.cat.categories)))
+    strata = combine(parts).cat.remove_unused_categories()
+    if (count := len(strata.cat.categories)) > MOST_STRATA:
+        raise UserError(
+            f"{source}: {quoted(name)} makes {count:,} strata of {len(strata):,} rows; groups are "
+            f"compared within up to {MOST_STRATA}: name fewer columns, or make bands of numbers"
+        )
+    return strata.rename(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Stratified:
+    """The confusion counts (G, K, 4) of an attribute's groups in K strata.
+
+    Attributes
+    ----------
+    groups : their names, the reference first. within : what the strata are of.
+    strata : the names of the strata.
+    """
+
+    attribute: str
+    groups: tuple[str, ...]
+    within: str
+    strata: tuple[str, ...]
+    counts: Counts
+
+    @classmethod
+    def of(cls, groups: Groups, strata: pd.Series, target: Array, hard: Array) -> Stratified:
+        """Count rows (n,) of one split."""
+        levels = tuple(map(str, strata.cat.categories))
+        cell = groups.codes * len(levels) + strata.cat.codes.to_numpy(np.intp)
+        counts = binary_confusion(target, hard, cell, n_groups=len(groups) * len(levels))
+        counts = counts.reshape(len(groups), len(levels), 4)
+        return cls(groups.attribute, groups.names, str(strata.name), levels, counts)
+
+    @cached_property
+    def _standardised(self) -> dict[Rate, StandardisedRates]:
+        return {}
+
+    def rows(self, rate: Rate) -> NDArray[np.int64]:
+        """Return how many rows (G, K) a rate is of."""
+        sizes: NDArray[np.int64] = shares_of([rate], self.counts)[1][0].astype(np.int64)
+        return sizes
+
+    def standardised(self, rate: Rate) -> StandardisedRates:
+        """Return the standardised rates of all pairs of groups."""
+        if rate not in self._standardised:
+            successes, sizes = shares_of([rate], self.counts)
+            self._standardised[rate] = StandardisedRates.of(successes[0], sizes[0])
+        return self._standardised[rate]
+
+    def left_out(self, rate: Rate, pairs: Mask) -> list[str]:
+        """Return the strata with rows that some of the pairs (G, G) are not compared over."""
+        there = self.rows(rate) > 0
+        shared = there[:, None] & there[None]
+        missing = np.asarray(there.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
+        return [name for name, out in zip(self.strata, missing, strict=True) if out]
+
+
+def evaluate_within(
+    table: MetricTable,
+    evaluation: GroupEvaluation,
+    data: Labelled,
+    strata: pd.Series,
+    generators: Generators,
+) -> None:
+    """Add the rows of every attribute within strata, and over one mix of strata.
+
+    Parameters
+    ----------
+    evaluation : of groups, whose rows of single strata are made as those of everyone are.
+    strata : (n,) of one split, as :func:`strata_of` makes them.
+    """
+    hard = data.column("prediction")
+    for groups in data.coded.values():
+        counted = Stratified.of(groups, strata, data.target, hard)
+        _add_strata(table, evaluation, groups, strata, data.target, hard, generators)
+        _Standardising(table, counted, evaluation.level).add()
+
+
+def _add_strata(
+    table: MetricTable,
+    evaluation: GroupEvaluation,
+    groups: Groups,
+    strata: pd.Series,
+    target: Array,
+    hard: Array,
+    generators: Generators,
+) -> None:
+    """Add the values of every stratum, evaluated as if each were a split."""
+    names = tuple(map(str, strata.cat.categories))
+    of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
+    codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
+    cells = replace(groups, codes=codes, splits=len(names))
+    replace(evaluation, table=of_strata).attribute(cells, target, hard, [*generators] * len(names))
+    for block in of_strata.blocks:
+        if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
+            table.blocks.append(_by_stratum(block.take(chosen), str(strata.name), names))
+
+
+def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
+    """Return values (M, K, G) of K splits as values (M K, 1, G) of one, at a setting each."""
+    count = len(names)
+
+    def one_split(array: NDArray[Any]) -> Any:
+        return array.reshape(-1, 1, array.shape[-1])
+
+    arrays: dict[str, Any] = {
+        name: one_split(getattr(block, name)) for name in ("value", "lower", "upper", "n")
+    }
+    return replace(
+        block,
+        metrics=tuple(np.repeat(block.metrics, count).tolist()),
+        statistics=(IN_STRATUM,) * (len(block.metrics) * count),
+        settings=tuple(
+            setting._replace(within=within, stratum=name)
+            for setting in block.settings
+            for name in names
+        ),
+        splits=np.zeros(1, np.intp),
+        status=Statuses(*(one_split(array) for array in block.status)),
+        there=None if block.there is None else one_split(block.there),
+        **arrays,
+    )
+
+
+@dataclass(frozen=True)
+class _Standardising:
+    """Adds the standardised rows of one attribute to a table."""
+
+    table: MetricTable
+    counted: Stratified
+    level: float
+
+    def add(self) -> None:
+        """Add rates, differences and ratios to the reference, and largest gaps."""
+        self._rates()
+        if len(self.counted.groups) > 1:
+            self._pairs()
+            self._gaps()
+
+    def _rates(self) -> None:
+        """Add each group's rates over the strata that it has rows in."""
+        groups = range(len(self.counted.groups))
+        where = Several(self.counted.attribute, self.counted.groups)
+        for metric in metrics_of(BINARY, "rate").values():
+            if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
+                rates = self.counted.standardised(metric.rates[0])
+                limits = _at(rates.limits(level=self.level), groups, groups)
+                self._add(metric, where, limits, [(g, g) for g in groups])
+
+    def _pairs(self) -> None:
+        """Add differences from the reference's rate, and ratios to it."""
+        others = range(1, len(self.counted.groups))
+        where = Several(self.counted.attribute, self.counted.groups[1:])
+        for metric in metrics_of(BINARY, "difference", "ratio").values():
+            rates = self.counted.standardised(metric.rates[0])
+            is_ratio = metric.interval == "ratio"
+            limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
+            first = _at(limits, others, [0] * len(others))
+            self._add(metric, where, first, [(g, 0) for g in others])
+
+    def _gaps(self) -> None:
+        """Add the largest gaps of any two groups, and the ratio of selection rates."""
+        where, groups = Where(self.counted.attribute), range(len(self.counted.groups))
+        for metric in metrics_of(BINARY, "widest").values():
+            several = [self.counted.standardised(rate) for rate in metric.rates]
+            among = [rates.compared() for rates in several]
+            if metric.is_gap:
+                limits, _ = largest_difference(several, among, level=self.level)
+            elif len(groups) == 2:
+                limits = _at(several[0].ratios(level=self.level), [1], [0])
+            else:
+                limits = smallest_ratio(several[0], among[0], level=self.level)
+            every = [(one, other) for one in groups for other in groups if one < other]
+            of_one = Limits(*(np.reshape(end, 1) for end in limits))
+            self._add(metric, where, of_one, every, together=True)
+
+    def _add(
+        self,
+        metric: Metric,
+        where: About,
+        limits: Limits,
+        pairs: Sequence[tuple[int, int]],
+        *,
+        together: bool = False,
+    ) -> None:
+        """Add values (G,) of pairs, or one of all pairs together, with what speaks against them."""
+        rows, reasons = np.zeros(len(limits.value), np.int64), []
+        for place, of in enumerate([pairs] if together else [[pair] for pair in pairs]):
+            rows[place], reason = self._weakest(metric, of)
+            reasons.append(reason)
+        status = Statuses.ok(limits.value.shape)
+        nothing = rows == 0
+        status.flag(nothing, "undefined", lambda place: reasons[place])
+        status.flag(np.isnan(limits.value) & ~nothing, "undefined", "the rate compared with is 0")
+        lacking = np.array([bool(reason) for reason in reasons]) & status.is_ok
+        status.flag(lacking, "insufficient", lambda place: reasons[place])
+        shape = 1, 1, len(limits.value)
+        self.table.add(
+            metric.name,
+            limits.value.reshape(shape),
+            rows.reshape(shape),
+            where,
+            statistic=STANDARDISED,
+            setting=Setting(within=self.counted.within),
+            interval=(limits.lower.reshape(shape), limits.upper.reshape(shape)),
+            status=Statuses(*(array.reshape(shape) for array in status)),
+            bounded=bool((~nothing).all()),
+        )
+
+    def _weakest(self, metric: Metric, pairs: Sequence[tuple[int, int]]) -> tuple[int, str]:
+        """Return the rows of the smallest group of pairs, and what they cannot show; empty if all.
+
+        Of a group that shares strata with none, the others are compared.
+        """
+        counted, fewest, reasons = self.counted, [], []
+        for rate in metric.rates:
+            rates, compared, alone = counted.standardised(rate), [], []
+            for one, other in pairs:
+                if rates.rows[one, other]:
+                    compared.append((one, other))
+                else:
+                    alone.append((one, other))
+            if not compared:
+                return 0, self._nothing(rate, pairs[0])
+            least = {
+                (int(rates.rows[one, other]), counted.groups[one])
+                for pair in compared
+                for one, other in (pair, pair[::-1])
+            }
+            fewest.append(min(least))
+            among = np.zeros(rates.value.shape, bool)
+            among[tuple(zip(*compared, strict=True))] = True
+            if alone:
+                reasons.append(f"without a pair of groups: {self._nothing(rate, alone[0])}")
+            elif left_out := counted.left_out(rate, among):
+                covered = min(rates.covered[pair] for pair in compared)
+                listed = ", ".join(map(quoted, left_out[:3]))
+                more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+                reasons.append(
+                    f"of {covered:.1%} of these people: without {listed}{more}, where a group has "
+                    "no rows"
+                )
+        (rows, group), minimum = min(fewest), self.table.minimum
+        if rows < minimum:
+            return rows, f"n={rows} in group '{group}'"
+        return rows, reasons[0] if reasons else ""
+
+    def _nothing(self, rate: Rate, pair: tuple[int, int]) -> str:
+        groups, sizes = self.counted.groups, self.counted.rows(rate).sum(axis=1)
+        for g in pair:
+            if not sizes[g]:
+                return f"{rate.empty} in group '{groups[g]}'"
+        return f"no stratum has rows of both '{groups[pair[0]]}' and '{groups[pair[1]]}'"
+
+
+def _at(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
+    """Return the limits of some pairs (..., G, G), by the places of both groups."""
+    return Limits(*(end[..., list(first), list(second)] for end in limits))

@@ -1,0 +1,221 @@
+"""Standardised rates: groups compared within strata, such as bands of age, with one mix of strata.
+
+Let ``p_gk`` be a rate of group g in stratum k, and ``w_k`` the share of the stratum among all
+people that the rate is of: of everyone for a selection rate, of those whose label is 1 for a true
+positive rate, of those predicted 1 for precision. The standardised rate of a group is
+
+    P_g = sum over k of w_k p_gk,
+
+what its rate would be if it had everyone's mix of strata (direct standardisation). The standardised
+difference of two groups is the weighted mean of their differences within strata,
+
+    P_a - P_b = sum over k of w_k (p_ak - p_bk).
+
+Two groups are compared over the strata in which both have rows that the rate is of; the weights are
+those of these strata alone, and add up to 1. A pair of groups so has its own strata, and its own
+two standardised rates.
+
+**The error of P_g.** The strata are a sample like everything else: the share ``w_k`` of this sample
+stands for that of the population. Given which rows are in which group and stratum, the
+counts in the cells are independent and binomial, and unbiased whatever the shares are, so that
+
+    Var P_g = sum w_k^2 p_gk (1 - p_gk) / n_gk  +  sum w_k (p_gk - P_g)^2 / n,
+
+where n are the rows of all groups in these strata. The second part is that of the shares. It is
+common to both groups: the covariance of P_a and P_b is sum w_k (p_ak - P_a)(p_bk - P_b) / n.
+
+A cell of a row or two says nothing of its own variance: p (1 - p) of one row is always 0. So the
+rate in a cell is drawn towards that of the whole group by the weight of one row, q = (x + r) /
+(n_gk + 1), where r is the group's rate in all strata; what that takes from the mean of q (1 - q)
+where the strata are alike is given back. Of a single stratum nothing changes.
+
+**Limits.** P_g is a weighted rate: a row of cell (g, k) weighs w_k / n_gk. Its limits are those of
+a rate of an effective number of rows (:func:`fairbench.inference.rates.rate_limits`), which is at
+most Kish's unless strata tell much of the outcome: then it is P (1 - P) / Var P as far as that
+still holds with one more event in the row that weighs most, as the events that did not happen in
+heavy cells are not seen. Differences and ratios follow by the method of variance estimates
+recovery with the covariance above. With one stratum all of it is what it is without strata.
+
+MOVER over strata (Zou and Donner 2008), which recovers the variance of every cell from its own
+limits, fails where cells are small: at x = 0 the limit on one side is no distance away, in half of
+all cells. In 40 strata it covers 91 %, and it is wider than this where rates are rare. The
+classical interval, of normal quantiles and sums of p (1 - p) / n, covers 30 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.inference.effective_counts import effective_size
+from fairbench.inference.gaps import ends_of_pairs, simultaneous_levels
+from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class StandardisedRates:
+    """The standardised rates of all pairs of G groups, (..., G, G): of the first in each pair.
+
+    The one at (a, b) is of group a over the strata that it shares with group b, and that at (b, a)
+    is what it is compared with. All are NaN of a pair that shares no stratum.
+
+    Attributes
+    ----------
+    value : the standardised rates.
+    effective : the number of rows that they are known as well as.
+    correlation : of the errors of the two rates of a pair, which share the shares of strata.
+    rows : how many rows of the first group the rate rests on.
+    covered : which share of all people that the rate is of are in the strata of a pair.
+    """
+
+    value: Floats
+    effective: Floats
+    correlation: Floats
+    rows: NDArray[np.int64]
+    covered: Floats
+
+    @classmethod
+    def of(cls, successes: ArrayLike, size: ArrayLike) -> StandardisedRates:
+        """Return them from counts (..., G, K) in K strata.
+
+        Parameters
+        ----------
+        successes, size : how many of how many rows that the rate is of.
+        """
+        x, n = np.asarray(successes, float), np.asarray(size, float)
+        shared = (n[..., :, None, :] > 0) & (n[..., None, :, :] > 0)
+        everyone = n.sum(axis=-2)[..., None, None, :]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            whole = (shared * everyone).sum(axis=-1)
+            weight = shared * everyone / whole[..., None]
+            n = np.where(shared, n[..., :, None, :], 0.0)
+            x = np.where(shared, x[..., :, None, :], 0.0)
+            rate = np.where(shared, x / n, 0.0)
+            value = (weight * rate).sum(axis=-1)
+            away = np.where(shared, rate - value[..., None], 0.0)
+            of_shares = (weight * away**2).sum(axis=-1) / whole
+            common = (weight * away * away.swapaxes(-2, -3)).sum(axis=-1) / whole
+            of_row = np.where(shared, weight / n, 0.0)
+            variance = (weight * of_row * _spread(x, n)).sum(axis=-1) + of_shares
+            effective = _effective(value, variance, of_row, n)
+            both = np.sqrt(variance * variance.swapaxes(-1, -2))
+            correlation = np.where(both > 0, common / both, 0.0)
+            covered = whole / everyone.sum(axis=-1)
+        rows = n.sum(axis=-1).astype(np.int64)
+        return cls(value, effective, np.clip(correlation, -1, 1), rows, covered)
+
+    def limits(self, *, level: ArrayLike = 0.95) -> Limits:
+        """Return the standardised rates with their limits.
+
+        Parameters
+        ----------
+        level : of the intervals; several broadcast with the pairs.
+        """
+        limits = rate_limits(self.value * self.effective, self.effective, level=level)
+        nothing = np.isnan(self.value)
+        return Limits(self.value, *(np.where(nothing, np.nan, end) for end in limits[1:]))
+
+    def differences(self, *, level: ArrayLike = 0.95) -> Limits:
+        """Return the first rate of each pair less the second, with limits."""
+        return difference_limits(*_pairs(self.limits(level=level)), self.correlation)
+
+    def ratios(self, *, level: ArrayLike = 0.95) -> Limits:
+        """Return the first rate of each pair over the second, with limits."""
+        return ratio_limits(*_pairs(self.limits(level=level)), self.correlation)
+
+    def compared(self, minimum: int = 1) -> Mask:
+        """Return the pairs (..., G, G) of two groups that both have at least so many rows."""
+        fewest = np.minimum(self.rows, self.rows.swapaxes(-1, -2))
+        pairs: Mask = (fewest >= max(minimum, 1)) & ~np.eye(self.rows.shape[-1], dtype=bool)
+        return pairs
+
+
+def _spread(x: Floats, n: Floats) -> Floats:
+    """Return p (1 - p) of every cell (..., K), with rates drawn towards that of all of them."""
+    total = n.sum(axis=-1, keepdims=True)
+    drawn = (x + x.sum(axis=-1, keepdims=True) / total) / (n + 1)
+    kept = 1 - (n + 1 / total + 2 * n / total) / (n + 1) ** 2
+    lost = np.where(kept > 0, (1 - 1 / total) / kept, 1.0)
+    spread: Floats = lost * drawn * (1 - drawn)
+    return spread
+
+
+def _effective(value: Floats, variance: Floats, of_row: Floats, n: Floats) -> Floats:
+    """Return how many equally weighted rows would tell as much (...) of weighted rates.
+
+    Parameters
+    ----------
+    of_row, n : (..., K) what a row of each stratum weighs, and how many there are.
+    """
+    rows, share = n.sum(axis=-1), (of_row**2 * n).sum(axis=-1)
+    as_weighted = effective_size(
+        value, variance, rows=rows, kish=1 / share, share=share, units=rows
+    )
+    heaviest = of_row.max(axis=-1)
+    as_stratified = (value * (1 - value) + share) / (variance + heaviest**2)
+    effective: Floats = np.maximum(as_weighted, as_stratified)
+    return effective
+
+
+def _pairs(limits: Limits) -> tuple[Limits, Limits]:
+    return limits, Limits(*(end.swapaxes(-1, -2) for end in limits))
+
+
+def _wider(compared: Mask, level: float, rates: int) -> Floats:
+    """Return the levels (..., 1, 1) at which what is said of all pairs holds at once."""
+    groups = np.maximum(compared.any(axis=-1).sum(axis=-1), 2)
+    return simultaneous_levels(level, groups, rates)[..., None, None]
+
+
+def largest_difference(
+    several: Sequence[StandardisedRates],
+    compared: Sequence[Mask],
+    *,
+    level: float = 0.95,
+) -> tuple[Limits, Floats]:
+    """Return the largest standardised difference of two groups, in any of several rates.
+
+    Folded as :func:`fairbench.inference.gaps.largest_gap` folds that of raw rates: at least what
+    the surest of all pairs shows, at the critical value of the studentised range, and at most what
+    any single pair may have.
+
+    Parameters
+    ----------
+    several : of each rate, such as both of equalized odds. compared : the pairs of each.
+
+    Returns
+    -------
+    The size (...), NaN with no pair; and by how much at least the first of each ordered pair is the
+    higher, (..., G, G), all of which holds at once, in any of the rates.
+    """
+    parts, ahead = [], []
+    for rates, among in zip(several, compared, strict=True):
+        single, wide = (
+            _pairs(rates.limits(level=at)) for at in (level, _wider(among, level, len(several)))
+        )
+        ends = ends_of_pairs(wide[0], single[0], wide[1], single[1], rates.correlation)
+        parts.append([np.fmax.reduce(np.where(among, end, np.nan), axis=(-2, -1)) for end in ends])
+        leads = difference_limits(*wide, rates.correlation).lower
+        ahead.append(np.where(among, leads, np.nan))
+    value, lower, upper = (np.fmax.reduce(end) for end in zip(*parts, strict=True))
+    return Limits(value, np.clip(lower, 0, None), upper), np.fmax.reduce(ahead)
+
+
+def smallest_ratio(rates: StandardisedRates, compared: Mask, *, level: float = 0.95) -> Limits:
+    """Return the smallest of the ratios of two standardised rates (...), within [0, 1].
+
+    The mirror image of :func:`largest_difference`; NaN with no pair, or where all rates are 0.
+    """
+    single, wide = (rates.ratios(level=at) for at in (level, _wider(compared, level, 1)))
+    value, upper, lower = (
+        np.fmin.reduce(np.where(compared, end, np.nan), axis=(-2, -1))
+        for end in (single.value, wide.upper, single.lower)
+    )
+    lower = np.fmin(lower, np.fmin(value, 1))
+    return Limits(value, lower, np.fmax(np.minimum(upper, 1), value))

@@ -28,6 +28,7 @@ from fairbench.reporting.leaderboard.answer import (
 )
 from fairbench.reporting.leaderboard.claims import claims_section
 from fairbench.reporting.leaderboard.means import ERROR, SHOWN_GAPS, TASK, BoardTable
+from fairbench.reporting.leaderboard.opening import Leaderboard
 from fairbench.reporting.leaderboard.origin import TABLE, downloads, origin_section, whole_table
 from fairbench.reporting.leaderboard.ranks import (
     cost_section,
@@ -38,14 +39,6 @@ from fairbench.reporting.leaderboard.ranks import (
 from fairbench.reporting.leaderboard.tasks import looks_of, tasks_section
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
-
-
-@dataclass(frozen=True, eq=False)
-class Leaderboard:
-    """A written leaderboard: the page, and the same in short for a terminal."""
-
-    path: Path
-    short: Document
 
 
 def write_leaderboard(
@@ -84,7 +77,7 @@ def write_leaderboard(
     document = page_of(board, told, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
     write_bytes(out / TABLE, whole_table(board))
-    return Leaderboard(out / names[0], short_of(document, told))
+    return Leaderboard(out / names[0], short_of(document, told), [*names, TABLE])
 
 
 def _fitted_anew(run: Run, runs: Mapping[str, Run]) -> bool:

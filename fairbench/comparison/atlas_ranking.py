@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -78,6 +79,24 @@ class RankedValues:
         declared = find(self.metric)
         return declared.epsilon if declared is not None and not declared.relative else EPSILON
 
+    def distinct(self) -> tuple[RankedValues, NDArray[np.intp]]:
+        """Return the approaches that differ anywhere, and which of them each approach is, (A,).
+
+        Of equal ones the first stays, or the reference.
+        """
+        keys = [(each + 0.0).tobytes() for each in self.losses]  # -0 is 0
+        first = {key: place for place, key in reversed([*enumerate(keys)])}
+        first[keys[self.reference]] = self.reference
+        kept = sorted(first.values())
+        same = np.array([kept.index(first[key]) for key in keys], np.intp)
+        own = replace(
+            self,
+            places=self.places[kept],
+            losses=self.losses[kept],
+            reference=kept.index(self.reference),
+        )
+        return own, same
+
     @property
     def others(self) -> list[int]:
         """All but the reference."""
@@ -92,21 +111,28 @@ class RankedValues:
 def metric_standings(
     ranked: RankedValues, *, generator: np.random.Generator, draws: int = 500
 ) -> MetricStandings:
-    """Return where each approach stands in one metric."""
-    count = len(ranked.places)
+    """Return where each approach stands in one metric; equal ones stand at one place."""
+    distinct, same = ranked.distinct()
+    copies = np.bincount(same)
+    if len(copies) == 1:
+        return _all_equal(ranked)
+    count = len(copies)
     pairs = np.array(list(combinations(range(count), 2)))
-    differences = ranked.losses[pairs[:, 0]] - ranked.losses[pairs[:, 1]]
+    differences = distinct.losses[pairs[:, 0]] - distinct.losses[pairs[:, 1]]
     told = fit(ranked.values.measured(differences), generator=generator, draws=_TOLD)
     better = surely_better(pairs, told, count, ranked.epsilon)
     kept = may_be_best(pairs, told, count, ranked.epsilon)
-    leading = {name for name, mine in zip(ranked.names, kept, strict=True) if mine}
-    measured = ranked.against_reference()
+    measured = distinct.against_reference()
     posterior = fit(measured, generator=generator, draws=draws)
-    against = _from_reference(posterior, mean_over_families(family_means(measured)), ranked)
-    best, near = on_new_data(against, ranked.epsilon, generator=generator)
-    standings = _standings(ranked, against, better, best, near)
-    order = sorted(standings, key=lambda each: (each.first_rank, each.difference * ranked.sign))
-    plainly = {ranked.names[place] for place in np.flatnonzero(may_be_best_plainly(ranked, pairs))}
+    against = _from_reference(posterior, mean_over_families(family_means(measured)), distinct)
+    best, near = on_new_data(against, copies, ranked.epsilon, generator=generator)
+    standings = _standings(distinct, against, better, copies, best, near)
+    plainly = may_be_best_plainly(distinct, pairs)
+    named = [replace(standings[of], approach=ranked.names[i]) for i, of in enumerate(same)]
+    order = sorted(named, key=lambda each: (each.first_rank, each.difference * ranked.sign))
+    leading, leading_plainly = (
+        {ranked.names[i] for i in np.flatnonzero(mine[same])} for mine in (kept, plainly)
+    )
     return MetricStandings(
         metric=ranked.metric,
         label=label(ranked.metric),
@@ -114,9 +140,47 @@ def metric_standings(
         reference=ranked.names[ranked.reference],
         standings=tuple(order),
         tied_best=tuple(each.approach for each in order if each.approach in leading),
-        tied_plain=tuple(each.approach for each in order if each.approach in plainly),
-        explanations=tuple(explanations(ranked, generator=generator, draws=draws)),
+        tied_plain=tuple(each.approach for each in order if each.approach in leading_plainly),
+        explanations=tuple(_of_every_name(ranked, same, distinct, generator, draws)),
     )
+
+
+def _all_equal(ranked: RankedValues) -> MetricStandings:
+    """Return where approaches stand that are all equal to the reference."""
+    none, no, count = np.zeros((3, 1)), np.zeros(1), len(ranked.places)
+    both = np.isfinite(ranked.losses[ranked.reference]).any(axis=1)
+    families = np.array([len(np.unique(ranked.values.family[both]))])
+    against = AgainstReference(none, none, no, no, none, none.T, families)
+    alone = replace(ranked, places=ranked.places[:1], losses=ranked.losses[:1], reference=0)
+    certain = np.ones(1)
+    (standing,) = _standings(
+        alone, against, np.zeros((1, 1), bool), np.array([count]), certain / count, certain
+    )
+    return MetricStandings(
+        metric=ranked.metric,
+        label=label(ranked.metric),
+        epsilon=ranked.epsilon,
+        reference=ranked.names[ranked.reference],
+        standings=tuple(replace(standing, approach=name) for name in ranked.names),
+        tied_best=tuple(ranked.names),
+        tied_plain=tuple(ranked.names),
+        explanations=(),
+    )
+
+
+def _of_every_name(
+    ranked: RankedValues,
+    same: NDArray[np.intp],
+    distinct: RankedValues,
+    generator: np.random.Generator,
+    draws: int,
+) -> Iterator[Explanation]:
+    """Yield the explanations of distinct approaches for each approach that is one of them."""
+    names: dict[str, list[str]] = {}
+    for name, of in zip(ranked.names, same, strict=True):
+        names.setdefault(distinct.names[of], []).append(name)
+    for each in explanations(distinct, generator=generator, draws=draws):
+        yield from (replace(each, approach=name) for name in names[each.approach])
 
 
 def surely_better(pairs: NDArray[np.intp], posterior: Multilevel, count: int, rope: float) -> Mask:
@@ -215,9 +279,15 @@ def _from_reference(posterior: Multilevel, plain: Limits, ranked: RankedValues) 
 
 
 def on_new_data(
-    against: AgainstReference, epsilon: float, *, generator: np.random.Generator
+    against: AgainstReference,
+    copies: NDArray[np.intp],
+    epsilon: float,
+    *,
+    generator: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return the probability to be the best, and within epsilon of it, on a new family, (A,) each.
+
+    An approach of which there are several equal ones, `copies` (A,), has the part of one of them.
 
     Each difference from the reference is drawn from its own prediction. How they go together is
     taken from the data sets: correlations over those that both were run on, drawn towards their
@@ -239,7 +309,7 @@ def on_new_data(
         drawn[:, moving] = np.take_along_axis(ordered, place, axis=0)
     smallest = drawn.min(axis=1, keepdims=True)
     tied = drawn == smallest
-    best = (tied / tied.sum(axis=1, keepdims=True)).mean(axis=0)
+    best = (tied / (tied * copies).sum(axis=1, keepdims=True)).mean(axis=0)
     return best, (drawn <= smallest + epsilon).mean(axis=0)
 
 
@@ -262,8 +332,14 @@ def _correlation(effects: Array, families: int) -> Array:
 
 
 def _standings(
-    ranked: RankedValues, against: AgainstReference, better: Mask, best: Array, near: Array
+    ranked: RankedValues,
+    against: AgainstReference,
+    better: Mask,
+    copies: NDArray[np.intp],
+    best: Array,
+    near: Array,
 ) -> list[Standing]:
+    """Return where approaches stand of which there are `copies`, (A,), equal ones each."""
     with np.errstate(invalid="ignore"):
         known = np.isfinite(ranked.losses)
         of_task = np.where(known, ranked.losses, 0).sum(axis=2) / known.sum(axis=2)
@@ -283,8 +359,8 @@ def _standings(
             model=model,
             new_lower=float(new[0]),
             new_upper=float(new[1]),
-            first_rank=1 + int(better[:, place].sum()),
-            last_rank=len(better) - int(better[place].sum()),
+            first_rank=1 + int(copies[better[:, place]].sum()),
+            last_rank=int(copies.sum() - copies[better[place]].sum()),
             best_new=float(best[place]),
             near_new=float(near[place]),
         )

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import write_bytes, write_text
+from fairbench.core.files import sha256, write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Task
 from fairbench.data.delimited import unique_names
@@ -187,6 +187,12 @@ class SharedRows:
             return Splits(ONE)
         same = len(np.unique(self.row)) * repeats == len(self.row)
         return Splits(SAME if same else REPEATS, repeats, self.test_share)
+
+    @cached_property
+    def same(self) -> NDArray[np.intp]:
+        """The first run that predicts the same of every row, for each run, (k,)."""
+        keys = [sha256(column.tobytes()) for column in self.prediction.T]
+        return np.array([keys.index(key) for key in keys], np.intp)
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:

@@ -2,9 +2,11 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special
 from scipy.optimize import linprog
@@ -54,6 +56,46 @@ def test_the_better_learner_leads_and_its_bag_is_tied(findings):
     assert worse.near_new < 0.5 < by[ranked.reference].near_new
     assert sum(each.best_new for each in ranked.standings) == pytest.approx(1)
     assert all(each.first_rank <= each.last_rank for each in ranked.standings)
+
+
+def test_equal_approaches_stand_at_one_place_and_share_their_chance():
+    """One that makes the same predictions as another, under another name, is a tie with it."""
+    table = generated_atlas.table(families=(1, 1, 1, 2), repeats=3)
+    bag = (table["learner"] == "logistic_regression") & (table["method"] == "ensemble")
+    twin = table[bag].assign(method="twin")
+    alone, both = (
+        metric_standings(ranked, generator=np.random.default_rng(0), draws=60)
+        for ranked in (
+            RankedValues.of(AtlasValues.of(rows[rows["setting"] == ""]), "error_rate", 0)
+            for rows in (table, pd.concat([table, twin]))
+        )
+    )
+    by = {each.approach: each for each in both.standings}
+    one, other = by["logistic_regression, ensemble"], by["logistic_regression, twin"]
+    assert replace(one, approach="") == replace(other, approach="")
+    assert one.last_rank > one.first_rank
+    assert sum(each.best_new for each in both.standings) == pytest.approx(1)
+    assert one.best_new > 0
+    for each in alone.standings:  # what the others are does not depend on how often it is there
+        same = by[each.approach]
+        assert (same.near_new, same.model, same.lower) == (each.near_new, each.model, each.lower)
+        several = 1 + (each.approach == one.approach)
+        assert same.best_new == pytest.approx(each.best_new / several)
+    twins = [each for each in both.explanations if each.approach == "logistic_regression, twin"]
+    assert twins and len(twins) == sum(each.approach == one.approach for each in both.explanations)
+
+
+def test_approaches_that_are_all_equal_share_everything():
+    table = generated_atlas.table(families=(1, 1, 1, 2), repeats=3)
+    base = table[(table["learner"] == "xgboost") & (table["method"] == "baseline")]
+    base = base[(base["setting"] == "") & (base["intervention"] == "none")]
+    rows = pd.concat([base.assign(method=name) for name in "abc"])
+    values = RankedValues.of(AtlasValues.of(rows), "error_rate", 0)
+    found = metric_standings(values, generator=np.random.default_rng(0), draws=60)
+    assert [each.best_new for each in found.standings] == pytest.approx([1 / 3] * 3)
+    assert {(each.first_rank, each.last_rank, each.near_new) for each in found.standings} == {
+        (1, 3, 1.0)
+    }
 
 
 def test_claims_get_the_verdict_that_the_table_was_made_for(findings):

@@ -1,6 +1,7 @@
 """The fairest of many finished runs, as ``fairbench choose where='error_rate<=0.4'``."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import read_environment
 from tests.harness import configuration
 
 COMMON = ("dataset.n_samples=400", "tracking=none", "figures=false", "method=baseline")
@@ -128,6 +131,20 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys):
     assert "which did not choose" in printed
     run_command(["choose", *ids["several"], f"results={folder}", "minimise=error_rate"])
     assert "as means over 3 repeats" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_tie_is_said_to_be_one(results, tmp_path, capsys):
+    """A component under another name that predicts the same is another run."""
+    folder, ids = results
+    shutil.copytree(folder, tmp_path / "results")
+    chosen = made(results, "several").runs[made(results, "several").place]
+    twin = tmp_path / "results" / "runs" / "twin"
+    shutil.copytree(chosen.path, twin)
+    seal_run(twin, read_environment(twin))
+    run_command(["choose", *ids["several"], "twin", f"results={tmp_path / 'results'}"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "It is a tie with " in printed and "(twin): their predictions" in printed
+    assert " tied: " in printed
 
 
 @pytest.mark.parametrize("kind", ["json", "html", "markdown", "latex"])

@@ -158,14 +158,19 @@ def _name(metric: Metric) -> str:
 
 def _near(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be told from the best, the first five by name."""
-    order = np.argsort(choice.objectives, kind="stable")
-    near = [choice.runs[i] for i in order if choice.near[i] and i != choice.place]
+    order, best = np.argsort(choice.objectives, kind="stable"), choice.runs[choice.place]
+    near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
+    same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
+    tied = ""
+    if len(same) > 1:
+        others = "; ".join(f"{names[run.id]} ({run.id})" for run in same if run.id != best.id)
+        tied = f"It is a tie with {others}: their predictions of these rows are the same. "
     if not near:
-        return "No other run may be the best."
+        return f"{tied}No other run may be the best."
     listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
     more = f" and {len(near) - 5} more" if len(near) > 5 else ""
     several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    text = f"{len(near)} {several} told from the best: {listed}{more}."
+    text = f"{tied}{len(near)} {several} told from the best: {listed}{more}."
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
@@ -218,6 +223,8 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
 def _standing(choice: Choice, i: int) -> str:
     if i == choice.place:
         return "chosen"
+    if choice.same[i]:
+        return "tied: the same predictions"
     if not choice.near[i]:
         return "not the best"
     return "best only if others miss a bound" if choice.larger[i] else "not told from the best"

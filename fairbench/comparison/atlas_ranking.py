@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -79,23 +79,13 @@ class RankedValues:
         declared = find(self.metric)
         return declared.epsilon if declared is not None and not declared.relative else EPSILON
 
-    def distinct(self) -> tuple[RankedValues, NDArray[np.intp]]:
-        """Return the approaches that differ anywhere, and which of them each approach is, (A,).
-
-        Of equal ones the first stays, or the reference.
-        """
+    @property
+    def same(self) -> NDArray[np.intp]:
+        """The first approach that is equal everywhere, or the reference, for each of them, (A,)."""
         keys = [(each + 0.0).tobytes() for each in self.losses]  # -0 is 0
-        first = {key: place for place, key in reversed([*enumerate(keys)])}
-        first[keys[self.reference]] = self.reference
-        kept = sorted(first.values())
-        same = np.array([kept.index(first[key]) for key in keys], np.intp)
-        own = replace(
-            self,
-            places=self.places[kept],
-            losses=self.losses[kept],
-            reference=kept.index(self.reference),
-        )
-        return own, same
+        reference = keys[self.reference]
+        first = [self.reference if key == reference else keys.index(key) for key in keys]
+        return np.array(first, np.intp)
 
     @property
     def others(self) -> list[int]:
@@ -112,27 +102,22 @@ def metric_standings(
     ranked: RankedValues, *, generator: np.random.Generator, draws: int = 500
 ) -> MetricStandings:
     """Return where each approach stands in one metric; equal ones stand at one place."""
-    distinct, same = ranked.distinct()
-    copies = np.bincount(same)
-    if len(copies) == 1:
-        return _all_equal(ranked)
-    count = len(copies)
+    count, same = len(ranked.places), ranked.same
     pairs = np.array(list(combinations(range(count), 2)))
-    differences = distinct.losses[pairs[:, 0]] - distinct.losses[pairs[:, 1]]
+    differences = ranked.losses[pairs[:, 0]] - ranked.losses[pairs[:, 1]]
     told = fit(ranked.values.measured(differences), generator=generator, draws=_TOLD)
-    better = surely_better(pairs, told, count, ranked.epsilon)
-    kept = may_be_best(pairs, told, count, ranked.epsilon)
-    measured = distinct.against_reference()
+    better = surely_better(pairs, told, count, ranked.epsilon)[np.ix_(same, same)]
+    kept = may_be_best(pairs, told, count, ranked.epsilon)[same]
+    leading = {name for name, mine in zip(ranked.names, kept, strict=True) if mine}
+    measured = ranked.against_reference()
     posterior = fit(measured, generator=generator, draws=draws)
-    against = _from_reference(posterior, mean_over_families(family_means(measured)), distinct)
-    best, near = on_new_data(against, copies, ranked.epsilon, generator=generator)
-    standings = _standings(distinct, against, better, copies, best, near)
-    plainly = may_be_best_plainly(distinct, pairs)
-    named = [replace(standings[of], approach=ranked.names[i]) for i, of in enumerate(same)]
-    order = sorted(named, key=lambda each: (each.first_rank, each.difference * ranked.sign))
-    leading, leading_plainly = (
-        {ranked.names[i] for i in np.flatnonzero(mine[same])} for mine in (kept, plainly)
-    )
+    against = _from_reference(posterior, mean_over_families(family_means(measured)), ranked)
+    against = against.of(same)
+    best, near = on_new_data(against, same, ranked.epsilon, generator=generator)
+    standings = _standings(ranked, against, better, best, near)
+    order = sorted(standings, key=lambda each: (each.first_rank, each.difference * ranked.sign))
+    plain = may_be_best_plainly(ranked, pairs)[same]
+    plainly = {ranked.names[place] for place in np.flatnonzero(plain)}
     return MetricStandings(
         metric=ranked.metric,
         label=label(ranked.metric),
@@ -140,47 +125,22 @@ def metric_standings(
         reference=ranked.names[ranked.reference],
         standings=tuple(order),
         tied_best=tuple(each.approach for each in order if each.approach in leading),
-        tied_plain=tuple(each.approach for each in order if each.approach in leading_plainly),
-        explanations=tuple(_of_every_name(ranked, same, distinct, generator, draws)),
+        tied_plain=tuple(each.approach for each in order if each.approach in plainly),
+        explanations=tuple(
+            _alike(explanations(ranked, generator=generator, draws=draws), ranked.names, same)
+        ),
     )
 
 
-def _all_equal(ranked: RankedValues) -> MetricStandings:
-    """Return where approaches stand that are all equal to the reference."""
-    none, no, count = np.zeros((3, 1)), np.zeros(1), len(ranked.places)
-    both = np.isfinite(ranked.losses[ranked.reference]).any(axis=1)
-    families = np.array([len(np.unique(ranked.values.family[both]))])
-    against = AgainstReference(none, none, no, no, none, none.T, families)
-    alone = replace(ranked, places=ranked.places[:1], losses=ranked.losses[:1], reference=0)
-    certain = np.ones(1)
-    (standing,) = _standings(
-        alone, against, np.zeros((1, 1), bool), np.array([count]), certain / count, certain
-    )
-    return MetricStandings(
-        metric=ranked.metric,
-        label=label(ranked.metric),
-        epsilon=ranked.epsilon,
-        reference=ranked.names[ranked.reference],
-        standings=tuple(replace(standing, approach=name) for name in ranked.names),
-        tied_best=tuple(ranked.names),
-        tied_plain=tuple(ranked.names),
-        explanations=(),
-    )
-
-
-def _of_every_name(
-    ranked: RankedValues,
-    same: NDArray[np.intp],
-    distinct: RankedValues,
-    generator: np.random.Generator,
-    draws: int,
+def _alike(
+    told: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
 ) -> Iterator[Explanation]:
-    """Yield the explanations of distinct approaches for each approach that is one of them."""
-    names: dict[str, list[str]] = {}
-    for name, of in zip(ranked.names, same, strict=True):
-        names.setdefault(distinct.names[of], []).append(name)
-    for each in explanations(distinct, generator=generator, draws=draws):
-        yield from (replace(each, approach=name) for name in names[each.approach])
+    """Yield explanations, of equal approaches what is told of the first one."""
+    first = {name: names[place] for name, place in zip(names, same, strict=True)}
+    by = {(each.approach, each.fact): each for each in told}
+    for each in told:
+        of_first = by.get((first[each.approach], each.fact), each)
+        yield replace(of_first, approach=each.approach)
 
 
 def surely_better(pairs: NDArray[np.intp], posterior: Multilevel, count: int, rope: float) -> Mask:
@@ -253,6 +213,18 @@ class AgainstReference:
     effects: Array
     families: NDArray[np.intp]
 
+    def of(self, places: NDArray[np.intp]) -> AgainstReference:
+        """Return those of some places, in their order."""
+        return AgainstReference(
+            plain=self.plain[:, places],
+            model=self.model[:, places],
+            new_lower=self.new_lower[places],
+            new_upper=self.new_upper[places],
+            new=self.new[:, places],
+            effects=self.effects[places],
+            families=self.families[places],
+        )
+
 
 def _from_reference(posterior: Multilevel, plain: Limits, ranked: RankedValues) -> AgainstReference:
     """Return the differences from the reference, with its own."""
@@ -280,14 +252,14 @@ def _from_reference(posterior: Multilevel, plain: Limits, ranked: RankedValues) 
 
 def on_new_data(
     against: AgainstReference,
-    copies: NDArray[np.intp],
+    same: NDArray[np.intp],
     epsilon: float,
     *,
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return the probability to be the best, and within epsilon of it, on a new family, (A,) each.
 
-    An approach of which there are several equal ones, `copies` (A,), has the part of one of them.
+    Equal approaches, `same` (A,), are drawn together, and share the probability to be the best.
 
     Each difference from the reference is drawn from its own prediction. How they go together is
     taken from the data sets: correlations over those that both were run on, drawn towards their
@@ -307,9 +279,10 @@ def on_new_data(
         drawn = np.zeros((len(share), against.new.shape[1]))
         place = np.minimum((share * len(ordered)).astype(int), len(ordered) - 1)
         drawn[:, moving] = np.take_along_axis(ordered, place, axis=0)
+    drawn = drawn[:, same]
     smallest = drawn.min(axis=1, keepdims=True)
     tied = drawn == smallest
-    best = (tied / (tied * copies).sum(axis=1, keepdims=True)).mean(axis=0)
+    best = (tied / tied.sum(axis=1, keepdims=True)).mean(axis=0)
     return best, (drawn <= smallest + epsilon).mean(axis=0)
 
 
@@ -332,14 +305,8 @@ def _correlation(effects: Array, families: int) -> Array:
 
 
 def _standings(
-    ranked: RankedValues,
-    against: AgainstReference,
-    better: Mask,
-    copies: NDArray[np.intp],
-    best: Array,
-    near: Array,
+    ranked: RankedValues, against: AgainstReference, better: Mask, best: Array, near: Array
 ) -> list[Standing]:
-    """Return where approaches stand of which there are `copies`, (A,), equal ones each."""
     with np.errstate(invalid="ignore"):
         known = np.isfinite(ranked.losses)
         of_task = np.where(known, ranked.losses, 0).sum(axis=2) / known.sum(axis=2)
@@ -359,8 +326,8 @@ def _standings(
             model=model,
             new_lower=float(new[0]),
             new_upper=float(new[1]),
-            first_rank=1 + int(copies[better[:, place]].sum()),
-            last_rank=int(copies.sum() - copies[better[place]].sum()),
+            first_rank=1 + int(better[:, place].sum()),
+            last_rank=len(better) - int(better[place].sum()),
             best_new=float(best[place]),
             near_new=float(near[place]),
         )

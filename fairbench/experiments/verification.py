@@ -44,6 +44,7 @@ def recompose(run: Run, conf: Path) -> DictConfig:
         cfg.protect = _inert(run.config.get("protect"), f"{place}: protect")
         cfg.results = str(run.results)
         cfg.data.verify = run.verified
+        cfg.purpose = run.purpose
     return cfg
 
 

@@ -5,7 +5,8 @@ smaller than it is, the more so the more runs there were. choose prints the gap 
 chosen run as they look and as they are corrected for the choice, and names the runs that cannot be
 told from the best.
 
-All runs must predict the same rows of one data set for the same groups. Words such as
+All runs must predict the same rows of one data set for the same groups. Demos and what was run
+while tuning are left out, unless purpose= or ids name them. Words such as
 dataset=adult, method=baseline,ensemble or learner.max_depth=6 select runs, as in
 "fairbench store ls"; from=EXPERIMENT takes those of an experiment in conf/experiment. With one
 hold-out split that has validation rows (split.repeats=1 split.validation=0.2), the validation rows
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, checkout, with_note
 from fairbench.comparison.choice import Choice, choose_run
 from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError, check_share, unknown_name
@@ -36,7 +37,7 @@ from fairbench.reporting.document.plain_text import to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document
 from fairbench.results.catalogue import KEYS, Catalogue
 
-_FROM = "from"
+_FROM, _PURPOSE = "from", "purpose"
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ def _selected(options: ChooseOptions) -> Catalogue:
 
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys if name != _FROM)]
     catalogue = Catalogue(options.results).matching(words)
+    if not options.ids and _PURPOSE not in dict(options.keys):
+        catalogue = with_note(*catalogue.counted())
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(checkout("choose") / "conf")
         catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))

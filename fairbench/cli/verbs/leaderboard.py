@@ -14,7 +14,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import ROOT, Command, Results, check_folder, default_results
+from fairbench.cli.command import ROOT, Command, Results, check_folder, default_results, purposes
 from fairbench.core.options import option
 
 
@@ -34,6 +34,7 @@ class LeaderboardOptions(Results):
         shown="FOLDER",
     )  # fmt: skip
     metric: str = option("", "The gap between groups that the page opens with.")
+    purpose: tuple[str, ...] = purposes()
 
 
 def leaderboard(options: LeaderboardOptions) -> None:
@@ -53,6 +54,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
         [options.results, *options.add],
         out,
         metric=options.metric,
+        purposes=options.purpose,
         conf=conf if conf.is_dir() else None,
         command=_command(options),
     )
@@ -77,6 +79,8 @@ def _command(options: LeaderboardOptions) -> str:
         words.append(f"add=[{','.join(map(str, options.add))}]")
     if options.metric:
         words.append(f"metric={options.metric}")
+    if options.purpose:
+        words.append(f"purpose=[{','.join(options.purpose)}]")
     return shlex.join(words)
 
 

@@ -56,6 +56,7 @@ def open_leaderboard(
     out: Path,
     *,
     metric: str = "",
+    purposes: Sequence[str] = (),
     conf: Path | None = None,
     command: str = "",
 ) -> Leaderboard:
@@ -67,14 +68,16 @@ def open_leaderboard(
     ------
     UserError : nothing finished, one task only, or an unknown metric.
     """
-    options = [metric, command, str(conf or "")]
+    options = [metric, *purposes, command, str(conf or "")]
     before = _identity(folders, options, conf)
     note = own_cache() / f"leaderboard-{digest(str(out.absolute()), 12)}.json"
     if before and (there := _noted(note, out, before)):
         return there
     from fairbench.reporting.leaderboard.write import write_leaderboard  # with all that computes
 
-    made = write_leaderboard(folders, out, metric=metric, conf=conf, command=command)
+    made = write_leaderboard(
+        folders, out, metric=metric, purposes=purposes, conf=conf, command=command
+    )
     if before and before == _identity(folders, options, conf):  # no run ended meanwhile
         with contextlib.suppress(OSError):  # who may not write there computes again
             _note(note, made, out, before)

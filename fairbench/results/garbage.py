@@ -10,19 +10,21 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from fairbench.core.door import TEXT, is_file, names_in, read_text
+from fairbench.core.errors import UserError
 from fairbench.core.files import ASIDE, HALF, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
-from fairbench.results.runs import Run, read_environment
+from fairbench.results.runs import LAST, Run, read_environment
 
 DAY = 24.0
+OWN_CELL = "cell of these runs alone"
 STRAY = ("half file", "half-drawn figures")
 BEGUN = 30 * DAY  # hours for which the cells of runs that were begun and did not end are kept
 # What killed processes leave, by the form of its name; and damaged files that were set aside.
@@ -59,18 +61,56 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
-    root = store.root.resolve()
-    return [
-        each
-        for each in [*cells, *_leftovers(store.root)]
-        if _untouched(each.path, before) and each.path.parent.resolve().is_relative_to(root)
+    every = _within(store.root, [*cells, *_leftovers(store.root)])
+    return [each for each in every if _untouched(each.path, before)]
+
+
+def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
+    """Return what goes when runs are removed: the runs first, then what they alone read.
+
+    Cells, rows and people of other runs, finished or begun, stay. Whoever removes runs has the
+    folder alone, as who collects garbage.
+
+    Raises
+    ------
+    UserError : another run's list of cells is missing or damaged: any cell may be one of them.
+    """
+    ids = {run.id for run in runs}
+    needed = set(_needed(store.root, ids))
+    for note in _files(store.root / "begun", ".txt"):
+        needed |= set(read_text(note, TEXT).split())
+    cells = dict.fromkeys(cell for run in runs for cell in cells_of(run) if cell not in needed)
+    read = {run.environment.get(key) for run in runs for key in ("rows", "data")}
+    paths = [path for path in map(store.cell_path, cells) if is_file(path)]
+    every = [
+        *(_garbage(run.path, "run") for run in runs),
+        *(_garbage(path, OWN_CELL) for path in paths),
+        *(each for each in _unread(store.root, ids) if each.path.stem in read),
     ]
+    return _within(store.root, every)
+
+
+def cells_of(run: Run) -> list[str]:
+    """Return the cells of a run; none where their list is damaged: they are garbage without it."""
+    try:
+        return run.cells()
+    except UserError:
+        return []
+
+
+def _within(results: Path, every: Iterable[Garbage]) -> list[Garbage]:
+    """Return what lies in the folder itself, and not in one that a link within leads to."""
+    root = results.resolve()
+    return [each for each in every if each.path.parent.resolve().is_relative_to(root)]
 
 
 def remove(found: Iterable[Garbage]) -> None:
     """Remove what was found."""
     for each in found:
         if each.path.is_dir() and not each.path.is_symlink():
+            # A run of which the removal is broken off is not a finished one.
+            with contextlib.suppress(OSError):
+                (each.path / LAST).unlink(missing_ok=True)
             shutil.rmtree(each.path, ignore_errors=True)
         else:
             each.path.unlink(missing_ok=True)
@@ -91,14 +131,16 @@ def _unreferenced(store: Store) -> Iterator[Garbage]:
     yield from _unread(store.root)
 
 
-def _needed(results: Path) -> Iterator[str]:
-    """Yield the cells of every run, finished or begun.
+def _needed(results: Path, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield the cells of every run, finished or begun, but for some of these ids.
 
     Raises
     ------
     UserError : a finished run's list of cells is missing or damaged: any cell may be one of them.
     """
     for folder in _folders(results / "runs"):
+        if folder.name in without:
+            continue
         run, begun = Run(folder), folder / "cells.txt"
         if run.environment:
             yield from run.cells()
@@ -116,9 +158,10 @@ def _files(folder: Path, ending: str) -> list[Path]:
     return [folder / name for name in names if name.endswith(ending) and not name.startswith(".")]
 
 
-def _unread(results: Path) -> Iterator[Garbage]:
-    """Yield rows of splits, and people of data sets, that no finished run reads."""
-    finished = [read_environment(folder) for folder in _folders(results / "runs")]
+def _unread(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
+    """Yield rows of splits, and people of data sets, that no finished run reads but for some."""
+    folders = [each for each in _folders(results / "runs") if each.name not in without]
+    finished = [read_environment(folder) for folder in folders]
     for folder, key, what in (
         ("splits", "rows", "rows of no run"),
         ("data", "data", "people of no run"),

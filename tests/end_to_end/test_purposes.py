@@ -1,11 +1,15 @@
 """What a run was made for: comparisons leave demos and tuning out, and say so."""
 
+import shutil
+
 import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, Here, carry_out, plan
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import Store
+from fairbench.results.garbage import note_begun
 from fairbench.results.index import listed_runs
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run, read_environment
@@ -116,3 +120,79 @@ def test_a_pack_keeps_purposes(results, tmp_path, capsys):
     assert sorted(run.purpose for run in Catalogue(pack)) == ["demo", "study", "study", "tuning"]
     run_command(["choose", "minimise=error_rate", f"results={pack}", "purpose=demo,study"])
     assert "The best of 3 runs" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def three_runs(tmp_path_factory):
+    """Two readings of one bag, which share their cells, and a run by itself."""
+    folder = tmp_path_factory.mktemp("removable") / "results"
+    ensemble = made(folder, "gaussian_nb", "study", "method=ensemble")
+    selective = made(folder, "gaussian_nb", "demo", "method=selective_ensemble")
+    alone = made(folder, "logistic_regression", "demo", "dataset.n_samples=200")
+    return folder, [run.id for run in (ensemble, selective, alone)]
+
+
+@pytest.fixture
+def removable(three_runs, tmp_path):
+    """Return a copy of them: the folder, and the runs."""
+    shutil.copytree(three_runs[0], tmp_path / "results")
+    return tmp_path / "results", *(Run(tmp_path / "results" / "runs" / i) for i in three_runs[1])
+
+
+def files(folder):
+    return {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
+    folder, ensemble, selective, alone = removable
+    before, cells = files(folder), set(alone.cells())
+    assert not cells & set(selective.cells()) and set(selective.cells()) == set(ensemble.cells())
+    words = ["store", "rm", "purpose=demo", f"results={folder}"]
+    run_command([*words, "dry_run=true"])
+    said = capsys.readouterr().out
+    assert {path: size for path, size in files(folder).items() if "locks" not in path.parts} == {
+        path: size for path, size in before.items() if "locks" not in path.parts
+    }
+    assert "2 of 4 cells stay, as other runs share them" in said
+    assert alone.id in said and selective.id in said and ensemble.id not in said
+    run_command(words)
+    done = capsys.readouterr().out
+    gone = {path: size for path, size in before.items() if path not in files(folder)}
+    freed = f"{sum(gone.values()):,} bytes"
+    assert f"would remove 2 runs and free {sum(gone.values()) / 1e6:.2f} MB ({freed})" in said
+    assert f"removed 2 runs and freed {sum(gone.values()) / 1e6:.2f} MB ({freed})" in done
+    assert list(Catalogue(folder).runs) == [ensemble.id]
+    stems = {path.stem for path in (folder / "cells").rglob("*.parquet")}
+    assert stems == set(ensemble.cells())
+    run_command(["store", "gc", "hours=0", "dry_run=true", f"results={folder}"])
+    assert "would free 0.00 MB" in capsys.readouterr().out
+    run_command(["table", ensemble.id, f"results={folder}"])
+    assert len(ensemble.predictions())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing is named: fairbench store rm RUN, or purpose=demo"),
+        (["purpose=tuning"], "no run of .* is as was asked"),
+        (["purpose=demos"], "unknown purpose 'demos': did you mean demo"),
+        (["pupose=demo"], "unknown key 'pupose': did you mean purpose"),
+        (["{near}"], "unknown run in .*: did you mean {id}"),
+        (["{id}", "nothing"], "unknown run in .* 'nothing'"),
+    ],
+)
+def test_what_is_not_there_or_not_one_is_refused_and_nothing_goes(removable, words, message):
+    folder, run, *_ = removable
+    near = f"{run.id[:-1]}{'1' if run.id[-1] == '0' else '0'}"
+    words = [word.format(id=run.id, near=near) for word in words]
+    with pytest.raises(UserError, match=message.format(id=run.id)):
+        run_command(["store", "rm", *words, f"results={folder}"])
+    assert len(Catalogue(folder)) == 3
+
+
+def test_cells_of_a_sweep_that_was_broken_off_stay_when_a_run_of_it_is_removed(removable):
+    folder, *_, alone = removable
+    kept, gone = alone.cells()
+    note_begun(Store(folder), ["another"], [kept])
+    run_command(["store", "rm", alone.id, f"results={folder}"])
+    assert Store(folder).has(kept) and not Store(folder).has(gone)

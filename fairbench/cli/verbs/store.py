@@ -18,6 +18,7 @@ from fairbench.core.options import option
 if TYPE_CHECKING:
     from fairbench.experiments.verification import Difference
     from fairbench.results.catalogue import Catalogue
+    from fairbench.results.garbage import Garbage
 
 _WIDTH = 100
 _RUN = "The beginning of the run's id."
@@ -57,6 +58,19 @@ class GarbageOptions(Results):
 
     dry_run: bool = option(False, "Only say what would go.")
     hours: float = option(24.0, "Spare what was written in the last so many hours.")
+    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
+
+
+@dataclass(frozen=True)
+class RemoveOptions(Results):
+    """Which runs are removed."""
+
+    ids: tuple[str, ...] = option((), "The beginning of a run's id.", argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as purpose=demo or dataset=adult.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+    dry_run: bool = option(False, "Only say what would go.")
     wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
 
 
@@ -167,9 +181,6 @@ def export_run(options: ExportOptions) -> None:
 
 def gc(options: GarbageOptions) -> None:
     """Remove what no run refers to."""
-    from rich.console import Console
-    from rich.table import Table
-
     from fairbench.core.locks import alone
     from fairbench.results import garbage
     from fairbench.results.cells import Store
@@ -181,17 +192,70 @@ def gc(options: GarbageOptions) -> None:
         found = garbage.garbage(store, options.hours)
         if not options.dry_run:
             garbage.remove(found)
+    _print_garbage(found)
+    size = sum(each.bytes for each in found)
+    print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
+    for each in found:
+        if each.kind in garbage.STRAY:
+            print(f"{each.kind}: {each.path}")
+
+
+def _print_garbage(found: Sequence[Garbage]) -> None:
+    """Print of each kind how many go, and their size."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("what", "number", "MB")
     for kind, number in Counter(each.kind for each in found).items():
         size = sum(each.bytes for each in found if each.kind == kind)
         table.add_row(kind, str(number), f"{size / 1e6:.2f}")
     if found:
         Console(width=_WIDTH).print(table)
-    size = sum(each.bytes for each in found)
-    print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
-    for each in found:
-        if each.kind in garbage.STRAY:
-            print(f"{each.kind}: {each.path}")
+
+
+def rm(options: RemoveOptions) -> None:
+    """Remove runs, and what of the store they alone read."""
+    from fairbench.core.locks import alone
+    from fairbench.results import garbage
+    from fairbench.results.cells import Store
+    from fairbench.results.packs import refuse_pack
+
+    refuse_pack(options.results, "removing runs")
+    if not options.ids and not options.keys:
+        raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
+    store = Store(options.results)
+    with alone(options.results, options.wait):
+        runs = _named(options)
+        goes, lines = garbage.of_runs(store, list(runs)), runs_lines(runs)
+        cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
+        if not options.dry_run:
+            garbage.remove(goes)
+    for line in lines:
+        print(visible(line))
+    _print_garbage(goes)
+    if stay := len(cells) - sum(each.kind == garbage.OWN_CELL for each in goes):
+        print(f"{stay} of {len(cells)} cells stay, as other runs share them")
+    size = sum(each.bytes for each in goes)
+    did, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
+    several = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    print(f"{did} {several} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
+
+
+def _named(options: RemoveOptions) -> Catalogue:
+    """Return the runs that are to go, of which each that is named by its id is there.
+
+    Raises
+    ------
+    UserError : an id means no run or several, or no run has these values.
+    """
+    from fairbench.results.catalogue import Catalogue
+
+    whole = Catalogue(options.results)
+    catalogue = whole.only([whole.one(each) for each in options.ids]) if options.ids else whole
+    chosen = catalogue.matching([f"{name}={text}" for name, text in options.keys])
+    if not chosen.runs:
+        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+    return chosen
 
 
 def verify(options: VerifyOptions) -> int:
@@ -278,6 +342,13 @@ COMMANDS = {
         holds=False,
         sentence="Remove what no run refers to.",
         examples=("fairbench store gc dry_run=true",),
+    ),
+    "rm": Command(
+        RemoveOptions,
+        rm,
+        holds=False,
+        sentence="Remove runs, with the cells that no other run shares.",
+        examples=("fairbench store rm 3f2a dry_run=true", "fairbench store rm purpose=demo"),
     ),
     "verify": Command(
         VerifyOptions,

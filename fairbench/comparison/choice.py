@@ -39,6 +39,7 @@ Codes = NDArray[np.int64]
 Ends = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -319,8 +320,12 @@ def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
     found = bound.sign * float(nearest.min())
     words = " and ".join(map(str, bounds))
     extreme = "smallest" if bound.sign > 0 else "largest"
+    # Rounded to the side on which the nearest run is within.
+    kept = bound.sign * np.ceil(bound.sign * found * 1000 - _ROUNDING) / 1000
+    within = f"where='{bound.metric.name}{bound.operator[0]}={kept:g}'"
     return UserError(
-        f"none of {len(nearest)} runs has {words}: the {extreme} {bound.metric.name} is {found:.3f}"
+        f"none of {len(nearest)} runs has {words}: the {extreme} {bound.metric.name} is "
+        f"{found:.3f}" + (f"; {within} leaves a run" if len(bounds) == 1 else "")
     )
 
 

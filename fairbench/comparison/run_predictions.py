@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.comparison.differences import CannotChooseError, check_comparable, is_weighted
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import sha256, write_bytes, write_text
 from fairbench.core.formats import csv_text
@@ -226,13 +226,16 @@ class Shared:
 def read_shared(runs: Sequence[Run]) -> Shared:
     """Return what runs predict of their test rows, and of validation rows kept apart from them."""
     if len(runs) < 2:
-        raise UserError(f"{len(runs)} finished run matches; a choice needs at least two")
-    _check_comparable(runs)
+        which = "".join(f" ({run.name}, {run.id})" for run in runs)
+        raise CannotChooseError(
+            f"{len(runs)} finished run matches{which}; a choice needs at least two"
+        )
+    check_comparable(runs)
     _check_not_weighted(runs)
     people = runs[0].people()
     if people.task is not Task.BINARY:
         kind = _NOT_BINARY[people.task]
-        raise UserError(f"run {runs[0].id} is {kind}; binary ones are chosen from")
+        raise CannotChooseError(f"run {runs[0].id} is {kind}; binary ones are chosen from")
     groups = people.groups(runs[0].attributes)
     table = runs[0].predictions(("prediction",))
     every = {run: run.predictions(("prediction",))["prediction"].to_numpy() for run in runs}
@@ -272,29 +275,11 @@ def read_shared(runs: Sequence[Run]) -> Shared:
     return Shared(kept, of(test), of(validation) if apart else None, notes)
 
 
-def _check_comparable(runs: Sequence[Run]) -> None:
-    """Refuse runs that do not predict the same rows for the same groups."""
-    kinds = Counter(
-        tuple(str(run.environment[name]) for name in ("data", "rows", "protect")) for run in runs
-    )
-    if len(kinds) == 1:
-        return
-    shown = Counter(
-        f"{run.choices['dataset']} by {run.protect}, split={run.choices['split']}, seed={run.seed}"
-        for run in runs
-    )
-    listed = "; ".join(f"{count} of {name}" for name, count in shown.most_common(4))
-    raise UserError(
-        f"these {len(runs)} runs do not all predict the same rows for the same groups ({listed}): "
-        "select runs that do, such as dataset=german protect=sex seed=0 or split.repeats=10"
-    )
-
-
 def _check_not_weighted(runs: Sequence[Run]) -> None:
     """Refuse runs whose tables are of weighted rows: every row counts as one here."""
-    weighted = [run.id for run in runs if run.config["evaluator"].get("weights")]
+    weighted = [run.id for run in runs if is_weighted(run)]
     if weighted:
-        raise UserError(
+        raise CannotChooseError(
             f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
             "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
         )

@@ -274,12 +274,7 @@ class Catalogue:
 
     def comparable(self) -> list[Catalogue]:
         """Return the runs that predict the same rows for the same groups, two or more together."""
-        together: dict[tuple[str, ...], list[Run]] = {}
-        for run in self:
-            known = run.summarised
-            key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
-            together.setdefault(key, []).append(run)
-        return [self.only(runs) for runs in together.values() if len(runs) > 1]
+        return [self.only(runs) for runs in comparable_sets(list(self)) if len(runs) > 1]
 
     def label(self) -> dict[str, str]:
         """Return what tells these runs apart, by id: their choices, and options that differ."""
@@ -309,6 +304,16 @@ class Catalogue:
             for run in self
         ]
         return pd.DataFrame(rows)
+
+
+def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs that predict the same rows for the same groups together."""
+    together: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        known = run.summarised
+        key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
+        together.setdefault(key, []).append(run)
+    return list(together.values())
 
 
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

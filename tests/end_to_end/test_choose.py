@@ -1,6 +1,7 @@
 """The fairest of many finished runs, as ``fairbench choose where='error_rate<=0.4'``."""
 
 import json
+import shlex
 import shutil
 
 import numpy as np
@@ -160,7 +161,8 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "do not all predict the same rows"),
+        ([], r"they differ in split \(holdout in 9, kfold in 3\)"),
+        (["split=holdout"], r"differ in .*split.repeats \(1 in 6, 3 in 3\)"),
         (["split=kfold", "minimise=accuracy"], "minimise=accuracy: only gaps.* statistical_parity"),
         (["split=kfold", "minimise=odds"], "unknown metric to minimise 'odds'"),
         (["split=kfold", "where=error_rate=0.1"], "is no comparison"),
@@ -176,3 +178,54 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
 def test_a_wrong_command_is_refused(results, words, message):
     with pytest.raises(UserError, match=message):
         run_command(["choose", *words, f"results={results[0]}"])
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ([], 3),
+        (["split=holdout", "minimise=error_rate", "where=error_rate<=0.9"], 3),
+        (["split.validation=0.25", "learner=gaussian_nb"], 3),
+        (["split=holdout", "split.validation=0", "learner=logistic_regression"], 2),
+        (["learner=svm"], 3),
+    ],
+)
+def test_a_dead_end_shows_a_way_out_as_a_command_that_starts(results, words, chosen, capsys):
+    with pytest.raises(UserError) as refused:
+        run_command(["choose", *words, f"results={results[0]}"])
+    said, command = str(refused.value).split(" runs can be chosen from: ")
+    assert said.endswith(f"; {chosen}")
+    start, verb, *again = shlex.split(command)
+    assert (start, verb) == ("fairbench", "choose")
+    assert {word for word in words if word.startswith(("minimise", "where"))} <= {
+        word.replace("=[", "=").rstrip("]") for word in again
+    }
+    run_command([verb, *again])
+    assert f"The best of {chosen} runs" in capsys.readouterr().out
+
+
+def test_runs_that_no_word_tells_apart_are_named_in_the_command(results, tmp_path, capsys):
+    """As those of one configuration, fitted before and after the data changed."""
+    folder, ids = results
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    shutil.copytree(folder / "data", tmp_path / "data")
+    shutil.copytree(folder / "splits", tmp_path / "splits")
+    for path in (tmp_path / "runs").iterdir():
+        if path.name not in ids["one"]:
+            shutil.rmtree(path)
+    other = tmp_path / "runs" / "other"
+    shutil.copytree(tmp_path / "runs" / ids["one"][0], other)
+    seal_run(other, read_environment(other) | {"data": "0" * 20})
+    with pytest.raises(UserError, match="differ in the data, whose files have changed") as refused:
+        run_command(["choose", f"results={tmp_path}"])
+    command = shlex.split(str(refused.value).partition("chosen from: ")[2])
+    assert sorted(command[2:5]) == sorted(ids["one"])
+    run_command(command[1:])
+    assert "The best of 3 runs" in capsys.readouterr().out
+
+
+def test_alone_a_run_says_what_to_do(results, tmp_path):
+    folder, ids = results
+    shutil.copytree(folder / "runs" / ids["one"][0], tmp_path / "runs" / ids["one"][0])
+    with pytest.raises(UserError, match="1 finished run matches .*run another on the same splits"):
+        run_command(["choose", f"results={tmp_path}"])

@@ -18,6 +18,7 @@ shell takes < for a file.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ import numpy as np
 
 from fairbench.cli.command import Command, Results, checkout, with_note
 from fairbench.comparison.choice import Choice, choose_run
+from fairbench.comparison.differences import CannotChooseError, selecting, works
 from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError, check_share, unknown_name
 from fairbench.core.formats import interval, number
@@ -74,26 +76,66 @@ class ChooseOptions(Results):
 
 
 def choose(options: ChooseOptions) -> None:
-    """Choose a run, and print what is known of it."""
+    """Choose a run, and print what is known of it.
+
+    Raises
+    ------
+    UserError : none can be chosen; the message has a command that chooses, if any does.
+    """
     metric = minimised(options.minimise)
     bounds = tuple(Bound.read(text) for text in options.where)
-    catalogue = _selected(options)
-    made = choose_run(list(catalogue), metric, bounds, level=options.level)
+    among = _among(options)
+    catalogue = _selected(options, among)
+    try:
+        made = choose_run(list(catalogue), metric, bounds, level=options.level)
+    except CannotChooseError as error:
+        raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     _print(choice_document(made, catalogue.only(list(made.runs)).label()), options.format)
 
 
-def _selected(options: ChooseOptions) -> Catalogue:
-    """Return the runs that the words select."""
+def _among(options: ChooseOptions) -> Catalogue:
+    """Return the runs from which words select: those of an experiment, where one is named."""
     from fairbench.experiments.presets import Presets
 
-    words = [*options.ids, *(f"{name}={text}" for name, text in options.keys if name != _FROM)]
-    catalogue = Catalogue(options.results).matching(words)
-    if not options.ids and _PURPOSE not in dict(options.keys):
-        catalogue = with_note(*catalogue.counted())
+    catalogue = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(checkout("choose") / "conf")
         catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
     return catalogue
+
+
+def _selected(options: ChooseOptions, among: Catalogue) -> Catalogue:
+    """Return the runs that the words select."""
+    catalogue = among.matching([*options.ids, *_words(options)])
+    if not options.ids and _PURPOSE not in dict(options.keys):
+        catalogue = with_note(*catalogue.counted())
+    return catalogue
+
+
+def _words(options: ChooseOptions) -> list[str]:
+    return [f"{name}={text}" for name, text in options.keys if name != _FROM]
+
+
+def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
+    """Return the command that chooses from the most of these runs that can be, or of all."""
+    if _PURPOSE not in dict(options.keys):
+        among = among.counted()[0]
+    chosen = works(catalogue.runs, list(among))
+    if len(chosen) < 2:
+        return f"no two finished runs of {options.results} can be; run another on the same splits"
+    words = _words(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
+    given = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    defaults = ChooseOptions()
+    if options.minimise != defaults.minimise:
+        given.append(f"minimise={options.minimise}")
+    if options.where:
+        given.append(f"where=[{','.join(options.where)}]")
+    if options.level != defaults.level:
+        given.append(f"level={options.level:g}")
+    if options.results != defaults.results:
+        given.append(f"results={options.results}")
+    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *given])
+    return f"{len(chosen)} runs can be chosen from: {line}"
 
 
 def _print(document: Document, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
+import fairbench.metrics
 from fairbench.core.door import check_folder
 from fairbench.core.errors import unknown_name
 from fairbench.core.fingerprint import code_digest, describe, digest
@@ -91,6 +93,9 @@ class PlannedRun:
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
         modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
+        # Metrics are found in their folder, and not imported by name: a new one is new code.
+        found = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
+        modules += [module.name for module in found]
         parts = [describe(self.method), describe(self.evaluator), self.study.protect]
         if self.evaluator.weights:
             parts.append(self.dataset.weight_digest)

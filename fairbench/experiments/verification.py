@@ -120,6 +120,34 @@ def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list
     return damaged
 
 
+def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> bool:
+    """Evaluate a stored run from its cells where the code that evaluates has changed; fit nothing.
+
+    Figures that there are, are drawn again.
+
+    Returns
+    -------
+    bool
+        Whether it was: a run that would be the same is left as it is.
+
+    Raises
+    ------
+    UserError : its cells are not in the store as they would be fitted now, or its configuration
+        means another run now.
+    """
+    planned = pipeline.prepare(recompose(run, conf))
+    if planned.id == run.id and planned.finished:
+        return False
+    missing = [cell for cell in planned.cells if not planned.store.intact(cell.id)]
+    if planned.id != run.id or missing:
+        why = f"{len(missing)} of {len(planned.cells)} cells are not in the store"
+        if planned.id != run.id:
+            why = "its configuration means another run with the code as it is"
+        raise UserError(f"run {run.id} ({run.name}): {why}; repeat its command")
+    pipeline.finish(planned, draw=draw if run.figures.is_dir() else None)
+    return True
+
+
 def damaged(run: Run, store: Store) -> list[str]:
     """Return what is wrong with each cell of a run that is missing or not as it was written."""
     found = []

@@ -212,11 +212,11 @@ class Catalogue:
         return self.only(kept)
 
     def _check(self, name: str) -> None:
-        if name in KEYS or not self.runs:
+        if name in KEYS:
             return
         if "." not in name:
             raise unknown_name("key", name, KEYS)
-        if all(_value(run, name) is _NONE for run in self):
+        if self.runs and all(_value(run, name) is _NONE for run in self):
             known = self._options()
             close = nearest(name, known)
             hint = f"did you mean {' or '.join(close)}? " if close else ""

@@ -12,7 +12,9 @@ from fairbench.comparison.choice import choose_run
 from fairbench.comparison.run_predictions import SharedRows
 from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError
+from fairbench.core.formats import number
 from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.headlines import headlines
 from fairbench.experiments.execute import carry_out
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.run_writer import seal_run
@@ -79,6 +81,28 @@ def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split)
             if not judged.metric.is_gap or split in ("one", "apart"):
                 assert judged.value == pytest.approx(row["mean"])
             np.testing.assert_allclose(judged.naive, (row["lower"], row["upper"]))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_where_a_run_s_table_has_another_number_both_say_why(results, split, capsys):
+    folder, ids = results
+    run_command(["choose", *ids[split], f"results={folder}"])
+    chosen = " ".join(capsys.readouterr().out.split())
+    choice = made(results, split, bounds=())
+    run, objective = choice.runs[choice.place], choice.judged[0]
+    run_command(["table", *ids[split], f"results={folder}"])
+    printed = " ".join(capsys.readouterr().out.split())
+    shown = number(headlines(run.summary(), run.protect)["gap"][0])
+    differ = shown != number(objective.value)
+    several = split in ("several", "folds")
+    assert (not differ or several) and (differ or split != "folds")
+    said = (
+        f"fairbench table {run.id} shows {shown} as the gap in equalized odds, the mean of the "
+        f"gaps of all splits. Here it is {number(objective.value)}, the gap of the mean rates"
+    )
+    assert (said in chosen) == differ and shown in printed
+    why = "a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
+    assert (why in printed) == several
 
 
 def test_runs_that_weigh_their_rows_are_refused(results):

@@ -19,8 +19,9 @@ shell takes < for a file.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError, check_share, unknown_name
 from fairbench.core.formats import interval, number
 from fairbench.core.options import option
+from fairbench.evaluation.headlines import estimate
 from fairbench.metrics.registry import Metric
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
@@ -106,13 +108,13 @@ def _among(options: ChooseOptions) -> Catalogue:
 
 def _selected(options: ChooseOptions, among: Catalogue) -> Catalogue:
     """Return the runs that the words select."""
-    catalogue = among.matching([*options.ids, *_words(options)])
+    catalogue = among.matching([*options.ids, *_selection(options)])
     if not options.ids and _PURPOSE not in dict(options.keys):
         catalogue = with_note(*catalogue.counted())
     return catalogue
 
 
-def _words(options: ChooseOptions) -> list[str]:
+def _selection(options: ChooseOptions) -> list[str]:
     return [f"{name}={text}" for name, text in options.keys if name != _FROM]
 
 
@@ -123,7 +125,7 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     chosen = works(catalogue.runs, list(among))
     if len(chosen) < 2:
         return f"no two finished runs of {options.results} can be; run another on the same splits"
-    words = _words(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
+    words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
     given = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     defaults = ChooseOptions()
     if options.minimise != defaults.minimise:
@@ -157,7 +159,22 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
     title = f"The best of {len(choice.runs)} runs of {data} by {by}"
     lead = [Paragraph(_sentences(choice, names))]
     tables = [_judged_table(choice), _runs_table(choice, names)]
-    return Document(title, [Section("", tables)], lead=lead, notes=choice.notes)
+    notes = [*choice.notes, *_beside_its_table(choice)]
+    return Document(title, [Section("", tables)], lead=lead, notes=notes)
+
+
+def _beside_its_table(choice: Choice) -> Iterator[str]:
+    """Yield why the table of the chosen run has another number for the objective, if it has."""
+    run, objective = choice.runs[choice.place], choice.judged[0]
+    shown = estimate(run.summary(), objective.metric.name, run.protect)[0]
+    if isnan(shown) or number(shown) == number(objective.value):
+        return
+    yield (
+        f"fairbench table {run.id} shows {number(shown)} as the {_name(objective.metric)}, the "
+        f"mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
+        "mean rates: luck makes the gap of a single split larger, and evens out in the mean "
+        "rates. The interval by itself is the same in both."
+    )
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:

@@ -62,14 +62,20 @@ class GarbageOptions(Results):
 
 
 @dataclass(frozen=True)
-class RemoveOptions(Results):
-    """Which runs are removed."""
+class EvaluateOptions(Results):
+    """Which runs are evaluated again."""
 
-    ids: tuple[str, ...] = option((), "The beginning of a run's id.", argument="RUN")
+    ids: tuple[str, ...] = option((), _RUN, argument="RUN")
     keys: tuple[tuple[str, str], ...] = option(
         (), "Runs with these values, such as purpose=demo or dataset=adult.",
         argument="KEY=VALUE", pairs=lambda name: True,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RemoveOptions(EvaluateOptions):
+    """Which runs are removed."""
+
     dry_run: bool = option(False, "Only say what would go.")
     wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
 
@@ -241,8 +247,28 @@ def rm(options: RemoveOptions) -> None:
     print(f"{did} {several} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
 
 
-def _named(options: RemoveOptions) -> Catalogue:
-    """Return the runs that are to go, of which each that is named by its id is there.
+def evaluate(options: EvaluateOptions) -> int:
+    """Evaluate runs from their cells with the code as it is; return 1 if some cannot be."""
+    from fairbench.cli.run import draw_figures
+    from fairbench.experiments.verification import evaluate_again
+    from fairbench.results.packs import refuse_pack
+
+    refuse_pack(options.results, "evaluating runs again")
+    conf = checkout("store evaluate") / "conf"
+    runs, again, left = list(_named(options)), 0, 0
+    for run in runs:
+        try:
+            again += evaluate_again(run, conf, draw_figures)
+        except UserError as error:
+            left += 1
+            print(f"left as it is: {error}")
+    kept = len(runs) - again - left
+    print(f"{again} evaluated again from their cells, {kept} as they would be; nothing was fitted")
+    return 1 if left else 0
+
+
+def _named(options: RemoveOptions | EvaluateOptions) -> Catalogue:
+    """Return the runs that are meant, of which each that is named by its id is there.
 
     Raises
     ------
@@ -342,6 +368,12 @@ COMMANDS = {
         holds=False,
         sentence="Remove what no run refers to.",
         examples=("fairbench store gc dry_run=true",),
+    ),
+    "evaluate": Command(
+        EvaluateOptions,
+        evaluate,
+        sentence="Evaluate runs again with the code as it is, such as a new metric; fit nothing.",
+        examples=("fairbench store evaluate dataset=german", "fairbench store evaluate"),
     ),
     "rm": Command(
         RemoveOptions,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.cli.options import Option, options_of, value_shown
-from fairbench.core.errors import UserError, note
+from fairbench.core.errors import UserError, note, unknown_name
 from fairbench.core.options import option
 from fairbench.results.record import PURPOSES
 
@@ -49,6 +49,20 @@ def purposes() -> Any:
         shown="[demo|tuning|paper|study,...]",
         choices=PURPOSES,
     )
+
+
+def check_keys(pairs: Sequence[tuple[str, str]], *others: str) -> None:
+    """Refuse words that select runs by what no run has; `others` are options of the command.
+
+    Raises
+    ------
+    UserError : an unknown key; names the nearest.
+    """
+    from fairbench.results.catalogue import KEYS
+
+    for name, _ in pairs:
+        if name not in KEYS and "." not in name:
+            raise unknown_name("key", name, [*KEYS, *others, "results"])
 
 
 def with_note(runs: Catalogue, left_out: str) -> Catalogue:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli import packs
-from fairbench.cli.command import Command, Results, checkout
-from fairbench.core.errors import UserError, check_minimum, unknown_name
+from fairbench.cli.command import Command, Results, check_keys, checkout
+from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.formats import visible
 from fairbench.core.options import option
 
@@ -95,11 +95,9 @@ class VerifyOptions(Results):
 
 def ls(options: ListOptions) -> None:
     """Print a line for each run."""
-    from fairbench.results.catalogue import KEYS, Catalogue
+    from fairbench.results.catalogue import Catalogue
 
-    for name, _ in options.keys:
-        if name not in KEYS and "." not in name:
-            raise unknown_name("key", name, [*KEYS, "results"])
+    check_keys(options.keys)
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     runs = Catalogue(options.results).matching(words)
     for line in runs_lines(runs) if runs.runs else ():
@@ -276,6 +274,7 @@ def _named(options: RemoveOptions | EvaluateOptions) -> Catalogue:
     """
     from fairbench.results.catalogue import Catalogue
 
+    check_keys(options.keys)
     whole = Catalogue(options.results)
     catalogue = whole.only([whole.one(each) for each in options.ids]) if options.ids else whole
     chosen = catalogue.matching([f"{name}={text}" for name, text in options.keys])

@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.cli.options import Option, options_of, value_shown
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, note, unknown_name
 from fairbench.core.options import option
+from fairbench.results.record import PURPOSES
+
+if TYPE_CHECKING:
+    from fairbench.results.catalogue import Catalogue
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +39,37 @@ class Results:
     results: Path = option(
         default_results, "The folder of runs, cells and reports.", shown="FOLDER"
     )
+
+
+def purposes() -> Any:
+    """Return the option ``purpose=``, of commands that set many runs against one another."""
+    return option(
+        (),
+        "Runs that were made for one of these; by default demos and tuning are left out.",
+        shown="[demo|tuning|paper|study,...]",
+        choices=PURPOSES,
+    )
+
+
+def check_keys(pairs: Sequence[tuple[str, str]], *others: str) -> None:
+    """Refuse words that select runs by what no run has; `others` are options of the command.
+
+    Raises
+    ------
+    UserError : an unknown key; names the nearest.
+    """
+    from fairbench.results.catalogue import KEYS
+
+    for name, _ in pairs:
+        if name not in KEYS and "." not in name:
+            raise unknown_name("key", name, [*KEYS, *others, "results"])
+
+
+def with_note(runs: Catalogue, left_out: str) -> Catalogue:
+    """Return the runs that count, and say on the error stream which do not."""
+    if left_out:
+        note(left_out)
+    return runs
 
 
 def narrowed(options: Any, kind: type[T]) -> T:

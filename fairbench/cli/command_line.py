@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.cli.options import items
 from fairbench.core.errors import UserError, note, unknown_name
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class CommandLine:
     def __init__(self, words: Sequence[str], conf: Path, *, sweep: bool) -> None:
         self.conf = conf
         self._parsed: dict[str, Override] = {}
+        words = [_with_commas(word, conf) for word in words]
         hydra = [word for word in words if self._parse(word).is_hydra_override()]
         own = [word for word in words if word not in hydra]
         fixed = [w for w in own if self._is_choice(w) and not self._parse(w).is_sweep_override()]
@@ -122,7 +124,7 @@ class CommandLine:
         self.hydra = tuple(hydra)
         self.tuned = sweep and self._composer.sweeper == TUNE
         self.spaces: dict[str, Override] = {}  # what is tuned, by name
-        self.jobs = list(self._jobs([*presets, *own]))
+        self.jobs = self._applicable(list(self._jobs([*presets, *own])))
         if not sweep and len(self.jobs) > 1:
             raise UserError(
                 f"{self._several(own)} names several values: add -m to run each, or quote a value "
@@ -217,8 +219,84 @@ class CommandLine:
                 )
         yield from itertools.product(*options.values())
 
+    def _applicable(self, jobs: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """Leave out of jobs the options that their own choice lacks and that of others has.
+
+        Where learners are swept, say, an option goes to those that have it, and a line says which
+        have not. Jobs that are then the same are one.
+
+        Raises
+        ------
+        UserError : an option that none of the choices has.
+        """
+        choices: dict[str, set[str]] = {}
+        for word in {word for job in jobs for word in job if self._is_choice(word)}:
+            choices.setdefault(self._parse(word).get_key_element(), set()).add(word)
+        varied = {group for group, chosen in choices.items() if len(chosen) > 1}
+        having, lacking = dict[str, dict[str, None]](), dict[str, dict[str, None]]()
+        valid: dict[str, set[str]] = {}
+        kept: dict[tuple[str, ...], None] = {}
+        for job in jobs:
+            of_job = tuple(word for word in job if self._is_choice(word))
+            own = []
+            for word in job:
+                name = str(self._parse(word).key_or_group)
+                group = name.partition(".")[0]
+                if name == group or group not in varied:
+                    own.append(word)
+                    continue
+                composed = self._composer.compose(of_job)
+                there = _has(composed.config, name)
+                chosen = having if there else lacking
+                chosen.setdefault(name, {})[composed.choices[group]] = None
+                valid.setdefault(name, set()).update(_options(composed.config, name, self.conf))
+                own += [word] * there
+            kept[tuple(own)] = None
+        for name, lack in lacking.items():
+            if name not in having:
+                raise unknown_name("option", name, valid[name])
+            note(
+                f"{name} is set for {', '.join(having[name])}; {', '.join(lack)} "
+                f"{'have' if len(lack) > 1 else 'has'} no such option, and "
+                f"{'run' if len(lack) > 1 else 'runs'} without it"
+            )
+        return list(kept)
+
     def _several(self, words: Sequence[str]) -> str:
         return next(word for word in words if self._parse(word).is_sweep_override())
+
+
+def listed_choices(word: str, conf: Path) -> tuple[str, ...]:
+    """Return the choices that a word lists in brackets, such as ``method=[baseline,ensemble]``.
+
+    A choice is one name, so that a list of several can only mean a sweep. There are none of any
+    other word.
+
+    Raises
+    ------
+    UserError : the list is empty, or a bracket has no other.
+    """
+    name, _, text = word.partition("=")
+    if not (name and text.startswith("[") and (conf / name).is_dir()):
+        return ()
+    if not (choices := items(text, name)):
+        raise UserError(f"{word} names no {name}: write {name}=NAME, or {name}=[NAME,NAME]")
+    return choices
+
+
+def _with_commas(word: str, conf: Path) -> str:
+    """Return a word as Hydra reads it: choices that are listed in brackets without them."""
+    choices = listed_choices(word, conf)
+    return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
+
+
+def _has(config: Mapping[str, Any], name: str) -> bool:
+    """Say whether a configuration has an option."""
+    *path, last = name.split(".")
+    node: Any = config
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return isinstance(node, Mapping) and last in node
 
 
 def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results, check_folder
+from fairbench.cli.command import Command, Results, check_folder, check_keys
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
@@ -94,13 +94,10 @@ class UnpackOptions:
 
 def pack(options: PackOptions) -> None:
     """Write the runs that match as a pack."""
-    from fairbench.results.catalogue import KEYS, Catalogue
+    from fairbench.results.catalogue import Catalogue
     from fairbench.results.packing import write_pack
 
-    for name, _ in options.keys:
-        if name not in KEYS and "." not in name:
-            others = ["cells", "predictions", "metrics", "groups", "people", "out", "results"]
-            raise unknown_name("key", name, [*KEYS, *others])
+    check_keys(options.keys, "cells", "predictions", "metrics", "groups", "people", "out")
     contents = options.contents()
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     whole = Catalogue(options.results)

@@ -116,17 +116,18 @@ def set_up_process(root: Path) -> None:
 
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
-    from fairbench.cli.command_line import command_lines, hydra_of
+    from fairbench.cli.command_line import command_lines, hydra_of, listed_choices
 
     options = [word for word in arguments if word.startswith("-")]
     if set(options) & set(_HYDRA_SHOWS):
         return _show(arguments, conf)
-    several = set(options) & {"-m", "--multirun"}
+    several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
     words = [word for word in arguments if word not in options]
+    several |= any(len(listed_choices(word, conf)) > 1 for word in words)
     with hydra_of(conf), ExitStack() as held:
-        lines = command_lines(words, conf, sweep=bool(several))
+        lines = command_lines(words, conf, sweep=several)
         if lines[0].tuned:
             from fairbench.cli.tuning import tune
 

@@ -28,6 +28,7 @@ from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 from fairbench.reporting.document.plain_text import to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document
+from fairbench.results.record import TUNING
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -77,6 +78,8 @@ def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions
 
     options = _options(line.sweeper_options())
     (fixed,) = line.jobs
+    if not any(word.startswith("purpose=") for word in fixed):
+        fixed = (*fixed, f"purpose={TUNING}")
     base = line.compose(fixed)
     hold([base], held)
     search = Search(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -79,6 +80,14 @@ class RankedValues:
         return declared.epsilon if declared is not None and not declared.relative else EPSILON
 
     @property
+    def same(self) -> NDArray[np.intp]:
+        """The first approach that is equal everywhere, or the reference, for each of them, (A,)."""
+        keys = [(each + 0.0).tobytes() for each in self.losses]  # -0 is 0
+        reference = keys[self.reference]
+        first = [self.reference if key == reference else keys.index(key) for key in keys]
+        return np.array(first, np.intp)
+
+    @property
     def others(self) -> list[int]:
         """All but the reference."""
         return [place for place in range(len(self.places)) if place != self.reference]
@@ -92,21 +101,23 @@ class RankedValues:
 def metric_standings(
     ranked: RankedValues, *, generator: np.random.Generator, draws: int = 500
 ) -> MetricStandings:
-    """Return where each approach stands in one metric."""
-    count = len(ranked.places)
+    """Return where each approach stands in one metric; equal ones stand at one place."""
+    count, same = len(ranked.places), ranked.same
     pairs = np.array(list(combinations(range(count), 2)))
     differences = ranked.losses[pairs[:, 0]] - ranked.losses[pairs[:, 1]]
     told = fit(ranked.values.measured(differences), generator=generator, draws=_TOLD)
-    better = surely_better(pairs, told, count, ranked.epsilon)
-    kept = may_be_best(pairs, told, count, ranked.epsilon)
+    better = surely_better(pairs, told, count, ranked.epsilon)[np.ix_(same, same)]
+    kept = may_be_best(pairs, told, count, ranked.epsilon)[same]
     leading = {name for name, mine in zip(ranked.names, kept, strict=True) if mine}
     measured = ranked.against_reference()
     posterior = fit(measured, generator=generator, draws=draws)
     against = _from_reference(posterior, mean_over_families(family_means(measured)), ranked)
-    best, near = on_new_data(against, ranked.epsilon, generator=generator)
+    against = against.of(same)
+    best, near = on_new_data(against, same, ranked.epsilon, generator=generator)
     standings = _standings(ranked, against, better, best, near)
     order = sorted(standings, key=lambda each: (each.first_rank, each.difference * ranked.sign))
-    plainly = {ranked.names[place] for place in np.flatnonzero(may_be_best_plainly(ranked, pairs))}
+    plain = may_be_best_plainly(ranked, pairs)[same]
+    plainly = {ranked.names[place] for place in np.flatnonzero(plain)}
     return MetricStandings(
         metric=ranked.metric,
         label=label(ranked.metric),
@@ -115,8 +126,21 @@ def metric_standings(
         standings=tuple(order),
         tied_best=tuple(each.approach for each in order if each.approach in leading),
         tied_plain=tuple(each.approach for each in order if each.approach in plainly),
-        explanations=tuple(explanations(ranked, generator=generator, draws=draws)),
+        explanations=tuple(
+            _alike(explanations(ranked, generator=generator, draws=draws), ranked.names, same)
+        ),
     )
+
+
+def _alike(
+    told: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
+) -> Iterator[Explanation]:
+    """Yield explanations, of equal approaches what is told of the first one."""
+    first = {name: names[place] for name, place in zip(names, same, strict=True)}
+    by = {(each.approach, each.fact): each for each in told}
+    for each in told:
+        of_first = by.get((first[each.approach], each.fact), each)
+        yield replace(of_first, approach=each.approach)
 
 
 def surely_better(pairs: NDArray[np.intp], posterior: Multilevel, count: int, rope: float) -> Mask:
@@ -189,6 +213,18 @@ class AgainstReference:
     effects: Array
     families: NDArray[np.intp]
 
+    def of(self, places: NDArray[np.intp]) -> AgainstReference:
+        """Return those of some places, in their order."""
+        return AgainstReference(
+            plain=self.plain[:, places],
+            model=self.model[:, places],
+            new_lower=self.new_lower[places],
+            new_upper=self.new_upper[places],
+            new=self.new[:, places],
+            effects=self.effects[places],
+            families=self.families[places],
+        )
+
 
 def _from_reference(posterior: Multilevel, plain: Limits, ranked: RankedValues) -> AgainstReference:
     """Return the differences from the reference, with its own."""
@@ -215,9 +251,15 @@ def _from_reference(posterior: Multilevel, plain: Limits, ranked: RankedValues) 
 
 
 def on_new_data(
-    against: AgainstReference, epsilon: float, *, generator: np.random.Generator
+    against: AgainstReference,
+    same: NDArray[np.intp],
+    epsilon: float,
+    *,
+    generator: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return the probability to be the best, and within epsilon of it, on a new family, (A,) each.
+
+    Equal approaches, `same` (A,), are drawn together, and share the probability to be the best.
 
     Each difference from the reference is drawn from its own prediction. How they go together is
     taken from the data sets: correlations over those that both were run on, drawn towards their
@@ -237,6 +279,7 @@ def on_new_data(
         drawn = np.zeros((len(share), against.new.shape[1]))
         place = np.minimum((share * len(ordered)).astype(int), len(ordered) - 1)
         drawn[:, moving] = np.take_along_axis(ordered, place, axis=0)
+    drawn = drawn[:, same]
     smallest = drawn.min(axis=1, keepdims=True)
     tied = drawn == smallest
     best = (tied / tied.sum(axis=1, keepdims=True)).mean(axis=0)

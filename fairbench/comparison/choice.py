@@ -39,6 +39,7 @@ Codes = NDArray[np.int64]
 Ends = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Choice:
     near : (k,) which runs cannot be told from the best on those rows.
     larger : (k,) which runs' objectives are surely larger than the chosen one's; such a run may
         still be the best where the chosen one may be beyond a bound.
+    same : (k,) which runs predict what the chosen one does, so that nothing sets it before them.
     judged : the objective and the other metrics of the chosen run, on the rows that judge.
     together : upper ends, in the order of `judged`, that all hold at once at the level.
     apart : whether the rows that judge are others than those that chose.
@@ -79,6 +81,7 @@ class Choice:
     eligible: NDArray[np.bool_]
     near: NDArray[np.bool_]
     larger: NDArray[np.bool_]
+    same: NDArray[np.bool_]
     judged: tuple[Judged, ...]
     together: tuple[float, ...]
     apart: bool
@@ -193,7 +196,7 @@ class _Estimates:
         least, still = self._least_errors(), spread == 0
         noise *= np.maximum(1, least / np.where(still, np.inf, spread))
         noise[:, still] = least[still] * generator.standard_normal((draws, int(still.sum())))
-        return noise
+        return np.asarray(noise[:, self.rows.same])  # runs that predict the same err alike
 
     def _influences(self) -> Array:
         """Return what every person adds to the rates' errors, (n, k, D)."""
@@ -302,6 +305,7 @@ def choose_among(
         eligible=candidates.eligible,
         near=not_told_from_best(candidates, level=level),
         larger=larger_than(candidates, place, level=level),
+        same=rows.rows.same == rows.rows.same[place],
         judged=tuple(test.judged(place, naive, corrected)),
         together=tuple(e.corrected[1] for e in test.judged(place, naive, [joint] * len(naive))),
         apart=choosing is not None,
@@ -316,8 +320,12 @@ def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
     found = bound.sign * float(nearest.min())
     words = " and ".join(map(str, bounds))
     extreme = "smallest" if bound.sign > 0 else "largest"
+    # Rounded to the side on which the nearest run is within.
+    kept = bound.sign * np.ceil(bound.sign * found * 1000 - _ROUNDING) / 1000
+    within = f"where='{bound.metric.name}{bound.operator[0]}={kept:g}'"
     return UserError(
-        f"none of {len(nearest)} runs has {words}: the {extreme} {bound.metric.name} is {found:.3f}"
+        f"none of {len(nearest)} runs has {words}: the {extreme} {bound.metric.name} is "
+        f"{found:.3f}" + (f"; {within} leaves a run" if len(bounds) == 1 else "")
     )
 
 

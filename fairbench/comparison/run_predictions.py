@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.comparison.differences import CannotChooseError, check_comparable, is_weighted
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import DamagedError, write_bytes, write_text
+from fairbench.core.files import DamagedError, sha256, write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.data.dataset import Task
 from fairbench.data.delimited import unique_names
@@ -214,6 +214,12 @@ class SharedRows:
         return Splits(SAME if same else REPEATS, repeats, self.test_share)
 
     @cached_property
+    def same(self) -> NDArray[np.intp]:
+        """The first run that predicts the same of every row, for each run, (k,)."""
+        keys = [sha256(column.tobytes()) for column in self.prediction.T]
+        return np.array([keys.index(key) for key in keys], np.intp)
+
+    @cached_property
     def cells(self) -> NDArray[np.int64]:
         """Codes of TN, FP, FN and TP, (n, k)."""
         return np.asarray(2 * self.target[:, None] + self.prediction)
@@ -245,8 +251,11 @@ class Shared:
 def read_shared(runs: Sequence[Run]) -> Shared:
     """Return what runs predict of their test rows, and of validation rows kept apart from them."""
     if len(runs) < 2:
-        raise UserError(f"{len(runs)} finished run matches; a choice needs at least two")
-    _check_comparable(runs)
+        which = "".join(f" ({run.name}, {run.id})" for run in runs)
+        raise CannotChooseError(
+            f"{len(runs)} finished run matches{which}; a choice needs at least two"
+        )
+    check_comparable(runs)
     _check_not_weighted(runs)
     people = _binary_people(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
@@ -289,29 +298,11 @@ def read_shared(runs: Sequence[Run]) -> Shared:
     return Shared(kept, of(test), of(validation) if apart else None, notes)
 
 
-def _check_comparable(runs: Sequence[Run]) -> None:
-    """Refuse runs that do not predict the same rows for the same groups."""
-    kinds = Counter(
-        tuple(str(run.environment[name]) for name in ("data", "rows", "protect")) for run in runs
-    )
-    if len(kinds) == 1:
-        return
-    shown = Counter(
-        f"{run.choices['dataset']} by {run.protect}, split={run.choices['split']}, seed={run.seed}"
-        for run in runs
-    )
-    listed = "; ".join(f"{count} of {name}" for name, count in shown.most_common(4))
-    raise UserError(
-        f"these {len(runs)} runs do not all predict the same rows for the same groups ({listed}): "
-        "select runs that do, such as dataset=german protect=sex seed=0 or split.repeats=10"
-    )
-
-
 def _check_not_weighted(runs: Sequence[Run]) -> None:
     """Refuse runs whose tables are of weighted rows: every row counts as one here."""
-    weighted = [run.id for run in runs if run.config["evaluator"].get("weights")]
+    weighted = [run.id for run in runs if is_weighted(run)]
     if weighted:
-        raise UserError(
+        raise CannotChooseError(
             f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
             "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
         )

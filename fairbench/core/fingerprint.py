@@ -166,13 +166,17 @@ _new: dict[str, list[Any]] = {}
 _MOST_NOTES = 2000
 
 
+def own_cache() -> Path:
+    """Return the user's own folder of what can be computed again."""
+    return Path(os.environ.get("FAIRBENCH_CACHE") or ROOT / "data" / ".cache")
+
+
 @cache
 def _notes_path() -> Path:
     """Return the file of notes, which are good for this very code and version of Python."""
     own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     name = digest([own, sys.version, PACKAGES], 12)
-    folder = Path(os.environ.get("FAIRBENCH_CACHE") or ROOT / "data" / ".cache")
-    return folder / f"code-{name}.json"
+    return own_cache() / f"code-{name}.json"
 
 
 @lru_cache(maxsize=1)

@@ -51,6 +51,7 @@ class Plan:
     cells : the ids of its cells, each once.
     finished : whether its folder is there and made from these very cells; `drawn` of its figures.
     cost_key : what runs share whose cells cost about the same; `rows` : that each cell is of.
+    noted : whether a finished run says already what it is made for.
     key : what a worker knows the prepared run by; no two plans share it.
     """
 
@@ -62,6 +63,7 @@ class Plan:
     drawn: bool
     cost_key: str = ""
     rows: int = 0
+    noted: bool = True
     key: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
@@ -163,10 +165,11 @@ def plan(cfg: DictConfig | Config) -> Plan:
     config = plain(cfg)
     run = pipeline.prepare(config)
     cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
-    finished = bool(config["resume"]) and run.writer.finished(run.fingerprint)
+    finished = bool(config["resume"]) and run.finished
+    noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
     drawn = run.writer.has_figures()
     cost, rows = cost_key(run.study), run.cells[0].fold.rows
-    planned = Plan(config, run.id, run.name, cells, finished, drawn, cost, rows)
+    planned = Plan(config, run.id, run.name, cells, finished, drawn, cost, rows, noted)
     _keep(planned.key, run)
     return planned
 
@@ -282,7 +285,7 @@ class Execution:
             return
         if run.id in self.errors:
             self._end(run, self.errors[run.id])
-        elif run.finished and (run.drawn or not self.draw):
+        elif run.finished and run.noted and (run.drawn or not self.draw):
             self._end(run, Done(WorkUnit(run)))
         else:
             self.evaluations.append(WorkUnit(run, draw=self.draw))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,6 +13,8 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
+import fairbench.metrics
+from fairbench.core.errors import unknown_name
 from fairbench.core.fingerprint import code_digest, describe, digest
 from fairbench.data.dataset import Dataset, Task, feature_count
 from fairbench.data.splits import Fold, Split
@@ -26,6 +29,7 @@ from fairbench.experiments.prices import cost_key
 from fairbench.experiments.run_evaluation import RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.results.cells import CorruptCellError, Store
+from fairbench.results.record import PURPOSES, STUDY
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import UNVERIFIED, VERIFIED, Run
 
@@ -46,6 +50,7 @@ class PlannedRun:
     evaluator: Evaluator
     store: Store
     family: str = ""
+    purpose: str = STUDY
 
     @property
     def name(self) -> str:
@@ -77,10 +82,18 @@ class PlannedRun:
         """The writer of the run's folder."""
         return RunWriter(self.store.run_path(self.id))
 
+    @property
+    def finished(self) -> bool:
+        """Whether the run is there as it would be made now, and whole."""
+        return self.writer.finished(self.fingerprint)
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
         modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
+        # Metrics are found in their folder, and not imported by name: a new one is new code.
+        found = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
+        modules += [module.name for module in found]
         parts = [describe(self.method), describe(self.evaluator), self.study.protect]
         if self.evaluator.weights:
             parts.append(self.dataset.weight_digest)
@@ -97,6 +110,8 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     IncompatibleError : a combination that cannot work.
     """
     config = build.plain(cfg)
+    if (purpose := config["purpose"]) not in PURPOSES:
+        raise unknown_name("purpose", str(purpose), PURPOSES)
     components = build.components(config)
     dataset, learner, intervention = (
         components.dataset,
@@ -131,6 +146,7 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
         components.evaluator,
         Store(Path(config["results"]), float(config["wait_min"])),
         build.family(config, dataset),
+        purpose,
     )
 
 
@@ -173,14 +189,15 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
     """Evaluate a run whose cells are in the store, and write its folder.
 
     A run that is finished already is left as it is, unless `again`; its figures are drawn if there
-    are none.
+    are none, and its purpose is the one of those it was asked for that counts for most.
 
     Returns
     -------
     int
         How many cells turned out to be damaged, and were computed again.
     """
-    if not again and run.writer.finished(run.fingerprint):
+    if not again and run.finished:
+        run.writer.note_purpose(run.purpose)
         _draw(run, draw)
         return 0
     computed = 0
@@ -220,6 +237,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "choices": run.choices,
         "seed": run.study.seed,
         "protect": run.protect,
+        "purpose": run.writer.purpose(run.purpose),
         "task": task_facts(run),
         "group_at_prediction": run.study.group_at_prediction,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},

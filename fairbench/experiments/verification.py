@@ -45,6 +45,7 @@ def recompose(run: Run, conf: Path) -> DictConfig:
         cfg.protect = _inert(run.config.get("protect"), f"{place}: protect")
         cfg.results = str(run.results)
         cfg.data.verify = run.verified
+        cfg.purpose = run.purpose
     return cfg
 
 
@@ -118,6 +119,34 @@ def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list
             )
         pipeline.finish(planned, draw=draw if figures else None)
     return damaged
+
+
+def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> bool:
+    """Evaluate a stored run from its cells where the code that evaluates has changed; fit nothing.
+
+    Figures that there are, are drawn again.
+
+    Returns
+    -------
+    bool
+        Whether it was: a run that would be the same is left as it is.
+
+    Raises
+    ------
+    UserError : its cells are not in the store as they would be fitted now, or its configuration
+        means another run now.
+    """
+    planned = pipeline.prepare(recompose(run, conf))
+    if planned.id == run.id and planned.finished:
+        return False
+    missing = [cell for cell in planned.cells if not planned.store.intact(cell.id)]
+    if planned.id != run.id or missing:
+        why = f"{len(missing)} of {len(planned.cells)} cells are not in the store"
+        if planned.id != run.id:
+            why = "its configuration means another run with the code as it is"
+        raise UserError(f"run {run.id} ({run.name}): {why}; repeat its command")
+    pipeline.finish(planned, draw=draw if run.figures.is_dir() else None)
+    return True
 
 
 def damaged(run: Run, store: Store) -> list[str]:

@@ -10,7 +10,7 @@ from fairbench.core.errors import UserError, nearest
 from fairbench.evaluation.headlines import HEADLINES, estimate, headlines, task_of
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, label, metrics_of
 from fairbench.reporting.document.model import Column, Document, Section, Table
-from fairbench.reporting.runs import about, headline
+from fairbench.reporting.runs import about, has_means_of_gaps, headline
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
@@ -47,12 +47,15 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
         )
     rows.sort(key=lambda row: (row[0], row[1]))
     begins = {place for place in range(1, len(rows)) if rows[place][0] != rows[place - 1][0]}
-    intervals = about(pd.concat(list(known.values()))) if known else ""
+    every = pd.concat(list(known.values())) if known else pd.DataFrame()
+    ends = f"95 % intervals {about(every)}; a gap's may begin at 0"
+    if has_means_of_gaps(every):
+        ends += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     meanings = "" if metrics else _meanings(tasks)
     return Table(
         [Column("id"), Column("run"), *_columns(metrics)],
         [row for _, _, row in rows],
-        caption=f"{meanings}95 % intervals {intervals}; a gap's may begin at 0",
+        caption=f"{meanings}{ends}",
         rules=frozenset(begins),
         most=most,
     )

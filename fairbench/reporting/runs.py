@@ -199,6 +199,11 @@ def about(summary: pd.DataFrame) -> str:
     return f"of {found[0]}" if found else "there is none"
 
 
+def has_means_of_gaps(summary: pd.DataFrame) -> bool:
+    """Say whether gaps are means over splits, and their intervals of the gap of mean rates."""
+    return any(str(text).endswith(": their mean rates") for text in summary.get("estimand", ()))
+
+
 def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
     for row in shown.itertuples():
         where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)

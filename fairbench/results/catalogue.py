@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
 from fairbench.results.index import listed_runs
-from fairbench.results.record import GROUPS
+from fairbench.results.record import COUNTED, GROUPS, PURPOSES
 from fairbench.results.runs import Run, reading
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _table(run: Run) -> pa.Table:
     return table.append_column("run", ids)
 
 
-KEYS = (*GROUPS, "protect", "seed")
+KEYS = (*GROUPS, "protect", "seed", "purpose")
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
@@ -205,15 +206,18 @@ class Catalogue:
         wanted = {name.replace("__", "."): _several(value) for name, value in options.items()}
         for name in wanted:
             self._check(name)
+        for purpose in wanted.get("purpose", ()):
+            if purpose not in PURPOSES:
+                raise unknown_name("purpose", str(purpose), PURPOSES)
         kept = [run for run in self if all(_value(run, n) in v for n, v in wanted.items())]
         return self.only(kept)
 
     def _check(self, name: str) -> None:
-        if name in KEYS or not self.runs:
+        if name in KEYS:
             return
         if "." not in name:
             raise unknown_name("key", name, KEYS)
-        if all(_value(run, name) is _NONE for run in self):
+        if self.runs and all(_value(run, name) is _NONE for run in self):
             known = self._options()
             close = nearest(name, known)
             hint = f"did you mean {' or '.join(close)}? " if close else ""
@@ -227,6 +231,22 @@ class Catalogue:
             for group, part in run.summarised["config"].items()
         }
         return {option for part in parts.values() for option in flat(part)}
+
+    def counted(self, purposes: Sequence[str] = ()) -> tuple[Catalogue, str]:
+        """Return the runs that were made for one of these purposes, and what is left out in words.
+
+        Without any, demos and what was run while tuning are left out: they are not meant to be
+        compared with studies.
+        """
+        kept = self.only([run for run in self if run.purpose in (purposes or COUNTED)])
+        left = Counter(run.purpose for run in self if run.id not in kept.runs)
+        if not left:
+            return kept, ""
+        counts = {each: left[each] for each in PURPOSES if left[each]}
+        listed = " and ".join(f"{n} {each} run{'s' * (n > 1)}" for each, n in counts.items())
+        every = ",".join(each for each in PURPOSES if each in left or each in (purposes or COUNTED))
+        are = "are" if left.total() > 1 else "is"
+        return kept, f"{listed} {are} left out: purpose=[{every}] takes them in"
 
     def matching(self, words: Sequence[str]) -> Catalogue:
         """Return what ``key=value,value`` words and beginnings of ids describe, as typed."""
@@ -255,12 +275,7 @@ class Catalogue:
 
     def comparable(self) -> list[Catalogue]:
         """Return the runs that predict the same rows for the same groups, two or more together."""
-        together: dict[tuple[str, ...], list[Run]] = {}
-        for run in self:
-            known = run.summarised
-            key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
-            together.setdefault(key, []).append(run)
-        return [self.only(runs) for runs in together.values() if len(runs) > 1]
+        return [self.only(runs) for runs in comparable_sets(list(self)) if len(runs) > 1]
 
     def label(self) -> dict[str, str]:
         """Return what tells these runs apart, by id: their choices, and options that differ."""
@@ -292,6 +307,16 @@ class Catalogue:
         return pd.DataFrame(rows)
 
 
+def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs that predict the same rows for the same groups together."""
+    together: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        known = run.summarised
+        key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
+        together.setdefault(key, []).append(run)
+    return list(together.values())
+
+
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a configuration option by option: ``{"split.repeats": 3, "seed": 0, ...}``."""
     options: dict[str, Any] = {}
@@ -314,6 +339,8 @@ def _value(run: Run, name: str) -> Any:
         return _NONE if isinstance(node, Mapping) else node
     if name == "protect":
         return run.protect.replace(" ", "")
+    if name == "purpose":
+        return run.purpose
     return run.seed if name == "seed" else run.choices[name]
 
 
@@ -321,7 +348,9 @@ _NONE = object()  # the value of an option that a run does not have: it equals n
 
 
 def _read(texts: str) -> list[Any]:
-    """Return the values that a word of the command line lists."""
+    """Return the values that a word of the command line lists, in brackets or not."""
+    if texts.startswith("[") and texts.endswith("]"):
+        texts = texts[1:-1]
     try:
         values = [yaml.safe_load(text) for text in texts.split(",")]
     except yaml.YAMLError:

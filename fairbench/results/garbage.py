@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +25,16 @@ from fairbench.core.door import (
     remove_folder,
 )
 from fairbench.core.door import remove as remove_file
+from fairbench.core.errors import UserError
 from fairbench.core.files import half_of, is_aside, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
-from fairbench.results.record import is_id
-from fairbench.results.runs import FIGURES, Run, is_of_figures, read_environment
+from fairbench.results.record import FILES, is_id
+from fairbench.results.runs import FIGURES, LAST, Run, is_of_figures, read_environment
 
 DAY = 24.0
+RUN, OWN_CELL = "run", "cell of these runs alone"
 STRAY = ("half file", "half-drawn figures")
 BEGUN = 30 * DAY  # hours for which the cells of runs that were begun and did not end are kept
 _DEEPEST = 8  # folders within one another in which anything is written
@@ -73,14 +75,57 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     return [garbage for garbage in found if _untouched(garbage.path, before)]
 
 
+def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
+    """Return what goes when runs are removed: the runs first, then what they alone read.
+
+    Cells, rows and people of other runs, finished or begun, stay. Whoever removes runs has the
+    folder alone, as who collects garbage.
+
+    Raises
+    ------
+    UserError : another run's list of cells is missing or damaged: any cell may be one of them.
+    """
+    ids = {run.id for run in runs}
+    needed = set(_needed(store.root, ids))
+    for note in _files(store.root / "begun", ".txt"):
+        needed |= set(read_text(note, TEXT).split())
+    cells = dict.fromkeys(cell for run in runs for cell in cells_of(run) if cell not in needed)
+    read = {run.environment.get(key) for run in runs for key in ("rows", "data")}
+    paths = [path for path in map(store.cell_path, cells) if is_file(path)]
+    every = [
+        *(_garbage(run.path, RUN) for run in runs),
+        *(_garbage(path, OWN_CELL) for path in paths),
+        *(unread for unread in _unread(store.root, ids) if unread.path.stem in read),
+    ]
+    return every
+
+
+def cells_of(run: Run) -> list[str]:
+    """Return the cells of a run; none where their list is damaged: they are garbage without it."""
+    try:
+        return run.cells()
+    except UserError:
+        return []
+
+
 def remove(found: Iterable[Garbage]) -> None:
     """Remove what was found."""
     for garbage in found:
-        if is_folder(garbage.path):
+        if garbage.kind == RUN:
+            _remove_run(garbage.path)
+        elif is_folder(garbage.path):
             remove_folder(garbage.path, is_of_figures)
         else:
             with contextlib.suppress(OSError):  # no right to
                 remove_file(garbage.path)
+
+
+def _remove_run(folder: Path) -> None:
+    """Remove the files of a run, its record first: what is broken off is no finished run."""
+    with contextlib.suppress(OSError):  # no right to
+        remove_file(folder / LAST)
+        remove_folder(folder / FIGURES, is_of_figures)
+        remove_folder(folder, lambda name: (half_of(name) or name) in FILES)
 
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
@@ -100,14 +145,16 @@ def _unreferenced(store: Store) -> Iterator[Garbage]:
     yield from _unread(store.root)
 
 
-def _needed(results: Path) -> Iterator[str]:
-    """Yield the cells of every run, finished or begun.
+def _needed(results: Path, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield the cells of every run, finished or begun, but for some of these ids.
 
     Raises
     ------
     UserError : a finished run's list of cells is missing or damaged: any cell may be one of them.
     """
     for folder in _folders(results / "runs"):
+        if folder.name in without:
+            continue
         run, begun = Run(folder), folder / "cells.txt"
         if run.environment:
             yield from run.cells()
@@ -125,9 +172,10 @@ def _files(folder: Path, ending: str) -> list[Path]:
     return [folder / name for name in names if name.endswith(ending) and not name.startswith(".")]
 
 
-def _unread(results: Path) -> Iterator[Garbage]:
-    """Yield rows of splits, and people of data sets, that no finished run reads."""
-    finished = [read_environment(folder) for folder in _folders(results / "runs")]
+def _unread(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
+    """Yield rows of splits, and people of data sets, that no finished run reads but for some."""
+    folders = [each for each in _folders(results / "runs") if each.name not in without]
+    finished = [read_environment(folder) for folder in folders]
     for folder, key, what in (
         ("splits", "rows", "rows of no run"),
         ("data", "data", "people of no run"),

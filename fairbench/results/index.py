@@ -92,7 +92,7 @@ def _summary(path: Path, stamp: Stamp, values: _Values) -> Listed:
         return {}
     config = {name: values.shared(value) for name, value in known[_NESTED].items()}
     return {
-        **{name: values.shared(known[name]) for name in _PLAIN},
+        **{name: values.shared(known.get(name)) for name in _PLAIN},
         _NESTED: config,
         WRITTEN: stamp[2] / 1e9,
     }

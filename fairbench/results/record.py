@@ -15,6 +15,9 @@ Check: TypeAlias = Callable[[Any], bool]
 FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
 # Of each a run chose one; its options are a part of the configuration, of the same name.
 GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+# What runs are made for, from what counts least to what counts most; what comparisons take in.
+PURPOSES = DEMO, TUNING, PAPER, STUDY = ("demo", "tuning", "paper", "study")
+COUNTED = (PAPER, STUDY)
 
 
 _ID = re.compile("[0-9a-z]{1,64}")
@@ -35,6 +38,10 @@ def _is_whole(value: object) -> bool:
 
 def _is_number_or_none(value: object) -> bool:
     return value is None or isinstance(value, float) or _is_whole(value)
+
+
+def _is_purpose_or_none(value: object) -> bool:
+    return value is None or value in PURPOSES  # there is none in records of earlier versions
 
 
 def _is_id(value: object) -> bool:
@@ -106,6 +113,7 @@ SUMMARY: Mapping[str, Check] = MappingProxyType(
         "protect": lambda value: isinstance(value, str) and value != "",
         "data": _is_id,
         "rows": _is_id,
+        "purpose": _is_purpose_or_none,
         "config": _is_config,
     }
 )

@@ -44,7 +44,7 @@ from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
 from fairbench.results.people import stored_people, write_people
 from fairbench.results.predictions import rows_stored, stored_predictions
-from fairbench.results.record import FILES
+from fairbench.results.record import FILES, PURPOSES
 from fairbench.results.runs import (
     DRAWN,
     FIGURES,
@@ -81,6 +81,21 @@ class RunWriter:
             stored_people(run.results, known["data"]) is not None,
         )
         return all(shared) and not self.set_aside(damaged_files(run))
+
+    def purpose(self, asked: str) -> str:
+        """Return what the run is made for: of what it was and what is asked, what counts for more.
+
+        What was made as a demo or while tuning, and is asked for as a study, is one.
+        """
+        run = Run(self.path)
+        return max(asked, run.purpose, key=PURPOSES.index) if run.environment else asked
+
+    def note_purpose(self, asked: str) -> None:
+        """Note what a finished run is made for, if that counts for more than what it was."""
+        known = Run(self.path).environment
+        if (purpose := self.purpose(asked)) != Run(self.path).purpose:
+            with Store(self.path.parents[1]).lock(self.path.name):
+                seal_run(self.path, {**known, "purpose": purpose}, known["files"])
 
     def set_aside(self, names: Sequence[str]) -> Sequence[str]:
         """Set damaged files of the run aside; return those that are missing now."""

@@ -22,7 +22,7 @@ from fairbench.core.files import (
     sha256,
     unsealed_json,
 )
-from fairbench.results.record import FILES, SUMMARY, are_strings, is_id, is_record
+from fairbench.results.record import FILES, STUDY, SUMMARY, are_strings, is_id, is_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class Run:
         known = read_environment(self.path)
         if self.listed:
             with reading(self.path / LAST):
-                if any(repr(known[name]) != repr(self.listed[name]) for name in SUMMARY):
+                if any(repr(known.get(name)) != repr(self.listed.get(name)) for name in SUMMARY):
                     raise DamagedError("the record is not what was listed")
         return known
 
@@ -120,6 +120,11 @@ class Run:
         """Whether its raw files were compared with the checksums that are known of them."""
         about = self.config.get("dataset")
         return not isinstance(about, dict) or about.get(VERIFIED) is not False
+
+    @property
+    def purpose(self) -> str:
+        """What the run was made for, one of `PURPOSES`; a study where its record does not say."""
+        return str(self.summarised.get("purpose") or STUDY)
 
     @property
     def seed(self) -> int:

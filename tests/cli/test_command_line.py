@@ -8,7 +8,7 @@ from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from fairbench.cli.command_line import CommandLine, command_lines, hydra_of
+from fairbench.cli.command_line import CommandLine, command_lines, hydra_of, listed_choices
 from fairbench.cli.run import run
 from fairbench.cli.summary import commands
 from fairbench.core.errors import UserError
@@ -111,12 +111,54 @@ def test_an_option_whose_value_is_a_mapping_is_set_as_a_whole(hydra):
         (["dataset=german,adult"], "add -m to run each"),
         (["learner.max_dept=3"], "unknown option 'learner.max_dept': did you mean learner.max_d"),
         (["datset=adult"], "unknown option 'datset': did you mean dataset"),
+        (["dataset=[german,adult]"], "dataset=german,adult names several values"),
+        (["method=[]"], r"method=\[\] names no method: write method=NAME"),
+        (["method=[ensemble"], r"method=\[ensemble cannot be read: a list is written \[a,b\]"),
     ],
 )
 def test_mistakes_are_refused(hydra, words, message):
     with pytest.raises(UserError, match=message.replace("+", r"\+")):
         line = CommandLine(words, CONF, sweep=False)
         line.compose(line.jobs[0])
+
+
+def test_choices_are_listed_in_brackets_as_in_other_verbs(hydra):
+    assert sweep("method=[ensemble]").jobs == [("method=ensemble",)]
+    listed = sweep("dataset=[german, adult]", "protect=[sex,race]", "method=[ensemble]")
+    plainly = sweep("dataset=german,adult", "protect=[sex,race]", "method=ensemble")
+    assert listed.jobs == plainly.jobs
+    one = CommandLine(["method=[ensemble]"], CONF, sweep=False)
+    config = one.compose(one.jobs[0])
+    assert config["hydra"]["runtime"]["choices"]["method"] == "ensemble"
+    assert listed_choices("dataset=[german,adult]", CONF) == ("german", "adult")
+    for word in ("protect=[sex,race]", "dataset=german", "dataset=german,adult", "=[a,b]"):
+        assert not listed_choices(word, CONF)
+
+
+def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_not(hydra, capsys):
+    line = sweep(
+        "learner=xgboost,logistic_regression,svm", "learner.max_depth=3,4", "split.repeats=2"
+    )
+    assert sorted(line.jobs) == [
+        ("learner=logistic_regression", "split.repeats=2"),
+        ("learner=svm", "split.repeats=2"),
+        ("learner=xgboost", "learner.max_depth=3", "split.repeats=2"),
+        ("learner=xgboost", "learner.max_depth=4", "split.repeats=2"),
+    ]
+    assert capsys.readouterr().err == (
+        "note: learner.max_depth is set for xgboost; logistic_regression, svm have no such option, "
+        "and run without it\n"
+    )
+    depths = [line.compose(job)["learner"].get("max_depth") for job in line.jobs]
+    assert depths == [3, 4, None, None]
+    assert sweep("learner=xgboost,lightgbm", "learner.max_depth=3").jobs
+    assert not capsys.readouterr().err
+
+
+def test_an_option_that_no_choice_has_is_refused_with_the_nearest_of_all(hydra):
+    expected = "unknown option 'learner.max_dept': did you mean learner.max_depth"
+    with pytest.raises(UserError, match=expected):
+        sweep("learner=logistic_regression,xgboost", "learner.max_dept=3")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import yaml
 from fairbench.cli.main import main
 from fairbench.cli.run import run
 from fairbench.cli.tuning import TuningOptions
+from fairbench.results.catalogue import Catalogue
 from tests.harness import CONF, ROOT
 
 SPACE = "learner.max_depth=interval(2,4)"
@@ -37,7 +38,7 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     assert answer["title"].startswith("Tuning simulated")
     assert_frontier(answer)
     assert len(list((tmp_path / "tuning").iterdir())) == 1
-    assert len(list((tmp_path / "runs").iterdir())) == 2
+    assert [run.purpose for run in Catalogue(tmp_path)] == ["tuning", "tuning"]
 
 
 def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, capsys):

@@ -2,9 +2,11 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special
 from scipy.optimize import linprog
@@ -54,6 +56,40 @@ def test_the_better_learner_leads_and_its_bag_is_tied(findings):
     assert worse.near_new < 0.5 < by[ranked.reference].near_new
     assert sum(each.best_new for each in ranked.standings) == pytest.approx(1)
     assert all(each.first_rank <= each.last_rank for each in ranked.standings)
+
+
+def test_equal_approaches_stand_at_one_place_and_share_their_chance():
+    """One that makes the same predictions as another, under another name, is a tie with it."""
+    table = generated_atlas.table(families=(1, 1, 1, 2), repeats=3)
+    for learner, method in (("logistic_regression", "ensemble"), ("xgboost", "baseline")):
+        mine = (table["learner"] == learner) & (table["method"] == method)
+        rows = pd.concat([table, table[mine].assign(method="twin")])
+        values = AtlasValues.of(rows[rows["setting"] == ""])
+        ranked = RankedValues.of(values, "error_rate", 0)
+        found = metric_standings(ranked, generator=np.random.default_rng(0), draws=60)
+        by = {each.approach: each for each in found.standings}
+        one, other = by[f"{learner}, {method}"], by[f"{learner}, twin"]
+        assert replace(one, approach="") == replace(other, approach="")
+        assert one.last_rank > one.first_rank
+        assert sum(each.best_new for each in found.standings) == pytest.approx(1)
+        told = [
+            [replace(each, approach="") for each in found.explanations if each.approach == name]
+            for name in (one.approach, other.approach)
+        ]
+        assert told[0] and told[0] == told[1]
+
+
+def test_approaches_that_are_all_equal_share_everything():
+    table = generated_atlas.table(families=(1, 1, 1, 2), repeats=3)
+    base = table[(table["learner"] == "xgboost") & (table["method"] == "baseline")]
+    base = base[(base["setting"] == "") & (base["intervention"] == "none")]
+    rows = pd.concat([base.assign(method=name) for name in "abc"])
+    values = RankedValues.of(AtlasValues.of(rows), "error_rate", 0)
+    found = metric_standings(values, generator=np.random.default_rng(0), draws=60)
+    assert [each.best_new for each in found.standings] == pytest.approx([1 / 3] * 3)
+    assert {(each.first_rank, each.last_rank, each.near_new) for each in found.standings} == {
+        (1, 3, 1.0)
+    }
 
 
 def test_claims_get_the_verdict_that_the_table_was_made_for(findings):

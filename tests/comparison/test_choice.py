@@ -1,9 +1,11 @@
 """The fairest of many runs over several hold-outs: what runs share is not counted as luck."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from fairbench.comparison.choice import choose_among
+from fairbench.comparison.choice import _estimates, choose_among
 from fairbench.comparison.run_predictions import Shared, SharedRows
 from fairbench.comparison.settings import minimised
 
@@ -46,3 +48,33 @@ def test_a_choice_has_the_same_bits_again():
     first, second = (choice(rows(5, own=True), "statistical_parity") for _ in range(2))
     assert first.judged == second.judged
     assert first.together == second.together
+
+
+def with_copy(shared, of):
+    """Return the same runs and one more, which predicts what one of them does."""
+    columns = [*range(shared.prediction.shape[1]), of]
+    return replace(shared, prediction=shared.prediction[:, columns])
+
+
+def test_a_run_that_predicts_the_same_as_the_chosen_one_ties_with_it():
+    shared = rows(5, own=True)
+    alone = choice(shared, "statistical_parity")
+    both = choice(with_copy(shared, alone.place), "statistical_parity")
+    assert both.place == alone.place and both.objectives[-1] == both.objectives[both.place]
+    np.testing.assert_array_equal(np.flatnonzero(both.same), [both.place, 5])
+    assert both.near[-1] and not both.larger[-1]
+    assert both.judged[0].value == alone.judged[0].value
+    assert both.judged[0].naive == alone.judged[0].naive
+
+
+def test_runs_that_predict_the_same_are_told_apart_alike():
+    """Of rates that show no error in these rows, each run's is drawn: the same for equal runs."""
+    shared = rows(4, own=True)
+    shared.prediction[:, :2] = [0, 1]  # rates of 0 and of 1
+    for of in range(4):
+        twin = with_copy(shared, of)
+        found = choice(twin, "equalized_odds")
+        assert found.near[-1] == found.near[of] and found.larger[-1] == found.larger[of]
+        estimates = _estimates(twin, minimised("equalized_odds"), (), [])
+        noise = estimates.candidates.part_noise
+        np.testing.assert_array_equal(noise[:, of], noise[:, -1])

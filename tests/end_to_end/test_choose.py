@@ -1,6 +1,8 @@
 """The fairest of many finished runs, as ``fairbench choose where='error_rate<=0.4'``."""
 
 import json
+import shlex
+import shutil
 
 import numpy as np
 import pytest
@@ -10,9 +12,13 @@ from fairbench.comparison.choice import choose_run
 from fairbench.comparison.run_predictions import SharedRows
 from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError
+from fairbench.core.formats import number
 from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.headlines import headlines
 from fairbench.experiments.execute import carry_out
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import read_environment
 from tests.harness import configuration
 
 COMMON = ("dataset.n_samples=400", "tracking=none", "figures=false", "method=baseline")
@@ -77,6 +83,28 @@ def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split)
             np.testing.assert_allclose(judged.naive, (row["lower"], row["upper"]))
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_where_a_run_s_table_has_another_number_both_say_why(results, split, capsys):
+    folder, ids = results
+    run_command(["choose", *ids[split], f"results={folder}"])
+    chosen = " ".join(capsys.readouterr().out.split())
+    choice = made(results, split, bounds=())
+    run, objective = choice.runs[choice.place], choice.judged[0]
+    run_command(["table", *ids[split], f"results={folder}"])
+    printed = " ".join(capsys.readouterr().out.split())
+    shown = number(headlines(run.summary(), run.protect)["gap"][0])
+    differ = shown != number(objective.value)
+    several = split in ("several", "folds")
+    assert (not differ or several) and (differ or split != "folds")
+    said = (
+        f"fairbench table {run.id} shows {shown} as the gap in equalized odds, the mean of the "
+        f"gaps of all splits. Here it is {number(objective.value)}, the gap of the mean rates"
+    )
+    assert (said in chosen) == differ and shown in printed
+    why = "a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
+    assert (why in printed) == several
+
+
 def test_runs_that_weigh_their_rows_are_refused(results):
     folder, ids = results
     runs = [Catalogue(folder).one(id_) for id_ in ids["one"]]
@@ -130,6 +158,20 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys):
     assert "as means over 3 repeats" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_tie_is_said_to_be_one(results, tmp_path, capsys):
+    """A component under another name that predicts the same is another run."""
+    folder, ids = results
+    shutil.copytree(folder, tmp_path / "results")
+    chosen = made(results, "several").runs[made(results, "several").place]
+    twin = tmp_path / "results" / "runs" / "twin"
+    shutil.copytree(chosen.path, twin)
+    seal_run(twin, read_environment(twin))
+    run_command(["choose", *ids["several"], "twin", f"results={tmp_path / 'results'}"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "It is a tie with " in printed and "(twin): their predictions" in printed
+    assert " tied: " in printed
+
+
 @pytest.mark.parametrize("kind", ["json", "html", "markdown", "latex"])
 def test_other_formats_have_the_same_runs(results, kind, capsys):
     folder, ids = results
@@ -143,7 +185,8 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "do not all predict the same rows"),
+        ([], r"they differ in split \(holdout in 9, kfold in 3\)"),
+        (["split=holdout"], r"differ in .*split.repeats \(1 in 6, 3 in 3\)"),
         (["split=kfold", "minimise=accuracy"], "minimise=accuracy: only gaps.* statistical_parity"),
         (["split=kfold", "minimise=odds"], "unknown metric to minimise 'odds'"),
         (["split=kfold", "where=error_rate=0.1"], "is no comparison"),
@@ -159,3 +202,54 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
 def test_a_wrong_command_is_refused(results, words, message):
     with pytest.raises(UserError, match=message):
         run_command(["choose", *words, f"results={results[0]}"])
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ([], 3),
+        (["split=holdout", "minimise=error_rate", "where=error_rate<=0.9"], 3),
+        (["split.validation=0.25", "learner=gaussian_nb"], 3),
+        (["split=holdout", "split.validation=0", "learner=logistic_regression"], 2),
+        (["learner=svm"], 3),
+    ],
+)
+def test_a_dead_end_shows_a_way_out_as_a_command_that_starts(results, words, chosen, capsys):
+    with pytest.raises(UserError) as refused:
+        run_command(["choose", *words, f"results={results[0]}"])
+    said, command = str(refused.value).split(" runs can be chosen from: ")
+    assert said.endswith(f"; {chosen}")
+    start, verb, *again = shlex.split(command)
+    assert (start, verb) == ("fairbench", "choose")
+    assert {word for word in words if word.startswith(("minimise", "where"))} <= {
+        word.replace("=[", "=").rstrip("]") for word in again
+    }
+    run_command([verb, *again])
+    assert f"The best of {chosen} runs" in capsys.readouterr().out
+
+
+def test_runs_that_no_word_tells_apart_are_named_in_the_command(results, tmp_path, capsys):
+    """As those of one configuration, fitted before and after the data changed."""
+    folder, ids = results
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    shutil.copytree(folder / "data", tmp_path / "data")
+    shutil.copytree(folder / "splits", tmp_path / "splits")
+    for path in (tmp_path / "runs").iterdir():
+        if path.name not in ids["one"]:
+            shutil.rmtree(path)
+    other = tmp_path / "runs" / "other"
+    shutil.copytree(tmp_path / "runs" / ids["one"][0], other)
+    seal_run(other, read_environment(other) | {"data": "0" * 20})
+    with pytest.raises(UserError, match="differ in the data, whose files have changed") as refused:
+        run_command(["choose", f"results={tmp_path}"])
+    command = shlex.split(str(refused.value).partition("chosen from: ")[2])
+    assert sorted(command[2:5]) == sorted(ids["one"])
+    run_command(command[1:])
+    assert "The best of 3 runs" in capsys.readouterr().out
+
+
+def test_alone_a_run_says_what_to_do(results, tmp_path):
+    folder, ids = results
+    shutil.copytree(folder / "runs" / ids["one"][0], tmp_path / "runs" / ids["one"][0])
+    with pytest.raises(UserError, match="1 finished run matches .*run another on the same splits"):
+        run_command(["choose", f"results={tmp_path}"])

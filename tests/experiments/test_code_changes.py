@@ -58,3 +58,48 @@ def test_rewording_and_moving_fit_nothing_and_a_changed_loss_does(checkout):
     assert "nothing to fit" in run(checkout)
     edit(checkout, "algorithms/losses.py", "return ", "return 1.0 * ")
     assert "fitted 1 of 1 cells" in run(checkout)
+
+
+@pytest.mark.thorough
+def test_a_new_metric_is_evaluated_from_the_cells_of_finished_runs(checkout):
+    """By one command for all runs, and by the command of a run given again; nothing is fitted."""
+    metric = (ROOT / "docs/examples/metric/false_omission_rate.py").read_text()
+    before = cells(checkout)
+    assert "0 evaluated again" in fairbench(checkout, "store", "evaluate")
+    (checkout / "fairbench/metrics/false_omission_rate.py").write_text(metric)
+    printed = fairbench(checkout, "store", "evaluate", "dataset=simulated")
+    assert "1 evaluated again from their cells, 0 as they would be; nothing was fitted" in printed
+    assert "false omission rate" in fairbench(
+        checkout, "table", "all", "metrics=[false_omission_rate]"
+    )
+    assert cells(checkout) == before
+    assert "0 evaluated again from their cells, 1 as" in fairbench(checkout, "store", "evaluate")
+    (checkout / "fairbench/metrics/false_omission_rate.py").unlink()
+    assert "nothing to fit" in run(checkout)
+    assert "no run of these has a metric 'false_omission_rate'" in fairbench(
+        checkout, "table", "all", "metrics=[false_omission_rate]", status=2
+    )
+    # Cells of other code are not read for it: they would have to be fitted again.
+    edit(checkout, "algorithms/losses.py", "return ", "return 1.0 * ")
+    printed = fairbench(checkout, "store", "evaluate", status=1)
+    assert "1 of 1 cells are not in the store; repeat its command" in printed
+    assert cells(checkout) == before
+
+
+def cells(folder):
+    """Return when each cell was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("results/cells/*/*.parquet")}
+
+
+def fairbench(folder, *words, status=0):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "fairbench", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr

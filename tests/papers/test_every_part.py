@@ -72,7 +72,7 @@ def few_rows(paper):
     return replace(paper, rows=rows[~kinds.assign(rule=rules, group=groups).duplicated()])
 
 
-def first_job(words, root, results):
+def first_job(words, root, results, effort):
     """Run the first job of a sweep in this process, in place of all of them in another."""
     name = words[0].removeprefix("experiment=")
     if name in LONG:

@@ -2,23 +2,40 @@
 
 import gzip
 import io
+import json
 import re
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.atlas import approach_table
 from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
 from fairbench.core.formats import read_csv
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.model import (
+    Column,
+    Document,
+    ExecutiveSummary,
+    Section,
+    Table,
+    TableCell,
+)
 from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.leaderboard.answer import answer_of
 from fairbench.reporting.leaderboard.means import TaskMeans
+from fairbench.reporting.leaderboard.opening import (
+    Leaderboard,
+    _plain,
+    _restored,
+    open_leaderboard,
+)
 from fairbench.reporting.leaderboard.write import (
     BoardFindings,
     BoardTable,
@@ -31,6 +48,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
 from tests.comparison.generated_atlas import table
+from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish
 
 COMMON = ("dataset=simulated", "split.repeats=3", "split.train=0.6", "split.validation=0.2")
@@ -275,3 +293,80 @@ def test_the_other_forms_and_the_terminal_have_the_answer(document, told, capsys
     assert "What is not resolved" in printed and "claims of the literature" in printed
     assert max(map(len, printed.splitlines())) <= 80
     assert '"standings"' in to_json(document) and "What to use" in to_markdown(document)
+
+
+@pytest.fixture
+def opened_board(results, tmp_path, monkeypatch):
+    """Open the leaderboard of a copy of the runs, quickly written; say how often it was."""
+    monkeypatch.setenv("FAIRBENCH_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(results / "runs", tmp_path / "mine" / "runs")
+    shutil.copytree(CONF, tmp_path / "conf")
+    written = []
+
+    def write(folders, out, **options):
+        written.append(out)
+        write_text(out / "index.html", str(options))
+        columns = [Column("approach"), Column("difference", "estimate")]
+        rows = [[TableCell("ensemble", strong=True), (0.1, -0.2, float("nan"))]]
+        table = Table(columns, rows, "error rate", rules=frozenset({1}), tags=[{"of": "one"}])
+        summary = ExecutiveSummary(["this"], ["sure"])
+        short = Document("A board", [Section("", [table])], summary=summary)
+        return Leaderboard(out / "index.html", short, ["index.html"])
+
+    monkeypatch.setattr("fairbench.reporting.leaderboard.write.write_leaderboard", write)
+
+    def opening(**options):
+        folders, conf = [tmp_path / "mine"], tmp_path / "conf"
+        board = open_leaderboard(folders, tmp_path / "out", conf=conf, **options)
+        return board, len(written)
+
+    return opening
+
+
+def test_a_page_of_which_nothing_changed_is_opened_and_not_computed(opened_board):
+    first, _ = opened_board()
+    again, count = opened_board()
+    assert count == 1 and again.unchanged and not first.unchanged
+    assert again.path == first.path
+    assert to_json(again.short) == to_json(first.short)
+    assert again.short.sections[0].blocks[0].rows[0][0].strong
+    assert printed(again.short) == printed(first.short)
+
+
+def printed(document):
+    console = Console(file=io.StringIO(), width=120)
+    print_document(document, console)
+    return console.file.getvalue()
+
+
+def test_what_has_changed_makes_the_page_anew(opened_board, results, tmp_path):
+    opened_board()
+    assert opened_board(metric="equalized_odds")[1] == 2
+    assert opened_board()[1] == 3
+    (tmp_path / "out" / "index.html").write_text("<script>mine</script>")
+    assert opened_board()[1] == 4
+    assert "script" not in (tmp_path / "out" / "index.html").read_text()
+    with (tmp_path / "conf" / "split" / "holdout.yaml").open("a") as file:
+        file.write("# other code\n")
+    assert opened_board()[1] == 5
+    metrics = tmp_path / "mine" / "runs" / "3b" / "metrics.parquet"
+    shutil.copy(results / "runs" / "2b" / "metrics.parquet", metrics)
+    assert opened_board()[1] == 6
+    shutil.rmtree(metrics.parent)
+    assert opened_board()[1] == 7
+    assert opened_board()[1] == 7
+
+
+def test_no_page_of_a_strangers_is_taken_for_one_of_ours(opened_board, tmp_path, monkeypatch):
+    """Who fills a results folder can write whatever is sealed, but not into my own cache."""
+    opened_board()
+    monkeypatch.setenv("FAIRBENCH_CACHE", str(tmp_path / "another's cache"))
+    board, count = opened_board()
+    assert count == 2 and not board.unchanged
+
+
+@pytest.mark.thorough
+def test_what_a_terminal_shows_is_kept_to_the_letter(document, told):
+    short = short_of(document, told[1])
+    assert len(short.tables) > 1
+    assert printed(_restored(json.loads(json.dumps(_plain(short))))) == printed(short)

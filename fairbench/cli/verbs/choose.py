@@ -5,7 +5,8 @@ smaller than it is, the more so the more runs there were. choose prints the gap 
 chosen run as they look and as they are corrected for the choice, and names the runs that cannot be
 told from the best.
 
-All runs must predict the same rows of one data set for the same groups. Words such as
+All runs must predict the same rows of one data set for the same groups. Demos and what was run
+while tuning are left out, unless purpose= or ids name them. Words such as
 dataset=adult, method=baseline,ensemble or learner.max_depth=6 select runs, as in
 "fairbench store ls"; from=EXPERIMENT takes those of an experiment in conf/experiment. With one
 hold-out split that has validation rows (split.repeats=1 split.validation=0.2), the validation rows
@@ -17,17 +18,21 @@ shell takes < for a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, checkout, with_note
 from fairbench.comparison.choice import Choice, choose_run
+from fairbench.comparison.differences import CannotChooseError, selecting, works
 from fairbench.comparison.settings import Bound, minimised
 from fairbench.core.errors import UserError, check_share, unknown_name
 from fairbench.core.formats import interval, number
 from fairbench.core.options import option
+from fairbench.evaluation.headlines import estimate
 from fairbench.metrics.registry import Metric
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
@@ -36,7 +41,7 @@ from fairbench.reporting.document.plain_text import to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document
 from fairbench.results.catalogue import KEYS, Catalogue
 
-_FROM = "from"
+_FROM, _PURPOSE = "from", "purpose"
 
 
 @dataclass(frozen=True)
@@ -73,24 +78,66 @@ class ChooseOptions(Results):
 
 
 def choose(options: ChooseOptions) -> None:
-    """Choose a run, and print what is known of it."""
+    """Choose a run, and print what is known of it.
+
+    Raises
+    ------
+    UserError : none can be chosen; the message has a command that chooses, if any does.
+    """
     metric = minimised(options.minimise)
     bounds = tuple(Bound.read(text) for text in options.where)
-    catalogue = _selected(options)
-    made = choose_run(list(catalogue), metric, bounds, level=options.level)
+    among = _among(options)
+    catalogue = _selected(options, among)
+    try:
+        made = choose_run(list(catalogue), metric, bounds, level=options.level)
+    except CannotChooseError as error:
+        raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     _print(choice_document(made, catalogue.only(list(made.runs)).label()), options.format)
 
 
-def _selected(options: ChooseOptions) -> Catalogue:
-    """Return the runs that the words select."""
+def _among(options: ChooseOptions) -> Catalogue:
+    """Return the runs from which words select: those of an experiment, where one is named."""
     from fairbench.experiments.presets import Presets
 
-    words = [*options.ids, *(f"{name}={text}" for name, text in options.keys if name != _FROM)]
-    catalogue = Catalogue(options.results).matching(words)
+    catalogue = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(checkout("choose") / "conf")
         catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
     return catalogue
+
+
+def _selected(options: ChooseOptions, among: Catalogue) -> Catalogue:
+    """Return the runs that the words select."""
+    catalogue = among.matching([*options.ids, *_selection(options)])
+    if not options.ids and _PURPOSE not in dict(options.keys):
+        catalogue = with_note(*catalogue.counted())
+    return catalogue
+
+
+def _selection(options: ChooseOptions) -> list[str]:
+    return [f"{name}={text}" for name, text in options.keys if name != _FROM]
+
+
+def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
+    """Return the command that chooses from the most of these runs that can be, or of all."""
+    if _PURPOSE not in dict(options.keys):
+        among = among.counted()[0]
+    chosen = works(catalogue.runs, list(among))
+    if len(chosen) < 2:
+        return f"no two finished runs of {options.results} can be; run another on the same splits"
+    words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
+    given = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    defaults = ChooseOptions()
+    if options.minimise != defaults.minimise:
+        given.append(f"minimise={options.minimise}")
+    if options.where:
+        given.append(f"where=[{','.join(options.where)}]")
+    if options.level != defaults.level:
+        given.append(f"level={options.level:g}")
+    if options.results != defaults.results:
+        given.append(f"results={options.results}")
+    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *given])
+    return f"{len(chosen)} runs can be chosen from: {line}"
 
 
 def _print(document: Document, kind: str) -> None:
@@ -112,7 +159,22 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
     title = f"The best of {len(choice.runs)} runs of {data} by {by}"
     lead = [Paragraph(_sentences(choice, names))]
     tables = [_judged_table(choice), _runs_table(choice, names)]
-    return Document(title, [Section("", tables)], lead=lead, notes=choice.notes)
+    notes = [*choice.notes, *_beside_its_table(choice)]
+    return Document(title, [Section("", tables)], lead=lead, notes=notes)
+
+
+def _beside_its_table(choice: Choice) -> Iterator[str]:
+    """Yield why the table of the chosen run has another number for the objective, if it has."""
+    run, objective = choice.runs[choice.place], choice.judged[0]
+    shown = estimate(run.summary(), objective.metric.name, run.protect)[0]
+    if isnan(shown) or number(shown) == number(objective.value):
+        return
+    yield (
+        f"fairbench table {run.id} shows {number(shown)} as the {_name(objective.metric)}, the "
+        f"mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
+        "mean rates: luck makes the gap of a single split larger, and evens out in the mean "
+        "rates. The interval by itself is the same in both."
+    )
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
@@ -158,14 +220,19 @@ def _name(metric: Metric) -> str:
 
 def _near(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be told from the best, the first five by name."""
-    order = np.argsort(choice.objectives, kind="stable")
-    near = [choice.runs[i] for i in order if choice.near[i] and i != choice.place]
+    order, best = np.argsort(choice.objectives, kind="stable"), choice.runs[choice.place]
+    near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
+    same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
+    tied = ""
+    if len(same) > 1:
+        others = "; ".join(f"{names[run.id]} ({run.id})" for run in same if run.id != best.id)
+        tied = f"It is a tie with {others}: their predictions of these rows are the same. "
     if not near:
-        return "No other run may be the best."
+        return f"{tied}No other run may be the best."
     listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
     more = f" and {len(near) - 5} more" if len(near) > 5 else ""
     several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    text = f"{len(near)} {several} told from the best: {listed}{more}."
+    text = f"{tied}{len(near)} {several} told from the best: {listed}{more}."
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
@@ -218,6 +285,8 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
 def _standing(choice: Choice, i: int) -> str:
     if i == choice.place:
         return "chosen"
+    if choice.same[i]:
+        return "tied: the same predictions"
     if not choice.near[i]:
         return "not the best"
     return "best only if others miss a bound" if choice.larger[i] else "not told from the best"

@@ -5,7 +5,7 @@ attribute whose groups are compared. The page has what holds across tasks (ranks
 trade-off of error against gaps, what becomes of the literature's claims), every task by itself,
 what each approach costs, and all of it for download. It is one file that works without a server;
 the files beside it are its data. Nothing is fitted: the runs of a results folder, or of a pack
-that somebody else made, are read.
+that somebody else made, are read. A page of which nothing has changed is not made again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import ROOT, Command, Results, check_folder, default_results
+from fairbench.cli.command import ROOT, Command, Results, check_folder, default_results, purposes
 from fairbench.core.options import option
 
 
@@ -34,6 +34,7 @@ class LeaderboardOptions(Results):
         shown="FOLDER",
     )  # fmt: skip
     metric: str = option("", "The gap between groups that the page opens with.")
+    purpose: tuple[str, ...] = purposes()
 
 
 def leaderboard(options: LeaderboardOptions) -> None:
@@ -44,19 +45,22 @@ def leaderboard(options: LeaderboardOptions) -> None:
     UserError : nothing finished, one task only, or an unknown metric.
     """
     from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.leaderboard.write import write_leaderboard
+    from fairbench.reporting.leaderboard.opening import open_leaderboard
 
     out = options.out if options.out != Path() else _out(options.results)
     check_folder(out)
     conf = ROOT / "conf"
-    written = write_leaderboard(
+    written = open_leaderboard(
         [options.results, *options.add],
         out,
         metric=options.metric,
+        purposes=options.purpose,
         conf=conf if conf.is_dir() else None,
         command=_command(options),
     )
     print_document(written.short)
+    if written.unchanged:
+        print("the page is as it was: neither runs nor code have changed since it was written")
     print(written.path)
 
 
@@ -75,6 +79,8 @@ def _command(options: LeaderboardOptions) -> str:
         words.append(f"add=[{','.join(map(str, options.add))}]")
     if options.metric:
         words.append(f"metric={options.metric}")
+    if options.purpose:
+        words.append(f"purpose=[{','.join(options.purpose)}]")
     return shlex.join(words)
 
 

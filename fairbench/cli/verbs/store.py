@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli import packs
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, check_keys, checkout
 from fairbench.cli.output import print_line
-from fairbench.core.errors import UserError, check_minimum, unknown_name
+from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.formats import visible
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
     from fairbench.experiments.verification import Difference
     from fairbench.results.catalogue import Catalogue
+    from fairbench.results.garbage import Garbage
 
 _WIDTH = 100
 _RUN = "The beginning of the run's id."
@@ -62,6 +63,25 @@ class GarbageOptions(Results):
 
 
 @dataclass(frozen=True)
+class EvaluateOptions(Results):
+    """Which runs are evaluated again."""
+
+    ids: tuple[str, ...] = option((), _RUN, argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as purpose=demo or dataset=adult.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RemoveOptions(EvaluateOptions):
+    """Which runs are removed."""
+
+    dry_run: bool = option(False, "Only say what would go.")
+    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
+
+
+@dataclass(frozen=True)
 class VerifyOptions(Results):
     """Which cells are computed again."""
 
@@ -76,11 +96,9 @@ class VerifyOptions(Results):
 
 def ls(options: ListOptions) -> None:
     """Print a line for each run."""
-    from fairbench.results.catalogue import KEYS, Catalogue
+    from fairbench.results.catalogue import Catalogue
 
-    for name, _ in options.keys:
-        if name not in KEYS and "." not in name:
-            raise unknown_name("key", name, [*KEYS, "results"])
+    check_keys(options.keys)
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     runs = Catalogue(options.results).matching(words)
     for line in runs_lines(runs) if runs.runs else ():
@@ -172,9 +190,6 @@ def export_run(options: ExportOptions) -> None:
 
 def gc(options: GarbageOptions) -> None:
     """Remove what no run refers to."""
-    from rich.console import Console
-    from rich.table import Table
-
     from fairbench.core.locks import alone
     from fairbench.results import garbage
     from fairbench.results.cells import Store
@@ -186,17 +201,93 @@ def gc(options: GarbageOptions) -> None:
         found = garbage.garbage(store, options.hours)
         if not options.dry_run:
             garbage.remove(found)
+    _print_garbage(found)
+    size = sum(each.bytes for each in found)
+    print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
+    for each in found:
+        if each.kind in garbage.STRAY:
+            print(f"{each.kind}: {each.path}")
+
+
+def _print_garbage(found: Sequence[Garbage]) -> None:
+    """Print of each kind how many go, and their size."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("what", "number", "MB")
     for kind, number in Counter(each.kind for each in found).items():
         size = sum(each.bytes for each in found if each.kind == kind)
         table.add_row(kind, str(number), f"{size / 1e6:.2f}")
     if found:
         Console(width=_WIDTH).print(table)
-    size = sum(each.bytes for each in found)
-    print_line(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
-    for each in found:
-        if each.kind in garbage.STRAY:
-            print_line(f"{each.kind}: {each.path}")
+
+
+def rm(options: RemoveOptions) -> None:
+    """Remove runs, and what of the store they alone read."""
+    from fairbench.core.locks import alone
+    from fairbench.results import garbage
+    from fairbench.results.cells import Store
+    from fairbench.results.packs import refuse_pack
+
+    refuse_pack(options.results, "removing runs")
+    if not options.ids and not options.keys:
+        raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
+    store = Store(options.results)
+    with alone(options.results, options.wait):
+        runs = _named(options)
+        goes, lines = garbage.of_runs(store, list(runs)), runs_lines(runs)
+        cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
+        if not options.dry_run:
+            garbage.remove(goes)
+    for line in lines:
+        print_line(line)
+    _print_garbage(goes)
+    if stay := len(cells) - sum(each.kind == garbage.OWN_CELL for each in goes):
+        print_line(f"{stay} of {len(cells)} cells stay, as other runs share them")
+    size = sum(each.bytes for each in goes)
+    did, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
+    several = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    print_line(f"{did} {several} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
+
+
+def evaluate(options: EvaluateOptions) -> int:
+    """Evaluate runs from their cells with the code as it is; return 1 if some cannot be."""
+    from fairbench.cli.run import draw_figures
+    from fairbench.experiments.verification import evaluate_again
+    from fairbench.results.packs import refuse_pack
+
+    refuse_pack(options.results, "evaluating runs again")
+    conf = checkout("store evaluate") / "conf"
+    runs, again, left = list(_named(options)), 0, 0
+    for run in runs:
+        try:
+            again += evaluate_again(run, conf, draw_figures)
+        except UserError as error:
+            left += 1
+            print_line(f"left as it is: {error}")
+    kept = len(runs) - again - left
+    print_line(
+        f"{again} evaluated again from their cells, {kept} as they would be; nothing was fitted"
+    )
+    return 1 if left else 0
+
+
+def _named(options: RemoveOptions | EvaluateOptions) -> Catalogue:
+    """Return the runs that are meant, of which each that is named by its id is there.
+
+    Raises
+    ------
+    UserError : an id means no run or several, or no run has these values.
+    """
+    from fairbench.results.catalogue import Catalogue
+
+    check_keys(options.keys)
+    whole = Catalogue(options.results)
+    catalogue = whole.only([whole.one(each) for each in options.ids]) if options.ids else whole
+    chosen = catalogue.matching([f"{name}={text}" for name, text in options.keys])
+    if not chosen.runs:
+        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+    return chosen
 
 
 def verify(options: VerifyOptions) -> int:
@@ -287,6 +378,19 @@ COMMANDS = {
         holds=False,
         sentence="Remove what no run refers to.",
         examples=("fairbench store gc dry_run=true",),
+    ),
+    "evaluate": Command(
+        EvaluateOptions,
+        evaluate,
+        sentence="Evaluate runs again with the code as it is, such as a new metric; fit nothing.",
+        examples=("fairbench store evaluate dataset=german", "fairbench store evaluate"),
+    ),
+    "rm": Command(
+        RemoveOptions,
+        rm,
+        holds=False,
+        sentence="Remove runs, with the cells that no other run shares.",
+        examples=("fairbench store rm 3f2a dry_run=true", "fairbench store rm purpose=demo"),
     ),
     "verify": Command(
         VerifyOptions,

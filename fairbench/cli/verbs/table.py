@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.cli.command import Command, Results, check_keys
+from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
@@ -83,11 +83,9 @@ def _selected(options: TableOptions) -> Catalogue:
     ------
     UserError : there is none.
     """
-    from fairbench.results.catalogue import KEYS, Catalogue
+    from fairbench.results.catalogue import Catalogue
 
-    for name, _ in options.keys:
-        if name not in KEYS and "." not in name:
-            raise unknown_name("key", name, [*KEYS, "metrics", "format", "out", "results"])
+    check_keys(options.keys, "metrics", "format", "out")
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")

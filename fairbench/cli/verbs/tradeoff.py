@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, purposes, with_note
 from fairbench.cli.output import print_line
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
@@ -34,6 +34,7 @@ class TradeoffOptions(Results):
         "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
         shown="ATTRIBUTE",
     )  # fmt: skip
+    purpose: tuple[str, ...] = purposes()
     repeats: str = option(
         AVERAGED,
         "The spread is that of the mean of all repeats; or, as the paper has it, of the typical "
@@ -49,7 +50,9 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     if not options.dataset:
         raise UserError("no data set is named, such as dataset=german")
     results = options.results
-    found = candidates(options.dataset, options.protect, Catalogue(results))
+    runs_of_data = Catalogue(results).matching([f"dataset={options.dataset}"])
+    counted = with_note(*runs_of_data.counted(options.purpose))
+    found = candidates(options.dataset, options.protect, counted)
     protect = found[0].run.protect
     runs = [load_predictions(each.run) for each in found]
     plain = [each for each in found if each.names["intervention"] == "none"]

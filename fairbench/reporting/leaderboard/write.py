@@ -28,6 +28,7 @@ from fairbench.reporting.leaderboard.answer import (
 )
 from fairbench.reporting.leaderboard.claims import claims_section
 from fairbench.reporting.leaderboard.means import ERROR, SHOWN_GAPS, TASK, BoardTable
+from fairbench.reporting.leaderboard.opening import Leaderboard
 from fairbench.reporting.leaderboard.origin import TABLE, downloads, origin_section, whole_table
 from fairbench.reporting.leaderboard.ranks import (
     cost_section,
@@ -40,19 +41,12 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
 
-@dataclass(frozen=True, eq=False)
-class Leaderboard:
-    """A written leaderboard: the page, and the same in short for a terminal."""
-
-    path: Path
-    short: Document
-
-
 def write_leaderboard(
     folders: Sequence[Path],
     out: Path,
     *,
     metric: str = "",
+    purposes: Sequence[str] = (),
     conf: Path | None = None,
     command: str = "",
 ) -> Leaderboard:
@@ -62,6 +56,7 @@ def write_leaderboard(
     ----------
     folders : of which a run that several have counts once.
     metric : the one that the page opens with; the first gap between groups by default.
+    purposes : of the runs that count; all but demos and tuning by default.
     conf : the configurations of a checkout, from which the commands of the runs are made.
     command : that makes the page again.
 
@@ -71,20 +66,23 @@ def write_leaderboard(
     """
     runs: dict[str, Run] = {}
     other: list[Run] = []
+    notes: list[str] = []
     for folder in folders:
-        found = Catalogue(folder).runs
-        if not found:
-            raise UserError(f"{folder} has no finished run: name a results folder or a pack")
+        counted, left_out = Catalogue(folder).counted(purposes)
+        if not (found := counted.runs):
+            why = f" ({left_out})" if left_out else ""
+            raise UserError(f"{folder} has no finished run{why}: name a results folder or a pack")
+        notes += [f"Of the runs of {folder}, {left_out}."] * bool(left_out)
         other += [run for run in found.values() if run.id in runs and _fitted_anew(run, runs)]
         runs = found | runs
     place = " and ".join(map(str, folders))
     board = checked(approach_table(list(runs.values())), place, metric)
     remarks = unlevel(list(runs.values()))
-    told = BoardFindings.of(board, metric, remarks).noting(len(runs), other)
+    told = BoardFindings.of(board, metric, remarks).noting(len(runs), other, notes)
     document = page_of(board, told, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
     write_bytes(out / TABLE, whole_table(board))
-    return Leaderboard(out / names[0], short_of(document, told))
+    return Leaderboard(out / names[0], short_of(document, told), [*names, TABLE])
 
 
 def _fitted_anew(run: Run, runs: Mapping[str, Run]) -> bool:
@@ -131,9 +129,11 @@ class BoardFindings:
         found = atlas_findings(board.table, metrics=metrics, remarks=remarks, draws=draws)
         return cls(found, gaps)
 
-    def noting(self, runs: int, other: Sequence[Run] = ()) -> BoardFindings:
+    def noting(
+        self, runs: int, other: Sequence[Run] = (), notes: Sequence[str] = ()
+    ) -> BoardFindings:
         """Return the same with notes on those of so many runs, and on others, that are left out."""
-        notes = (*self.atlas.notes, *left_out_sentences(self.atlas, runs), *_others(other))
+        notes = (*self.atlas.notes, *notes, *left_out_sentences(self.atlas, runs), *_others(other))
         return replace(self, atlas=replace(self.atlas, notes=notes))
 
 

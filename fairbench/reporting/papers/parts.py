@@ -69,7 +69,8 @@ def table_parts(
     paper: Paper, root: Path, results: Path, tables: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
     """Yield what some tables need, all of the paper's if none is named: sweeps come first."""
-    yield from _sweep_parts(paper, sweeps(paper, root / "conf", tables, effort), root, results)
+    words = sweeps(paper, root / "conf", tables, effort)
+    yield from _sweep_parts(paper, words, root, results, effort)
     for table in tables or paper.tables:
         for name in paper.computed(table):
             again = paper.computations[name].get("again", False)
@@ -86,7 +87,7 @@ def figure_parts(
 ) -> Iterator[PaperPart]:
     """Yield what some figures need, all of the paper's if none is named: sweeps come first."""
     words = figure_sweeps(paper, root / "conf", figures, effort)
-    yield from _sweep_parts(paper, words, root, results)
+    yield from _sweep_parts(paper, words, root, results, effort)
     for figure in figures or paper.figures:
         yield PaperPart(
             paper.name,
@@ -96,13 +97,13 @@ def figure_parts(
 
 
 def _sweep_parts(
-    paper: Paper, sweeps: Iterator[list[str]], root: Path, results: Path
+    paper: Paper, sweeps: Iterator[list[str]], root: Path, results: Path, effort: Effort
 ) -> Iterator[PaperPart]:
     for words in sweeps:
         yield PaperPart(
             paper.name,
             " ".join(words),
-            partial(run_sweep, words, root, results),
+            partial(run_sweep, words, root, results, effort),
         )
 
 

@@ -24,6 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import REPEATS, Presets
 from fairbench.reporting.papers.mapping import Paper, rule_of
+from fairbench.results.record import DEMO, PAPER
 
 _TEXTS = ("label", "reason")
 T = TypeVar("T")
@@ -97,14 +98,17 @@ def _experiments(paper: Paper, table: str) -> list[str]:
     return [*paper.experiments(table), *(name for names in read for name in names)]
 
 
-def run_sweep(words: Sequence[str], root: Path, results: Path) -> None:
+def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -> None:
     """Run one sweep as its own process; what is finished or stored is not computed again.
+
+    A quick look counts as a demo.
 
     Raises
     ------
     UserError : it failed; its own output says why.
     """
-    words = [*words, "hydra/launcher=joblib", f"results={results.resolve()}"]
+    purpose = PAPER if effort is Effort.WHOLE else DEMO
+    words = [*words, "hydra/launcher=joblib", f"results={results.resolve()}", f"purpose={purpose}"]
     command = [sys.executable, str(root / "run.py"), "-m", *words]
     if subprocess.run(command, cwd=root, check=False).returncode:
         raise UserError(f"a sweep failed, see above: python run.py -m {' '.join(words)}")

@@ -1,0 +1,198 @@
+"""What a run was made for: comparisons leave demos and tuning out, and say so."""
+
+import shutil
+
+import pytest
+
+from fairbench.cli.main import run_command
+from fairbench.core.errors import UserError
+from fairbench.experiments.execute import Execution, Here, carry_out, plan
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import Store
+from fairbench.results.garbage import note_begun
+from fairbench.results.index import listed_runs
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import Run, read_environment
+from tests.harness import configuration
+
+SMALL = ("dataset.n_samples=300", "split.repeats=2", "method=baseline", "tracking=none")
+LEARNERS = ("logistic_regression", "gaussian_nb", "lightgbm")
+
+
+def made(folder, learner, purpose, *more):
+    """Make a run for a purpose; return it."""
+    words = (*SMALL, "figures=false", f"learner={learner}", f"purpose={purpose}", *more)
+    return carry_out(configuration(*words, results=folder)).prepared.folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two runs of a study, and one each that was a demo and that tuning made."""
+    folder = tmp_path_factory.mktemp("purposes") / "results"
+    for learner in LEARNERS[:2]:
+        made(folder, learner, "study")
+    made(folder, "lightgbm", "demo")
+    made(folder, "logistic_regression", "tuning", "learner.C=3")
+    return folder
+
+
+def test_a_purpose_is_no_part_of_what_a_run_is(results, tmp_path):
+    ids = {plan(configuration(*SMALL, f"purpose={each}")).id for each in ("demo", "study")}
+    assert len(ids) == 1
+    with pytest.raises(UserError, match="unknown purpose 'dmo': did you mean demo"):
+        plan(configuration(*SMALL, "purpose=dmo"))
+
+
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        ((), 2),
+        (("purpose=demo,study",), 3),
+        (("purpose=[demo,study]",), 3),
+        (("purpose=[demo,tuning,paper,study]",), 4),
+    ],
+)
+def test_a_choice_leaves_demos_and_tuning_out_and_says_how_many(results, words, runs, capsys):
+    run_command(["choose", "minimise=error_rate", f"results={results}", *words])
+    printed = capsys.readouterr()
+    assert f"The best of {runs} runs" in printed.out
+    said = "note: 1 demo run and 1 tuning run are left out: purpose=[demo,tuning,paper,study] takes"
+    assert (said in printed.err) == (not words)
+
+
+def test_runs_that_are_named_count_whatever_they_were_made_for(results, capsys):
+    run_command(["choose", *Catalogue(results).runs, f"results={results}", "minimise=error_rate"])
+    printed = capsys.readouterr()
+    assert "The best of 4 runs" in printed.out and "left out" not in printed.err
+
+
+def test_a_tradeoff_and_lists_know_purposes(results, capsys):
+    run_command(["tradeoff", "simulated", f"results={results}"])
+    printed = capsys.readouterr()
+    assert "simulated by group, 2 runs" in printed.out and "1 demo run" in printed.err
+    run_command(["tradeoff", "simulated", "purpose=[tuning,study]", f"results={results}"])
+    assert "simulated by group, 3 runs" in capsys.readouterr().out
+    run_command(["store", "ls", "purpose=demo,tuning", f"results={results}"])
+    assert "2 finished runs" in capsys.readouterr().out
+    for words in (["choose", "purpose=dmo"], ["store", "ls", "purpose=dmo"]):
+        with pytest.raises(UserError, match="unknown purpose 'dmo': did you mean demo"):
+            run_command([*words, f"results={results}"])
+    with pytest.raises(UserError, match="unknown purpose 'dmo'"):
+        run_command(["tradeoff", "simulated", "purpose=dmo", f"results={results}"])
+
+
+def test_a_leaderboard_of_demos_alone_says_what_takes_them_in(results, tmp_path):
+    made(tmp_path / "demos", "gaussian_nb", "demo")
+    with pytest.raises(UserError, match=r"no finished run \(1 demo run is left out: purpose="):
+        run_command(["leaderboard", f"results={tmp_path / 'demos'}"])
+
+
+def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
+    demo = made(tmp_path, "gaussian_nb", "demo")
+    metrics = (demo.path / "metrics.parquet").stat().st_mtime_ns
+    words = (*SMALL, "figures=false", "learner=gaussian_nb")
+    for purpose, becomes in (("tuning", "tuning"), ("study", "study"), ("demo", "study")):
+        planned = plan(configuration(*words, f"purpose={purpose}", results=tmp_path))
+        for path in (tmp_path / "cells").rglob("*.parquet"):
+            path.unlink()  # which a finished run does without
+        (end,) = Execution([planned], Here()).carry_out()
+        assert end.computed == 0 and not end.error
+        assert Run(demo.path).purpose == becomes
+        assert listed_runs(tmp_path)[0].purpose == becomes
+    assert (demo.path / "metrics.parquet").stat().st_mtime_ns == metrics
+    again = configuration(*words, "purpose=demo", "resume=false", results=tmp_path)
+    carry_out(again)
+    assert Run(demo.path).purpose == "study"
+
+
+def test_records_of_earlier_versions_are_of_studies(tmp_path):
+    run = made(tmp_path, "gaussian_nb", "demo")
+    environment = read_environment(run.path)
+    del environment["purpose"]
+    seal_run(run.path, environment)
+    (listed,) = Catalogue(tmp_path)
+    assert (listed.purpose, listed.environment["data"]) == ("study", environment["data"])
+
+
+def test_a_pack_keeps_purposes(results, tmp_path, capsys):
+    pack = tmp_path / "pack"
+    run_command(["store", "pack", f"results={results}", f"out={pack}"])
+    assert sorted(run.purpose for run in Catalogue(pack)) == ["demo", "study", "study", "tuning"]
+    run_command(["choose", "minimise=error_rate", f"results={pack}", "purpose=demo,study"])
+    assert "The best of 3 runs" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def three_runs(tmp_path_factory):
+    """Two readings of one bag, which share their cells, and a run by itself."""
+    folder = tmp_path_factory.mktemp("removable") / "results"
+    ensemble = made(folder, "gaussian_nb", "study", "method=ensemble")
+    selective = made(folder, "gaussian_nb", "demo", "method=selective_ensemble")
+    alone = made(folder, "logistic_regression", "demo", "dataset.n_samples=200")
+    return folder, [run.id for run in (ensemble, selective, alone)]
+
+
+@pytest.fixture
+def removable(three_runs, tmp_path):
+    """Return a copy of them: the folder, and the runs."""
+    shutil.copytree(three_runs[0], tmp_path / "results")
+    return tmp_path / "results", *(Run(tmp_path / "results" / "runs" / i) for i in three_runs[1])
+
+
+def files(folder):
+    return {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
+    folder, ensemble, selective, alone = removable
+    before, cells = files(folder), set(alone.cells())
+    assert not cells & set(selective.cells()) and set(selective.cells()) == set(ensemble.cells())
+    words = ["store", "rm", "purpose=demo", f"results={folder}"]
+    run_command([*words, "dry_run=true"])
+    said = capsys.readouterr().out
+    assert {path: size for path, size in files(folder).items() if "locks" not in path.parts} == {
+        path: size for path, size in before.items() if "locks" not in path.parts
+    }
+    assert "2 of 4 cells stay, as other runs share them" in said
+    assert alone.id in said and selective.id in said and ensemble.id not in said
+    run_command(words)
+    done = capsys.readouterr().out
+    gone = {path: size for path, size in before.items() if path not in files(folder)}
+    freed = f"{sum(gone.values()):,} bytes"
+    assert f"would remove 2 runs and free {sum(gone.values()) / 1e6:.2f} MB ({freed})" in said
+    assert f"removed 2 runs and freed {sum(gone.values()) / 1e6:.2f} MB ({freed})" in done
+    assert list(Catalogue(folder).runs) == [ensemble.id]
+    stems = {path.stem for path in (folder / "cells").rglob("*.parquet")}
+    assert stems == set(ensemble.cells())
+    run_command(["store", "gc", "hours=0", "dry_run=true", f"results={folder}"])
+    assert "would free 0.00 MB" in capsys.readouterr().out
+    run_command(["table", ensemble.id, f"results={folder}"])
+    assert len(ensemble.predictions())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing is named: fairbench store rm RUN, or purpose=demo"),
+        (["purpose=tuning"], "no run of .* is as was asked"),
+        (["purpose=demos"], "unknown purpose 'demos': did you mean demo"),
+        (["pupose=demo"], "unknown key 'pupose': did you mean purpose"),
+        (["{near}"], "unknown run in .*: did you mean {id}"),
+        (["{id}", "nothing"], "unknown run in .* 'nothing'"),
+    ],
+)
+def test_what_is_not_there_or_not_one_is_refused_and_nothing_goes(removable, words, message):
+    folder, run, *_ = removable
+    near = f"{run.id[:-1]}{'1' if run.id[-1] == '0' else '0'}"
+    words = [word.format(id=run.id, near=near) for word in words]
+    with pytest.raises(UserError, match=message.format(id=run.id)):
+        run_command(["store", "rm", *words, f"results={folder}"])
+    assert len(Catalogue(folder)) == 3
+
+
+def test_cells_of_a_sweep_that_was_broken_off_stay_when_a_run_of_it_is_removed(removable):
+    folder, *_, alone = removable
+    kept, gone = alone.cells()
+    note_begun(Store(folder), ["another"], [kept])
+    run_command(["store", "rm", alone.id, f"results={folder}"])
+    assert Store(folder).has(kept) and not Store(folder).has(gone)

@@ -7,8 +7,8 @@ found out; what was found is said in one line.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,13 @@ from fairbench.core.errors import DataError, UserError, nearest, note, unknown_n
 from fairbench.core.files import check_memory
 from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
 from fairbench.data.spreadsheet import sheet_as_text
+from fairbench.data.totals import (
+    LeftOut,
+    as_note,
+    refuse_another_table,
+    said,
+    without_totals,
+)
 from fairbench.data.unpacking import ARROW, EXCEL, PARQUET, Content, content_of
 
 if TYPE_CHECKING:
@@ -32,12 +39,14 @@ class TextTable:
     ----------
     names : the header, blanks around names removed.
     guessed : what a reader should know of how the file was read.
+    left_out : totals and notes below the table, which `data` is without.
     """
 
     data: bytes
     separator: str
     names: Sequence[str]
     guessed: tuple[str, ...]
+    left_out: Sequence[LeftOut] = ()
 
 
 def check_file(path: Path) -> None:
@@ -62,6 +71,8 @@ def read_any_table(
 ) -> pd.DataFrame:
     """Read a file's columns as strings, and say in a line on the error stream what was guessed.
 
+    What is to be said on a page, too, is in the frame's ``attrs["notes"]``.
+
     Parameters
     ----------
     named : the columns that there must be, which alone are kept unless `every` one is.
@@ -74,11 +85,13 @@ def read_any_table(
     """
     check_file(path)
     try:
-        frame, guessed = _read(path, named, every=every, exact=exact)
+        frame, guessed, left_out = _read(path, named, every=every, exact=exact)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     frame, commas = with_decimal_points(frame, [name for name in numeric if name in frame])
     say_guessed(path, (*guessed, *commas))
+    if left_out:
+        frame.attrs["notes"] = [as_note(left_out, path.name)]
     return frame
 
 
@@ -90,17 +103,17 @@ def say_guessed(path: Path, guessed: Sequence[str]) -> None:
 
 def _read(
     path: Path, named: Sequence[str], *, every: bool, exact: Collection[str]
-) -> tuple[pd.DataFrame, Sequence[str]]:
+) -> tuple[pd.DataFrame, Sequence[str], Sequence[LeftOut]]:
     content = content_of(path)
     if content.kind in (PARQUET, ARROW):
-        return as_texts(read_arrow(path, content, None if every else named), path.name), ()
+        return as_texts(read_arrow(path, content, None if every else named), path.name), (), ()
     text = text_table(path, content, named)
     check_columns(path.name, named, text.names)
     only = None if every else named
     frame = read_table(
         text.data, path.name, separator=text.separator, only=only, exact=exact,
     )  # fmt: skip
-    return frame, text.guessed
+    return frame, text.guessed, text.left_out
 
 
 def check_columns(file: str, named: Sequence[str], found: Sequence[str]) -> None:
@@ -161,23 +174,36 @@ def text_table(
 
     Raises
     ------
-    DataError : there is no header, or it takes more memory than is allowed.
+    DataError : there is no header, it takes more memory than is allowed, or there is another table
+        below or beside the first.
     """
     guessed = content.guessed
     data = content.data
     if content.kind == EXCEL:
-        data, more = sheet_as_text(data, path.name, named)
-        return TextTable(data, ",", header(data, path.name, ","), (*guessed, *more))
+        data, more, above = sheet_as_text(data, path.name, named)
+        table = TextTable(data, ",", header(data, path.name, ","), (*guessed, *more))
+        return _table_alone(table, path.name, lambda line: f"row {above + line} of the sheet")
     if not guessed:
         check_text(path, every=every)
-    said = _SAID.match(data)
-    if said:  # Excel's own line that says so
-        data = data[said.end() :]
+    own = _SAID.match(data)  # Excel's own line that says so
+    if own:
+        data = data[own.end() :]
     first = "\t" if path.suffix == ".tsv" else ","
     separator, names = _separator(data, path.name, named, first)
     if separator != first:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    return TextTable(data, separator, names, guessed)
+    lines = bool(own)
+    table = TextTable(data, separator, names, guessed)
+    return _table_alone(table, path.name, lambda line: f"line {lines + line}")
+
+
+def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> TextTable:
+    """Return a table without what stands below it, once no other one does, nor beside it."""
+    refuse_another_table(table.data, table.separator, table.names, file, place)
+    data, left_out = without_totals(table.data, table.separator, table.names, file)
+    return replace(
+        table, data=data, guessed=(*table.guessed, *said(left_out)), left_out=left_out
+    )  # fmt: skip
 
 
 _SAID = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)

@@ -10,7 +10,7 @@ from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.bands import with_bands
-from fairbench.data.columns import shares_of
+from fairbench.data.columns import Place, shares_of
 from fairbench.data.groups import with_rare_pooled, without_groups
 from fairbench.data.in_memory import Table, frame_of, is_table, names_of_table, texts_of_table
 from fairbench.data.totals import LeftOut, as_note, frame_without_totals
@@ -59,7 +59,9 @@ def read_frame(
     notes = frame.attrs.pop("notes", [])
     frame = with_bands(frame, options.cuts, file)
     if options.scale == PERCENT:
-        frame = frame.assign(**{name: shares_of(frame[name]) for name in options.score_columns})
+        frame = frame.assign(**{
+            name: shares_of(frame[name], Place(file, name)) for name in options.score_columns
+        })  # fmt: skip
     frame, left_out = without_groups(frame, options.leave_out, options.group)
     frame, pooled = with_rare_pooled(frame, options.group, options.rare)
     if notes := [*notes, *left_out, *pooled]:

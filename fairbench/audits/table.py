@@ -19,6 +19,7 @@ from fairbench.data.columns import (
     decisions_of,
     labels_of,
     marks_of,
+    notes_on_decisions,
     scores_of,
     weights_of,
 )
@@ -154,6 +155,11 @@ def read_audit_table(
         notes=[
             *notes_on_labels(
                 label, score, prediction, names, columns=(options.score, options.prediction)
+            ),
+            *(
+                notes_on_decisions(frame[decided.column], decided.column, names)
+                if decided.column
+                else ()
             ),
             *notes_on_groups(frame, options.group),
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,18 +70,80 @@ def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
             rows = count(wrong.sum())
             hint = f": each row needs a score; add it, or delete the {rows} rows without"
         place.refuse(text.where(~wrong, first), wrong, f"number{hint}", said="no")
-    hint = "; of percents give scale=percent" if score.min() >= 0 and 1 < score.max() <= 100 else ""
+    if score.min() < 0 or not 1 < score.max() <= 100:
+        hint = ""
+    elif (score > 2).any() and (
+        within_one(score).mean() >= _MANY_SHARES or mixes_scales(score)
+    ):  # fmt: skip
+        hint = "" if mixes_scales(score) else "; if all are percents, give scale=percent"
+        raise mixed_scales(score, text, place, hint)
+    else:
+        hint = "; of percents give scale=percent"
     place.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
     return score
 
 
-def shares_of(column: pd.Series) -> pd.Series:
-    """Return a column of percents as shares of 1; what is no number stays as it is."""
+def shares_of(column: pd.Series, place: Place) -> pd.Series:
+    """Return a column of percents as shares of 1; what is no number stays as it is.
+
+    Raises
+    ------
+    UserError : some are percents and others shares; names a row of either kind.
+    """
     if column.dtype.kind in "iuf":
+        if mixes_scales(column.to_numpy(np.float64)):
+            raise mixed_scales(column.to_numpy(np.float64), column, place)
         return column / 100
-    shares = pd.Series(to_numbers(column.astype(str).str.rstrip("% \u00a0")) / 100, column.index)
+    text = column.astype(str)
+    values = to_numbers(text.str.rstrip("% \u00a0"))
+    signed, given = text.str.endswith("%").to_numpy(bool), (text != "").to_numpy(bool)
+    if (signed & given).any() and (bare := given & ~signed).any():
+        rows = int(np.flatnonzero(bare)[0]), int(np.flatnonzero(signed)[0])
+        raise _two_kinds(rows, text, place)
+    if mixes_scales(values):
+        raise mixed_scales(values, text, place)
+    shares = pd.Series(values / 100, column.index)
     fine = np.isfinite(shares)
     return shares if fine.all() else column.where(~fine, shares.astype(str))
+
+
+_MANY_SHARES = 0.2  # of the values of a column: more are hardly the small ones among percents
+_FEWEST_APART = 8  # values, of which it is no accident that none lies elsewhere
+
+
+def within_one(values: Floats) -> NDArray[np.bool_]:
+    """Say of each value (n,) whether it lies between 0 and 1, neither included."""
+    return (values > 0) & (values < 1)
+
+
+def mixes_scales(values: Floats) -> bool:
+    """Say whether some values (n,) are plainly shares of 1, and others percents.
+
+    Percents are about as many just under 1 as just above; of shares and percents together, the
+    shares crowd under 1.
+    """
+    under = ((values > 0.5) & (values < 1)).sum()
+    above = ((values > 1) & (values < 1.5)).sum()
+    percents = (values >= 1.5).any()
+    return bool(percents and under >= _FEWEST_APART and under > _FEWEST_APART * above)
+
+
+def mixed_scales(values: Floats, text: pd.Series, place: Place, hint: str = "") -> UserError:
+    """Return the error of a column that holds shares and percents."""
+    return _two_kinds(
+        (int(np.flatnonzero(within_one(values))[0]), int(np.flatnonzero(values > 1)[0])),
+        text,
+        place,
+        hint,
+    )
+
+
+def _two_kinds(rows: tuple[int, int], text: pd.Series, place: Place, hint: str = "") -> UserError:
+    (share, percent), (row, other) = (text.iloc[list(rows)], rows)
+    return place.fault(
+        f"holds shares and percents, such as {quoted(share)} in row {row + 1} and "
+        f"{quoted(percent)} in row {other + 1}: write all in one way{hint}"
+    )
 
 
 def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
@@ -180,10 +242,41 @@ def decisions_of(
         return (score > threshold).astype(np.int64)
     text = frame[place.column]
     codes, values = each_value(text, spelled)
+    names = names_of_decisions(values, names)
     wrong = np.array([value not in names for value in values])
     place.refuse(text, wrong[codes], f"'{names[0]}' or '{names[1]}', the labels of the target")
     decisions: NDArray[np.int64] = np.array([value == names[1] for value in values], np.int64)
     return decisions[codes]
+
+
+_NO = ("0", "no", "n", "false", "f", "nein", "non", "nej", "nee")
+
+
+def names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple[str, str]:
+    """Return what decisions 0 and 1 are called: as labels are, or by a plain pair such as 0 and 1.
+
+    Parameters
+    ----------
+    values : the decisions that there are. names : of labels 0 and 1.
+
+    Returns
+    -------
+    The names of labels where decisions have other ones, or where it is not plain that decision 1
+    means label 1: of yes and no where labels are otherwise called than these, or if label 1 is no.
+    """
+    present = {*values} - {""}
+    pair = plain_pair(present) if present and not present <= {*names} else None
+    plain = plain_pair(names) == names or (pair == ("0", "1") and names[1].lower() not in _NO)
+    return pair if pair and plain else names
+
+
+def notes_on_decisions(text: pd.Series, column: str, names: tuple[str, str]) -> list[str]:
+    """Return which decisions are which labels, where they are called otherwise."""
+    called = names_of_decisions(each_value(text, spelled)[1], names)
+    if called == names:
+        return []
+    pairs = (f"'{ours}' stands for '{label}'" for ours, label in zip(called, names, strict=True))
+    return [f"Decisions are spelled otherwise than labels: in '{column}' {' and '.join(pairs)}."]
 
 
 def weights_of(frame: pd.DataFrame, place: Place) -> Floats:

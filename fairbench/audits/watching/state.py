@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.question import Options, column
+from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.audits.watching.growing import Period
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import unsealed_json
@@ -23,7 +23,9 @@ from fairbench.data.tallies import check_tallies
 
 SCHEMA = 1
 # Options that an audit has, too.
-_OF_AUDITS = ("path", "target", "score", "prediction", "positive", "threshold", "epsilon", "cuts")
+_OF_AUDITS = (
+    *("path", "target", "score", "prediction", "positive", "scale", "threshold", "epsilon", "cuts"),
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class WatchOptions:
         "", "The label that the score is the probability of, where labels are not 0 and 1.",
         shown="LABEL",
     )  # fmt: skip
+    scale: str = option(
+        PROBABILITY,
+        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        choices=(PROBABILITY, PERCENT),
+    )
     time: str = column(
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
         "have a point for each. Dates become periods as date:month (day, week, month, quarter, "

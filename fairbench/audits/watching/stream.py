@@ -11,13 +11,21 @@ from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.watching.state import WatchOptions, WatchState
+from fairbench.core.errors import note
 from fairbench.data.any_table import check_columns
 from fairbench.data.checksums import keys_of, texts_of
-from fairbench.data.columns import Place, decisions_of, labels_of, named_labels, scores_of
+from fairbench.data.columns import (
+    Place,
+    decisions_of,
+    labels_of,
+    named_labels,
+    notes_on_decisions,
+    scores_of,
+)
 from fairbench.data.groups import crossed
 from fairbench.data.leakage import check_score
 from fairbench.data.periods import by_period, period_asked
-from fairbench.data.tabular import spelled
+from fairbench.data.tabular import plain_pair, spelled
 from fairbench.data.tallies import read_tallies, text_of, with_rows
 from fairbench.inference.duplicates import beyond_chance
 
@@ -64,6 +72,9 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     if score is not None:
         check_score(label, score, file, options.score)
     decision = decisions_of(frame, Place(file, asked.prediction), called, score, asked.threshold)
+    if decided := asked.prediction:
+        for sentence in notes_on_decisions(frame[decided], decided, called):
+            note(sentence)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
         Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
@@ -90,8 +101,9 @@ def _labels(
     file, decided = options.path.name, options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
     place = Place(file, options.target or "label")
-    few = len({*map(spelled, text.unique())} - {""}) < 2
-    if not names and decided and few:  # decisions tell what labels do not yet
+    present = {*map(spelled, text.unique())} - {""}
+    # Decisions tell what labels do not yet.
+    if not names and decided and len(present) < 2 and not plain_pair(present):
         _, names = labels_of(frame[decided], Place(file, decided), options.positive)
     if not names:
         return labels_of(text, place, options.positive)

@@ -10,7 +10,7 @@ from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.bands import with_bands
-from fairbench.data.columns import Place, shares_of
+from fairbench.data.columns import Place, check_ids, shares_of
 from fairbench.data.groups import with_rare_pooled, without_groups
 from fairbench.data.in_memory import Table, frame_of, is_table, names_of_table, texts_of_table
 from fairbench.data.totals import LeftOut, as_note, frame_without_totals
@@ -56,6 +56,8 @@ def read_frame(
             frame.attrs["notes"] = [as_note(below, file)]
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
+    if options.id:
+        check_ids(frame[options.id], Place(file, options.id))
     notes = frame.attrs.pop("notes", [])
     frame = with_bands(frame, options.cuts, file)
     if options.scale == PERCENT:

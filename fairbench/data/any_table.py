@@ -95,6 +95,19 @@ def read_any_table(
     return frame
 
 
+def names_in(path: Path, named: Sequence[str]) -> Sequence[str]:
+    """Return the names of a file's columns.
+
+    Parameters
+    ----------
+    named : columns that it may have, by which what separates fields is found.
+    """
+    content = content_of(path)
+    if content.kind in (PARQUET, ARROW):
+        return list(read_arrow(path, content, None).column_names)
+    return text_table(path, content, named).names
+
+
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
     """Say in a line how a file was read, where that is not plain."""
     if guessed:

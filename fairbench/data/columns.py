@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError
+from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import count, is_number, quoted, shortened
-from fairbench.data.tabular import numbers, plain_pair, spelled, to_numbers
+from fairbench.data.tabular import plain_pair, spelled, to_numbers
 
 Floats = NDArray[np.float64]
 
 _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # different ones, which are more than the names of classes
+
+
+class RowError(DataError):
+    """A value of a row that cannot be; `row` counts from 1."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+@contextmanager
+def naming_rows(frame: pd.DataFrame, column: str) -> Iterator[None]:
+    """Have messages on a row of a table say whom it is of, too.
+
+    Parameters
+    ----------
+    column : of identifiers; messages stay as they are if it is empty.
+    """
+    try:
+        yield
+    except RowError as error:
+        if not column:
+            raise
+        name = f"row {error.row} ({column} {shortened(str(frame[column].loc[error.row - 1]), 30)})"
+        raise UserError(str(error).replace(f"row {error.row}", name, 1)) from error
+
+
+def check_ids(ids: pd.Series, place: Place) -> None:
+    """Refuse a row without an identifier, and two rows of one.
+
+    Raises
+    ------
+    UserError : names the row, or both.
+    """
+    place.refuse_blank(ids, "an identifier")
+    if (again := ids.duplicated().to_numpy()).any():
+        second = int(again.argmax())
+        first = int((ids == ids.iloc[second]).to_numpy().argmax())
+        raise place.fault(
+            f"holds {quoted(ids.iloc[second], 40)} in row {first + 1} and in row {second + 1}: a "
+            "row is one person, and id= says who; of rows that belong together name cluster= "
+            "instead"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,10 +79,12 @@ class Place:
     ) -> None:
         """Refuse the first value that is wrong, if there is one; rows count from 1."""
         if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise UserError(
-                f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
-                f"{said} {expected}"
+            place = int(np.flatnonzero(wrong)[0])
+            row = int(text.index[place]) + 1  # of some rows of a file, as the file counts them
+            raise RowError(
+                f"{self.file}: column '{self.column}', row {row}: {quoted(text.iloc[place])} is "
+                f"{said} {expected}",
+                row,
             )
 
     def refuse_blank(self, text: pd.Series, expected: str) -> None:
@@ -81,6 +127,19 @@ def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
         hint = "; of percents give scale=percent"
     place.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
     return score
+
+
+def numbers_of(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return a column of numbers.
+
+    Raises
+    ------
+    UserError : a value that is none; names the row.
+    """
+    text = frame[place.column]
+    values: Floats = to_numbers(text)
+    place.refuse(text, ~np.isfinite(values), "number", said="no")
+    return values
 
 
 def shares_of(column: pd.Series, place: Place) -> pd.Series:
@@ -284,10 +343,9 @@ def weights_of(frame: pd.DataFrame, place: Place) -> Floats:
 
     Raises
     ------
-    UserError : a value under 0, or nothing else than 0.
-    DataError : a value that is no number; names the row.
+    UserError : a value that is no number or under 0, or nothing else than 0.
     """
-    weight: Floats = numbers(frame, place.column, place.file).to_numpy()
+    weight = numbers_of(frame, place)
     place.refuse(frame[place.column], weight < 0, "a weight of 0 or more")
     if not weight.any():
         raise place.fault("is 0 in every row")

@@ -61,7 +61,7 @@ FAULTS = {
             score=lambda frame: frame["score"] * np.where(frame.index % 2, 1, 100)
         ),
         {"scale": "percent"},
-        r"column 'score' holds shares and percents, such as '0\..*' in row \d+ and .*: write all in",
+        r"column 'score' holds shares and percents, such as '0\..*' in row \d+ and .*:",
     ),
     "percents, some with signs": (
         predictions(60).assign(

@@ -19,6 +19,7 @@ from fairbench.data.columns import (
     decisions_of,
     labels_of,
     named_labels,
+    naming_rows,
     notes_on_decisions,
     scores_of,
 )
@@ -67,13 +68,15 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = by_period(frame, options.time, file)
-    label, called = _labels(frame, options, names)
-    score = scores_of(frame, Place(file, options.score)) if options.score else None
-    if score is not None:
-        check_score(label, score, file, options.score)
-    decision = decisions_of(frame, Place(file, asked.prediction), called, score, asked.threshold)
-    if decided := asked.prediction:
-        for sentence in notes_on_decisions(frame[decided], decided, called):
+    with naming_rows(frame, options.id):
+        label, called = _labels(frame, options, names)
+        score = scores_of(frame, Place(file, options.score)) if options.score else None
+        if score is not None:
+            check_score(label, score, file, options.score)
+        decided = Place(file, asked.prediction)
+        decision = decisions_of(frame, decided, called, score, asked.threshold)
+    if decided.column:
+        for sentence in notes_on_decisions(frame[decided.column], decided.column, called):
             note(sentence)
     read = [name for name in asked.columns if name != options.target]
     if options.id:

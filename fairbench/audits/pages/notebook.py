@@ -151,8 +151,8 @@ class AuditReport(DocumentReport):
     def findings(self) -> pd.DataFrame:
         """What the report says of the people that its rows are a sample of, a row each.
 
-        Columns are those of :class:`fairbench.audits.findings.Finding`: about, attribute, measure,
-        verdict, groups, value, lower, upper, bound, n, needs and others, and the sentence.
+        Columns are about, attribute, groups, measure, value, lower, upper, n, verdict and sentence,
+        then the others of :class:`fairbench.audits.findings.Finding`.
         """
         return frame_of(self.document.data.get("findings", []))
 

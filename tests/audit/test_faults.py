@@ -82,6 +82,11 @@ FAULTS = {
         {"score": "", "prediction": "decision", "positive": "no"},
         r"column 'decision', row 1: '0' is not 'yes' or 'no', the labels of the target",
     ),
+    "label and group in one": (
+        predictions(60),
+        {"group": "[sex,label]"},
+        r"group= names 'label', which is the column of labels \(target=\): .* name another column",
+    ),
     "blank scores": (
         predictions(60).assign(score=lambda frame: frame["score"].where(frame.index > 2)),
         {},

@@ -90,7 +90,7 @@ def _measured(configs: Sequence[Any]) -> dict[str, Any]:
         "other": ours - sum(spent.values()),
         "ours": ours,
         "bare": 1e3 * sum(cpu_of(partial(_bare, run)) for run in runs) / cells,
-        "lines": sum(len(run.folder.metrics()) for run in runs) / cells,
+        "lines": sum(len(run.folder.all_metrics()) for run in runs) / cells,
     }
 
 

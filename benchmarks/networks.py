@@ -90,7 +90,7 @@ def _level(run: Run, metric: str) -> str:
 def _difference(run: Run, other: Run, metric: str) -> str:
     """Return a paired difference with its corrected interval (Nadeau and Bengio 2003)."""
     first, second = (
-        _rows(each.metrics(), each, metric).sort_values("repeat")["value"].to_numpy(float)
+        _rows(each.all_metrics(), each, metric).sort_values("repeat")["value"].to_numpy(float)
         for each in (run, other)
     )
     none = np.full(len(first), np.nan)

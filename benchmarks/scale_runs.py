@@ -85,7 +85,7 @@ def stored(*words: str) -> Iterator[Row]:
         results = Path(folder)
         run = carry_out(configuration(*words, f"results={results}")).prepared
         cells = {cell.id: run.store.read(cell.id) for cell in run.cells}
-        metrics, predictions = run.folder.metrics(), run.folder.predictions()
+        metrics, predictions = run.folder.all_metrics(), run.folder.predictions()
         summary = summarise(metrics, level=run.evaluator.level)
         tables, environment = RunTables(metrics, summary, predictions), run.folder.environment
 

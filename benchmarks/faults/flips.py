@@ -171,7 +171,7 @@ _RUN = "results/runs/*/"
 _CODE = "notes/code.json"
 KINDS = (
     Kind("environment.json", _RUN + LAST, _listed),
-    Kind("metrics.parquet", _RUN + "metrics.parquet", lambda at: at.run.metrics().to_csv()),
+    Kind("metrics.parquet", _RUN + "metrics.parquet", lambda at: at.run.all_metrics().to_csv()),
     Kind(
         "predictions.parquet", _RUN + "predictions.parquet",
         lambda at: at.run.predictions().to_csv(),

@@ -29,7 +29,7 @@ PARTS = ("pack", "merge", "unpack")
 READS: Mapping[str, Callable[[Run], Any]] = {
     "record": lambda run: {n: v for n, v in run.environment.items() if n != "files"},
     "cells.txt": lambda run: run.cells(),
-    "metrics": lambda run: run.metrics().to_csv(),
+    "metrics": lambda run: run.all_metrics().to_csv(),
     "summary": lambda run: run.summary().to_csv(),
     "predictions": lambda run: run.predictions().to_csv(),
     "people": lambda run: (run.people().about, run.people().sensitive.to_csv()),

@@ -19,7 +19,7 @@ TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
 PHRASES: Mapping[str, str] = {}
 # Keys and columns that today's tree has in addition.
-ADDED: frozenset[str] = frozenset({"within"})
+ADDED: frozenset[str] = frozenset({"decision", "decided", "id", "purpose", "within"})
 # Neither a result nor the same twice: the version, and where files were.
 IGNORED = frozenset({"version", "path", "out"})
 

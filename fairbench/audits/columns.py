@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.bands import with_bands
-from fairbench.data.columns import shares_of
+from fairbench.data.columns import Place, check_ids, shares_of
 from fairbench.data.groups import with_rare_pooled, without_groups
-from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
+from fairbench.data.in_memory import Table, frame_of, is_table, names_of_table, texts_of_table
+from fairbench.data.totals import LeftOut, as_note, frame_without_totals
 
 
 def read_frame(
@@ -32,6 +35,7 @@ def read_frame(
     UserError : a file or column that is not there, or that cannot be read, or no rows.
     """
     file, columns = options.path.name, options.columns
+    below: Sequence[LeftOut] = ()
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
     numeric = [*options.score_columns, *options.proxy, *banded, *filter(None, [options.weight])]
     if source is None:
@@ -48,15 +52,23 @@ def read_frame(
     else:
         if is_table(source):
             check_columns(file, columns, names_of_table(source))
+            source, below = frame_without_totals(frame_of(source))
         only = None if every else columns
         frame = texts_of_table(source, file, only=only, numeric=numeric)
+        if below:
+            frame.attrs["notes"] = [as_note(below, file)]
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
+    if options.id:
+        check_ids(frame[options.id], Place(file, options.id))
+    notes = frame.attrs.pop("notes", [])
     frame = with_bands(frame, options.cuts, file)
     if options.scale == PERCENT:
-        frame = frame.assign(**{name: shares_of(frame[name]) for name in options.score_columns})
+        frame = frame.assign(**{
+            name: shares_of(frame[name], Place(file, name)) for name in options.score_columns
+        })  # fmt: skip
     frame, left_out = without_groups(frame, options.leave_out, options.group)
     frame, pooled = with_rare_pooled(frame, options.group, options.rare)
-    if left_out or pooled:
-        frame.attrs["notes"] = [*left_out, *pooled]
+    if notes := [*notes, *left_out, *pooled]:
+        frame.attrs["notes"] = notes
     return frame

@@ -97,9 +97,14 @@ class Finding:
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return findings, as mappings with the ``sentence`` of each, in plain columns, a row each."""
     plain = [{**row, "groups": "; ".join(row["groups"])} for row in rows]
-    return pd.DataFrame(plain, columns=[*Finding.__dataclass_fields__, "sentence"]).drop(
-        columns="values"
-    )
+    rest = [name for name in Finding.__dataclass_fields__ if name not in (*_FIRST, "values")]
+    return pd.DataFrame(plain, columns=[*_FIRST, *rest])
+
+
+_FIRST = (
+    *("about", "attribute", "groups", "measure", "value", "lower", "upper", "n", "verdict"),
+    "sentence",
+)
 
 
 @dataclass(frozen=True)

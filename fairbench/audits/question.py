@@ -127,6 +127,10 @@ class Options:
         "labels.",
         applies=(BINARY, NUMBERS),
     )
+    id: str = column(
+        "The column that says whom a row is of, such as a customer: lists of rows and messages "
+        "name it beside the row, labels are given by it, and one that repeats is refused."
+    )
     selected: str = column(
         "The column of true and false that says who was selected, where labels exist for these "
         "alone, such as loans repaid: says what follows for everyone.",
@@ -335,7 +339,7 @@ class Options:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster)
+        rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster, self.id)
         groups = (*self.group, *self.proxy, *self.within)
         rest = (*self.bounds, self.lists)
         named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)

@@ -33,6 +33,7 @@ from fairbench.data.columns import (
     each_value,
     labels_of,
     marks_of,
+    notes_on_decisions,
     scores_of,
     weights_of,
 )
@@ -209,6 +210,13 @@ def read_audit_table(
                 outcome.names,
                 columns=(options.score, options.prediction),
             ),
+            *(
+                notes_on_decisions(
+                    frame[options.prediction], options.prediction, outcome.names, outcome.decisions
+                )
+                if options.prediction
+                else ()
+            ),
             *notes_on_groups(frame, options.group),
         ],
         strata=_strata(frame, options),
@@ -246,9 +254,15 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
 
 def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield what a reader has to know first: scores or decisions that seem the wrong way round."""
+    outcome = table.outcome
+    if options.prediction and runs_against(table.prediction.astype(float), table.label):
+        yield (
+            f"'{options.prediction}' goes against '{options.target}': decisions for "
+            f"'{outcome.names[1]}' are rarer where the label is '{outcome.names[1]}'. If they mean "
+            "the opposite, say so by decision=, the good one first."
+        )
     if table.score is None:
         return
-    outcome = table.outcome
     if runs_against(table.score, table.label):
         yield (
             f"Scores are lower where the label is '{outcome.names[1]}', of which they are said to "
@@ -351,7 +365,10 @@ def read_decisions(
     if options.prediction:
         codes, values = each_value(frame[options.prediction], spelled)
         present = sorted({value for value in values if value})
-        if len(present) == 2 and not {*present} & {*outcome.names} and not plain_pair(present):
+        told = {*present} == {*outcome.decisions}
+        # Of 0 and 1 beside other labels, 1 may be the good decision or the positive label.
+        others_ask = not plain_pair(present) or outcome.favourable == 0
+        if told or (len(present) == 2 and not {*present} & {*outcome.names} and others_ask):
             others = _named_decisions(present, outcome, place)
     return decisions_of(frame, place, outcome.names, score, options.threshold, others=others)
 

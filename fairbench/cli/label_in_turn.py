@@ -51,7 +51,9 @@ def label_in_turn(
 
 def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
     """Ask until there is an answer and it is stored; say whether to go on."""
-    prompt = f"label of row {row} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
+    prompt = (
+        f"label of {session.name(row)} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
+    )
     while True:
         try:
             text = ask(prompt).strip()

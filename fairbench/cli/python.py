@@ -29,7 +29,8 @@ def run(words: Sequence[str] = ()) -> Run:
 
     Returns
     -------
-    The run, with its ``metrics()``, ``predictions()``, ``summary()`` and ``path``.
+    The run, with its ``metrics`` (in the columns of `Catalogue.metrics`), ``predictions()``,
+    ``summary()`` and ``path``.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 from fairbench.core.errors import UserError
+from fairbench.core.formats import quoted
 
 
 def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises
     ------
-    UserError : a value that is not the number it must be.
+    UserError : a value that is not the number or the text it must be.
     """
     kinds = get_type_hints(options)
     return {name: _typed(name, value, kinds[name]) for name, value in given.items()}
@@ -25,11 +26,16 @@ def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
     if get_args(kind) and get_args(kind)[-1] is Ellipsis:
+        if not isinstance(value, str) and not hasattr(value, "__iter__"):
+            value = str(value)
         several = [value] * bool(value) if isinstance(value, str) else list(value)
         return tuple(_typed(name, item, get_args(kind)[0]) for item in several)
     if kind not in (str, int, float):
         return value
+    wanted = "a text" if kind is str else "a number"
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        raise UserError(f"{name} is a {type(value).__name__}; it must be {wanted}")
     try:
         return kind(value)
     except (TypeError, ValueError):
-        raise UserError(f"{name} is {value!r}; it must be a number") from None
+        raise UserError(f"{name} is {quoted(value)}; it must be {wanted}") from None

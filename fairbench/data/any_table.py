@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,13 @@ from fairbench.core.files import FIELD, check_memory, is_text, written_out
 from fairbench.data.arrow_stream import stream_size
 from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
 from fairbench.data.spreadsheet import sheet_as_text
+from fairbench.data.totals import (
+    LeftOut,
+    as_note,
+    refuse_another_table,
+    said,
+    without_totals,
+)
 from fairbench.data.unpacking import ARROW, EXCEL, PARQUET, Content, content_of
 
 if TYPE_CHECKING:
@@ -34,12 +41,14 @@ class TextTable:
     ----------
     names : the header, blanks around names removed.
     guessed : what a reader should know of how the file was read.
+    left_out : totals and notes below the table, which `data` is without.
     """
 
     data: bytes
     separator: str
     names: Sequence[str]
     guessed: tuple[str, ...]
+    left_out: Sequence[LeftOut] = ()
 
 
 def check_file(path: Path) -> None:
@@ -64,6 +73,8 @@ def read_any_table(
 ) -> pd.DataFrame:
     """Read a file's columns as strings, and say in a line on the error stream what was guessed.
 
+    What is to be said on a page, too, is in the frame's ``attrs["notes"]``.
+
     Parameters
     ----------
     named : the columns that there must be, which alone are kept unless `every` one is.
@@ -76,12 +87,27 @@ def read_any_table(
     """
     check_file(path)
     try:
-        frame, guessed = _read(path, named, every=every, exact=exact)
+        frame, guessed, left_out = _read(path, named, every=every, exact=exact)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     frame, commas = with_decimal_points(frame, [name for name in numeric if name in frame])
     say_guessed(path, (*guessed, *commas))
+    if left_out:
+        frame.attrs["notes"] = [as_note(left_out, path.name)]
     return frame
+
+
+def names_in(path: Path, named: Sequence[str]) -> Sequence[str]:
+    """Return the names of a file's columns.
+
+    Parameters
+    ----------
+    named : columns that it may have, by which what separates fields is found.
+    """
+    content = content_of(path)
+    if content.kind in (PARQUET, ARROW):
+        return list(read_arrow(path, content, None).column_names)
+    return text_table(path, content, named).names
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -92,17 +118,17 @@ def say_guessed(path: Path, guessed: Sequence[str]) -> None:
 
 def _read(
     path: Path, named: Sequence[str], *, every: bool, exact: Collection[str]
-) -> tuple[pd.DataFrame, Sequence[str]]:
+) -> tuple[pd.DataFrame, Sequence[str], Sequence[LeftOut]]:
     content = content_of(path)
     if content.kind in (PARQUET, ARROW):
-        return as_texts(read_arrow(path, content, None if every else named), path.name), ()
+        return as_texts(read_arrow(path, content, None if every else named), path.name), (), ()
     text = text_table(path, content, named)
     check_columns(path.name, named, text.names)
     only = None if every else named
     frame = read_table(
         text.data, path.name, separator=text.separator, only=only, exact=exact,
     )  # fmt: skip
-    return frame, text.guessed
+    return frame, text.guessed, text.left_out
 
 
 def check_columns(file: str, named: Sequence[str], found: Sequence[str]) -> None:
@@ -193,23 +219,36 @@ def text_table(
 
     Raises
     ------
-    DataError : there is no header, or it takes more memory than is allowed.
+    DataError : there is no header, it takes more memory than is allowed, or there is another table
+        below or beside the first.
     """
     guessed = content.guessed
     data = content.data
     if content.kind == EXCEL:
-        data, more = sheet_as_text(data, path.name, named)
-        return TextTable(data, ",", header(data, path.name, ","), (*guessed, *more))
+        data, more, above = sheet_as_text(data, path.name, named)
+        table = TextTable(data, ",", header(data, path.name, ","), (*guessed, *more))
+        return _table_alone(table, path.name, lambda line: f"row {above + line} of the sheet")
     if not guessed:
         check_text(path, every=every)
-    said = _SAID.match(data)
-    if said:  # Excel's own line that says so
-        data = data[said.end() :]
+    own = _SAID.match(data)  # Excel's own line that says so
+    if own:
+        data = data[own.end() :]
     first = "\t" if path.suffix == ".tsv" else ","
     separator, names = _separator(data, path.name, named, first)
     if separator != first:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    return TextTable(data, separator, names, guessed)
+    lines = bool(own)
+    table = TextTable(data, separator, names, guessed)
+    return _table_alone(table, path.name, lambda line: f"line {lines + line}")
+
+
+def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> TextTable:
+    """Return a table without what stands below it, once no other one does, nor beside it."""
+    refuse_another_table(table.data, table.separator, table.names, file, place)
+    data, left_out = without_totals(table.data, table.separator, table.names, file)
+    return replace(
+        table, data=data, guessed=(*table.guessed, *said(left_out)), left_out=left_out
+    )  # fmt: skip
 
 
 _SAID = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import DataError, UserError
-from fairbench.data.columns import Place, scores_of
+from fairbench.core.errors import UserError
+from fairbench.data.columns import Place, RowError, numbers_of, scores_of
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
 
@@ -165,7 +165,7 @@ def read_group_shares(
     ------
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
-    shares = np.column_stack([numbers(frame, name, file) for name in columns])
+    shares = np.column_stack([numbers_of(frame, Place(file, name)) for name in columns])
     for name, share in zip(columns, shares.T, strict=True):
         wrong = (share < 0) | (share > 1)
         Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
@@ -183,9 +183,10 @@ def _check_sums(
     total = shares.sum(axis=1)
     if (wrong := np.abs(total - 1) > slack).any():
         row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
+        raise RowError(
             f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
-            f"of the {len(columns)} {of_what} sum to {total[row]:.3g}, not 1{hint}"
+            f"of the {len(columns)} {of_what} sum to {total[row]:.3g}, not 1{hint}",
+            row + 1,
         )
 
 

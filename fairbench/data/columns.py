@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError
+from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import count, is_number, quoted, shortened
-from fairbench.data.tabular import numbers, plain_pair, spelled, to_numbers
+from fairbench.data.tabular import plain_pair, spelled, to_numbers
 
 Floats = NDArray[np.float64]
 
 _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # different ones, which are more than the names of classes
+
+
+class RowError(DataError):
+    """A value of a row that cannot be; `row` counts from 1."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+@contextmanager
+def naming_rows(frame: pd.DataFrame, column: str) -> Iterator[None]:
+    """Have messages on a row of a table say whom it is of, too.
+
+    Parameters
+    ----------
+    column : of identifiers; messages stay as they are if it is empty.
+    """
+    try:
+        yield
+    except RowError as error:
+        if not column:
+            raise
+        name = f"row {error.row} ({column} {shortened(str(frame[column].loc[error.row - 1]), 30)})"
+        raise UserError(str(error).replace(f"row {error.row}", name, 1)) from error
+
+
+def check_ids(ids: pd.Series, place: Place) -> None:
+    """Refuse a row without an identifier, and two rows of one.
+
+    Raises
+    ------
+    UserError : names the row, or both.
+    """
+    place.refuse_blank(ids, "an identifier")
+    if (again := ids.duplicated().to_numpy()).any():
+        second = int(again.argmax())
+        first = int((ids == ids.iloc[second]).to_numpy().argmax())
+        raise place.fault(
+            f"holds {quoted(ids.iloc[second], 40)} in row {first + 1} and in row {second + 1}: a "
+            "row is one person, and id= says who; of rows that belong together name cluster= "
+            "instead"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,10 +79,12 @@ class Place:
     ) -> None:
         """Refuse the first value that is wrong, if there is one; rows count from 1."""
         if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise UserError(
-                f"{self.file}: column '{self.column}', row {row + 1}: {quoted(text.iloc[row])} is "
-                f"{said} {expected}"
+            place = int(np.flatnonzero(wrong)[0])
+            row = int(text.index[place]) + 1  # of some rows of a file, as the file counts them
+            raise RowError(
+                f"{self.file}: column '{self.column}', row {row}: {quoted(text.iloc[place])} is "
+                f"{said} {expected}",
+                row,
             )
 
     def refuse_blank(self, text: pd.Series, expected: str) -> None:
@@ -70,18 +116,93 @@ def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
             rows = count(wrong.sum())
             hint = f": each row needs a score; add it, or delete the {rows} rows without"
         place.refuse(text.where(~wrong, first), wrong, f"number{hint}", said="no")
-    hint = "; of percents give scale=percent" if score.min() >= 0 and 1 < score.max() <= 100 else ""
+    if score.min() < 0 or not 1 < score.max() <= 100:
+        hint = ""
+    elif (score > 2).any() and (
+        within_one(score).mean() >= _MANY_SHARES or mixes_scales(score)
+    ):  # fmt: skip
+        hint = "" if mixes_scales(score) else "; if all are percents, give scale=percent"
+        raise mixed_scales(score, text, place, hint)
+    else:
+        hint = "; of percents give scale=percent"
     place.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
     return score
 
 
-def shares_of(column: pd.Series) -> pd.Series:
-    """Return a column of percents as shares of 1; what is no number stays as it is."""
+def numbers_of(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return a column of numbers.
+
+    Raises
+    ------
+    UserError : a value that is none; names the row.
+    """
+    text = frame[place.column]
+    values: Floats = to_numbers(text)
+    place.refuse(text, ~np.isfinite(values), "number", said="no")
+    return values
+
+
+def shares_of(column: pd.Series, place: Place) -> pd.Series:
+    """Return a column of percents as shares of 1; what is no number stays as it is.
+
+    Raises
+    ------
+    UserError : some are percents and others shares; names a row of either kind.
+    """
     if column.dtype.kind in "iuf":
+        if mixes_scales(column.to_numpy(np.float64)):
+            raise mixed_scales(column.to_numpy(np.float64), column, place)
         return column / 100
-    shares = pd.Series(to_numbers(column.astype(str).str.rstrip("% \u00a0")) / 100, column.index)
+    text = column.astype(str)
+    values = to_numbers(text.str.rstrip("% \u00a0"))
+    signed, given = text.str.endswith("%").to_numpy(bool), (text != "").to_numpy(bool)
+    if (signed & given).any() and (bare := given & ~signed).any():
+        rows = int(np.flatnonzero(bare)[0]), int(np.flatnonzero(signed)[0])
+        raise _two_kinds(rows, text, place)
+    if mixes_scales(values):
+        raise mixed_scales(values, text, place)
+    shares = pd.Series(values / 100, column.index)
     fine = np.isfinite(shares)
     return shares if fine.all() else column.where(~fine, shares.astype(str))
+
+
+_MANY_SHARES = 0.2  # of the values of a column: more are hardly the small ones among percents
+_FEWEST_APART = 8  # values, of which it is no accident that none lies elsewhere
+
+
+def within_one(values: Floats) -> NDArray[np.bool_]:
+    """Say of each value (n,) whether it lies between 0 and 1, neither included."""
+    return (values > 0) & (values < 1)
+
+
+def mixes_scales(values: Floats) -> bool:
+    """Say whether some values (n,) are plainly shares of 1, and others percents.
+
+    Percents are about as many just under 1 as just above; of shares and percents together, the
+    shares crowd under 1.
+    """
+    under = ((values > 0.5) & (values < 1)).sum()
+    above = ((values > 1) & (values < 1.5)).sum()
+    percents = (values >= 1.5).any()
+    return bool(percents and under >= _FEWEST_APART and under > _FEWEST_APART * above)
+
+
+def mixed_scales(values: Floats, text: pd.Series, place: Place, hint: str = "") -> UserError:
+    """Return the error of a column that holds shares and percents."""
+    return _two_kinds(
+        (int(np.flatnonzero(within_one(values))[0]), int(np.flatnonzero(values > 1)[0])),
+        text,
+        place,
+        hint,
+    )
+
+
+def _two_kinds(rows: tuple[int, int], text: pd.Series, place: Place, hint: str = "") -> UserError:
+    (share, percent), (row, other) = (text.iloc[list(rows)], rows)
+    return place.fault(
+        f"holds shares and percents, such as {quoted(share)} in row {row + 1} and "
+        f"{quoted(percent)} in row {other + 1}: write all in one way{hint}"
+    )
 
 
 def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tuple[str, str]]:
@@ -181,7 +302,7 @@ def decisions_of(
         return (score > threshold).astype(np.int64)
     text = frame[place.column]
     codes, values = each_value(text, spelled)
-    meaning = others or {names[0]: 0, names[1]: 1}
+    meaning = others or {name: code for code, name in enumerate(names_of_decisions(values, names))}
     wrong = np.array([value not in meaning for value in values])
     first, second = (quoted(name, 40) for name in meaning)
     what = "the decisions that decision= names" if others else "the labels of the target"
@@ -190,15 +311,47 @@ def decisions_of(
     return decisions[codes]
 
 
+_NO = ("0", "no", "n", "false", "f", "nein", "non", "nej", "nee")
+
+
+def names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple[str, str]:
+    """Return what decisions 0 and 1 are called: as labels are, or by a plain pair such as 0 and 1.
+
+    Parameters
+    ----------
+    values : the decisions that there are. names : of labels 0 and 1.
+
+    Returns
+    -------
+    The names of labels where decisions have other ones, or where it is not plain that decision 1
+    means label 1: of yes and no where labels are otherwise called than these, or if label 1 is no.
+    """
+    present = {*values} - {""}
+    pair = plain_pair(present) if present and not present <= {*names} else None
+    plain = plain_pair(names) == names or (pair == ("0", "1") and names[1].lower() not in _NO)
+    return pair if pair and plain else names
+
+
+def notes_on_decisions(
+    text: pd.Series, column: str, names: tuple[str, str], told: Sequence[str] = ()
+) -> list[str]:
+    """Return which decisions are which labels, where they have other names that were not told."""
+    values = each_value(text, spelled)[1]
+    called = names_of_decisions(values, names)
+    if called == names or {*told} == {*values} - {""}:
+        return []
+    pairs = (f"'{ours}' stands for '{label}'" for ours, label in zip(called, names, strict=True))
+    return [f"Decisions are spelled otherwise than labels: in '{column}' {' and '.join(pairs)}."]
+
+
 def weights_of(frame: pd.DataFrame, place: Place) -> Floats:
     """Return a column of how many people each row stands for.
 
     Raises
     ------
-    UserError : a value under 0, or nothing else than 0.
-    DataError : a value that is no number; names the row.
+    UserError : a value that is no number or under 0, or nothing else than 0.
     """
-    weight: Floats = numbers(frame, place.column, place.file).to_numpy()
+    weight = numbers_of(frame, place)
     place.refuse(frame[place.column], weight < 0, "a weight of 0 or more")
     if not weight.any():
         raise place.fault("is 0 in every row")

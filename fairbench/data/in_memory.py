@@ -5,13 +5,16 @@ A file and the same table in memory are read alike: what is checked afterwards i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fairbench.core.errors import DataError
+from fairbench.core.errors import DataError, UserError
+from fairbench.core.formats import count, quoted
 
 Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as Arrow does
 
@@ -92,3 +95,124 @@ def text_of(value: object) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return f"{float(value):.0f}"
     return str(value)
+
+
+def is_column(value: object) -> bool:
+    """Say whether something is a column given by value, or several, and not by name."""
+    if isinstance(value, str | bytes | Path) or not hasattr(value, "__len__"):
+        return False
+    if isinstance(value, list | tuple | set | frozenset):
+        return not all(isinstance(item, str) for item in value)
+    return len(value) > 0 or not isinstance(value, Mapping)
+
+
+def with_columns(
+    source: Table, file: str, given: Mapping[str, Any]
+) -> tuple[pd.DataFrame, dict[str, tuple[str, ...]]]:
+    """Return a table with further columns that are given by value, and what they are called.
+
+    A Series of pandas belongs to the rows by its index; what has none, by its order.
+
+    Parameters
+    ----------
+    file : what messages call the table.
+    given : option -> a Series, an array or a list of values, a DataFrame, or a list of these and
+        of names of columns.
+
+    Returns
+    -------
+    The table, and for each option the names of its columns: of a Series its own name, otherwise
+    that of the option.
+
+    Raises
+    ------
+    UserError : other rows than the table's, or more than one dimension.
+    """
+    frame = frame_of(source)
+    frame = frame.set_axis(names_of_table(frame), axis=1)
+    added: dict[str, pd.Series] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for option, value in given.items():
+        called = []
+        for name, part in _parts(value, option, names_of_table(frame), len(frame)):
+            if isinstance(part, str):
+                called.append(part)
+                continue
+            column = _aligned(part, option, frame, file)
+            if name in frame and column.equals(frame[name]):
+                called.append(name)
+                continue
+            while name in frame or name in added:
+                name += f" ({option}=)"
+            added[name] = column
+            called.append(name)
+        names[option] = tuple(called)
+    return frame.assign(**added), names
+
+
+def _parts(value: Any, option: str, names: Sequence[str], rows: int) -> Iterator[tuple[str, Any]]:
+    """Yield the columns that an option lists, what each is called, and its values or its name."""
+    if isinstance(value, pd.DataFrame) or is_table(value):
+        table = frame_of(value)
+        yield from ((str(name), table[name]) for name in table)
+    elif isinstance(value, Mapping):
+        yield from ((str(name), column) for name, column in value.items())
+    elif isinstance(value, list | tuple) and _lists_columns(value, names, rows):
+        for item in value:
+            yield from [("", item)] if isinstance(item, str) else _parts(item, option, names, rows)
+    else:
+        name = getattr(value, "name", None)
+        yield name if isinstance(name, str) and name else option, value
+
+
+def _lists_columns(value: Sequence[Any], names: Sequence[str], rows: int) -> bool:
+    """Say whether a list is of columns, by name or by value, and not the values of one."""
+    if all(isinstance(item, str) for item in value):
+        return len(value) != rows or {*value} <= {*names}
+    return any(hasattr(item, "__len__") and not isinstance(item, str | bytes) for item in value)
+
+
+def _aligned(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
+    """Return a column given by value in the order of a table's rows."""
+    if isinstance(value, pd.Series):
+        return _by_index(value, option, frame, file)
+    if hasattr(value, "to_pandas"):
+        value = value.to_pandas()
+    array = value if isinstance(value, pd.Categorical | pd.Index | pd.Series) else _array(value)
+    if getattr(array, "ndim", 1) != 1:
+        shape = " x ".join(map(str, array.shape))
+        raise UserError(
+            f"{option}= is an array of {shape}: give one column, such as {option}=values[:, 1]; of "
+            "several classes a DataFrame whose columns are named as the classes"
+        )
+    if len(array) != len(frame):
+        raise UserError(
+            f"{option}= has {count(len(array))} values, and {file} has {count(len(frame))} rows"
+        )
+    return pd.Series(np.asarray(array), index=frame.index)
+
+
+def _array(value: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(value, dtype=object if isinstance(value, list | tuple) else None)
+    except ValueError:  # lists of several lengths
+        array = np.empty((len(value), 0), object)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
+    if column.index.equals(frame.index):
+        return column
+    plain = f"{option}= is a Series"
+    if column.index.is_unique and frame.index.is_unique:
+        lacking = ~frame.index.isin(column.index)
+        if not lacking.any():
+            return column.reindex(frame.index)
+        first = quoted(frame.index[int(lacking.argmax())], 30)
+        plain += f" without index {first}, which a row of {file} has"
+    else:
+        plain += f" of another index than {file}, and an index repeats"
+    raise UserError(
+        f"{plain}, so that it is not known which value belongs to which row: give it the table's "
+        f"index; {option}=series.to_numpy() pairs values and rows in their order"
+    )

@@ -22,8 +22,10 @@ _MOST_COLUMNS = 16_384  # of an Excel sheet
 Rows = list[list[str]]
 
 
-def sheet_as_text(data: bytes, name: str, named: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-    """Return the sheet that has the columns that are named, as CSV, and what was guessed.
+def sheet_as_text(
+    data: bytes, name: str, named: Sequence[str]
+) -> tuple[bytes, tuple[str, ...], int]:
+    """Return the sheet of the columns that are named, as CSV, what was guessed, and the rows above.
 
     Parameters
     ----------
@@ -49,12 +51,12 @@ def sheet_as_text(data: bytes, name: str, named: Sequence[str]) -> tuple[bytes, 
         raise DataError(f"{name} is no Excel file that can be read: {reason[:100]}") from error
     found = [(title, rows, start) for title, rows in sheets if (start := _header(rows, named)) >= 0]
     if not found:
-        return _written(next((rows for _, rows in sheets if rows), [])), ()
+        return _written(next((rows for _, rows in sheets if rows), [])), (), 0
     title, rows, start = found[0]
     _check_cells(rows[start:], named, title, name)
     guessed = [f"sheet '{title}' of {len(titles)}"] if len(titles) > 1 else []
     guessed += [f"header in row {start + 1}"] if start else []
-    return _written(rows[start:]), tuple(guessed)
+    return _written(rows[start:]), tuple(guessed), start
 
 
 _BROKEN = (

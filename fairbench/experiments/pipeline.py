@@ -216,7 +216,7 @@ def _draw(run: PlannedRun, draw: DrawFigures | None, metrics: pd.DataFrame | Non
     """Draw a run's figures, if it is to have any and has none; its stored metrics by default."""
     if draw and not run.writer.has_figures():
         with run.writer.drawing() as temporary:
-            shown = run.folder.metrics() if metrics is None else metrics
+            shown = run.folder.all_metrics() if metrics is None else metrics
             draw(shown, run.name, run.protect, temporary)
 
 

@@ -61,7 +61,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
 def document_of(run: Run) -> Document:
     """Return the headline metrics of a finished run, and its groups unlike everyone else."""
-    unlike = unlike_everyone_else(run.metrics())
+    unlike = unlike_everyone_else(run.all_metrics())
     return run_document(run.summary(), run.name, run.protect, unlike)
 
 

@@ -152,7 +152,7 @@ _LEFT_OUT_OF_PACK = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Catalogue:
     """The finished runs of a results folder, or those of them that were selected from a `whole`.
 
@@ -287,6 +287,12 @@ class Catalogue:
         if self.whole is not None and "metrics" in self.whole.__dict__:
             return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]
         return read_metrics(list(self))
+
+    def __repr__(self) -> str:
+        """Return the runs as a short table."""
+        from fairbench.results.shown import runs_text
+
+        return runs_text(list(self), str(self.folder))
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""

@@ -39,7 +39,7 @@ DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 WRITTEN = "written"  # of what runs are listed by: when the record was, in seconds since 1970
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """A finished run: the folder ``results/runs/<id>``, of which ``environment.json`` comes last.
 
@@ -212,8 +212,15 @@ class Run:
         with reading(path):
             return read_parquet(content, str(path), columns or None, texts)
 
+    @cached_property
     def metrics(self) -> pd.DataFrame:
-        """Return the run's long table of metrics."""
+        """The metrics of the run's own variant, in the columns that `Catalogue.metrics` has."""
+        from fairbench.results.catalogue import read_metrics
+
+        return read_metrics([self])
+
+    def all_metrics(self) -> pd.DataFrame:
+        """Return the run's long table of metrics, of all of its variants."""
         from fairbench.results.shapes import check_metrics
         from fairbench.results.upgrading import upgraded
 
@@ -270,6 +277,10 @@ class Run:
         from fairbench.results.people import read_people
 
         return read_people(self.results, str(self.environment["data"]))
+
+    def __repr__(self) -> str:
+        """Return which run it is, in a line."""
+        return f"<run {self.id}: {self.name}>" if self.summarised else f"<run {self.id}>"
 
     def _repr_html_(self) -> str:
         """Return the headline metrics as a notebook shows them."""

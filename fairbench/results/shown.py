@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number
 from fairbench.evaluation.columns import values_of
 from fairbench.metrics.registry import declared, label
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from fairbench.results.runs import Run
 
 MOST = 50  # runs in one table
+_MOST_LINES = 20  # the same in a terminal
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
 _GAPS = (
     *("equalized_odds", "statistical_parity"),
@@ -44,15 +46,25 @@ def run_html(run: Run) -> str:
 
 def runs_html(runs: Sequence[Run], place: str) -> str:
     """Return runs as a table of HTML: what they chose, their errors and their largest gaps."""
+    return _html(*_titled(runs, place, MOST))
+
+
+def runs_text(runs: Sequence[Run], place: str) -> str:
+    """Return the same as text, of the first few runs."""
+    title, table = _titled(runs, place, _MOST_LINES)
+    return f"{title}\n{table.to_string(index=False)}" if len(table) else title
+
+
+def _titled(runs: Sequence[Run], place: str, most: int) -> tuple[str, pd.DataFrame]:
     import pandas as pd
 
-    table = pd.DataFrame([dict(_row(each)) for each in runs[:MOST]])
+    table = pd.DataFrame([dict(_row(each)) for each in runs[:most]])
     alike = [name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2]
     table = table.drop(columns=alike)
     title = f"{len(runs)} finished run{'s' * (len(runs) != 1)} in {place}"
-    if len(runs) > MOST:
-        title += f", of which the first {MOST} are shown; select(...) chooses others"
-    return _html(title, table.dropna(axis=1, how="all").fillna("") if len(table) else table)
+    if len(runs) > most:
+        title += f", of which the first {most} are shown; select(...) chooses others"
+    return title, table.dropna(axis=1, how="all").fillna("") if len(table) else table
 
 
 def _row(run: Run) -> Iterator[tuple[str, str | int]]:
@@ -61,7 +73,10 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
     for part in _CHOICES:
         yield part, run.choices[part]
     yield "seed", run.seed
-    summary = values_of(run.summary())
+    try:
+        summary = values_of(run.summary())
+    except UserError:  # whose files are damaged: whoever asks for a figure of it is told
+        return
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
         for name in names:

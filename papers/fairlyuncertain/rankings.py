@@ -110,7 +110,7 @@ def _alike(first: Run, second: Run, but: str) -> bool:
 
 
 def _values(run: Run, score: str) -> Array:
-    found = values_of(run.metrics()).query(
+    found = values_of(run.all_metrics()).query(
         f"metric == '{score}' and attribute == '' and variant == ''"
     )
     values: Array = found.sort_values("repeat")["value"].to_numpy(float)
@@ -120,7 +120,7 @@ def _values(run: Run, score: str) -> Array:
 def _differences(run: Run) -> Array:
     """Return the difference of the two groups' selection rates in every hold-out."""
     words = f"metric == 'selection_rate' and attribute == '{run.protect}' and variant == ''"
-    rows = values_of(run.metrics()).query(words)
+    rows = values_of(run.all_metrics()).query(words)
     found = rows.pivot(index="repeat", columns="group", values="value")
     rates = found.to_numpy(float)
     return rates[:, 0] - rates[:, 1] if rates.shape[1] == 2 else np.empty(0)

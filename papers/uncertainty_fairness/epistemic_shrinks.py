@@ -56,7 +56,7 @@ def population(learner: str, sizes: tuple[int, int], seed: int, results: Path) -
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("config", options, return_hydra_config=True)
     run = carry_out(cfg).prepared
-    metrics = values_of(run.folder.metrics())
+    metrics = values_of(run.folder.all_metrics())
     of_groups = metrics[(metrics["attribute"] == "group") & (metrics["group"] != "")]
     means = [of_groups.loc[of_groups["metric"] == f"{part}_uncertainty", "value"] for part in PARTS]
     return [*np.concatenate(means), *_true(run)]

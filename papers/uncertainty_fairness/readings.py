@@ -57,7 +57,7 @@ def runs(dataset: str, options: tuple[str, ...], seeds: int, results: Path) -> p
         overrides = [*chosen.split(), *options, "tracking=none", f"results={results}"]
         with initialize_config_dir(str(CONF), version_base="1.3"):
             cfg = compose("config", overrides, return_hydra_config=True)
-        metrics = values_of(carry_out(cfg).prepared.folder.metrics())
+        metrics = values_of(carry_out(cfg).prepared.folder.all_metrics())
         parts.append(metrics[metrics["group"].ne("")].assign(dataset=dataset, run=run))
     return pd.concat(parts, ignore_index=True)
 

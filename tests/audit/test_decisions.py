@@ -184,3 +184,31 @@ def test_held_out_predictions_are_audited_end_to_end(task, tmp_path, capsys):
     (auc,) = [row["value"] for row in content["metrics"] if
               (row["metric"], row["attribute"]) == ("roc_auc", "")]  # fmt: skip
     assert 0.55 < auc < 0.95
+
+
+SPELLINGS = {
+    "yes and no": (("no", "yes"), ("0", "1"), ""),
+    "truths": (("False", "True"), ("no", "yes"), ""),
+    "labels made plain": (("nein", "ja"), ("0", "1"), "ja"),
+    "labels that are bad": (("good", "bad"), ("0", "1"), "bad"),
+}
+
+
+@pytest.mark.parametrize(("labels", "decisions", "positive"), SPELLINGS.values(), ids=SPELLINGS)
+def test_decisions_may_be_spelled_otherwise_than_labels(labels, decisions, positive, tmp_path):
+    draw = np.random.default_rng(4)
+    label, decision, group = draw.integers(2, size=(3, 300))
+    frame = pd.DataFrame({
+        "repaid": np.array(labels)[label],
+        "called": np.array(decisions)[decision],
+        "race": np.array(["b", "w"])[group],
+    })  # fmt: skip
+    frame.to_csv(tmp_path / "decided.csv", index=False)
+    asked = Options(path=tmp_path / "decided.csv", prediction="called", group=("race",),
+                    target="repaid", positive=positive)  # fmt: skip
+    table = read_audit_table(asked)
+    np.testing.assert_array_equal(table.prediction, decision)
+    np.testing.assert_array_equal(table.label, label)
+    no, yes = table.labels
+    (said,) = [note for note in table.notes if "spelled otherwise" in note]
+    assert f"'{decisions[0]}' stands for '{no}' and '{decisions[1]}' stands for '{yes}'" in said

@@ -38,6 +38,55 @@ FAULTS = {
         {},
         r"column 'score', row 1: '.* %' is no number: of percents give scale=percent",
     ),
+    "shares and a few percents": (
+        predictions(60).assign(score=lambda frame: frame["score"].where(frame.index > 3, 45)),
+        {},
+        r"column 'score' holds shares and percents, such as '0\.\d+' in row 5 and '45.0' in row 1: "
+        r"write all in one way",
+    ),
+    "few rows that may be either": (
+        pd.DataFrame(
+            {
+                "sex": ["f", "m"] * 3,
+                "race": "x",
+                "score": [0.3, 45, 0.2, 60, 0.4, 31],
+                "label": [0, 1] * 3,
+            }
+        ),
+        {"group": "sex"},
+        r"such as '0.3' in row 1 and '45.0' in row 2: .*; if all are percents, give scale=percent",
+    ),
+    "shares and percents, called percents": (
+        predictions(600).assign(
+            score=lambda frame: frame["score"] * np.where(frame.index % 2, 1, 100)
+        ),
+        {"scale": "percent"},
+        r"column 'score' holds shares and percents, such as '0\..*' in row \d+ and .*:",
+    ),
+    "percents, some with signs": (
+        predictions(60).assign(
+            score=lambda frame: [
+                f"{100 * score:.1f}" + " %" * (row % 2) for row, score in enumerate(frame["score"])
+            ]
+        ),
+        {"scale": "percent"},
+        r"column 'score' holds shares and percents, such as '.*' in row 1 and '.* %' in row 2",
+    ),
+    "decisions of other words": (
+        predictions(60).assign(label=["bad", "good"] * 30, decision=["yes", "no"] * 30),
+        {"score": "", "prediction": "decision", "positive": "good"},
+        r"column 'decision', row 1: 'yes' is not 'bad' or 'good', the labels of the target",
+    ),
+    "decisions 0 and 1 beside labels that are turned round": (
+        predictions(60).assign(label=["no", "yes"] * 30, decision=[0, 1] * 30),
+        {"score": "", "prediction": "decision", "positive": "no"},
+        r"column 'decision', row 1: '0' is not 'yes' or 'no', the labels of the target",
+    ),
+    "label and group in one": (
+        predictions(60),
+        {"group": "[sex,label]"},
+        r"group= names 'label', which is the column of labels \(target=\): .* name another column",
+    ),
     "blank scores": (
         predictions(60).assign(score=lambda frame: frame["score"].where(frame.index > 2)),
         {},

@@ -35,7 +35,7 @@ def test_a_row_is_a_task_an_approach_a_setting_and_a_repeat(results):
         "intervention.repair_level=1.0",
     }
     own = table[(table["run"] == plain) & (table["setting"] == "")].set_index("repeat")
-    metrics = values_of(Catalogue(folder).runs[plain].metrics())
+    metrics = values_of(Catalogue(folder).runs[plain].all_metrics())
     for name in ("error_rate", "equalized_odds", "log_loss", "fit_seconds"):
         long = metrics[(metrics["metric"] == name) & (metrics["group"] == "")]
         long = long[long["rate"].isna() & long["attribute"].isin(["", own["protect"].iloc[0]])]

@@ -42,7 +42,7 @@ def test_a_combination_works(row, tmp_path):
     run = end.prepared
     assert end.computed == len(run.cells)
     stored = run.store.read(run.cells[0].id).columns
-    metric_table_is_whole(run.folder.metrics())
+    metric_table_is_whole(run.folder.all_metrics())
     outputs_are_reproducible_and_blind_to_test_targets(run, stored)
     reading_is_pure(run, stored)
     cell_ids_name_what_determines_the_outputs(run)

@@ -49,7 +49,7 @@ def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
     assert [len(folds) for folds in run.repeats.values()] == [5]
     rows = np.concatenate([fold.rows for fold in run.repeats[0]])
     np.testing.assert_array_equal(np.sort(rows), np.arange(300))
-    metrics = Catalogue(results[0]).one(run.id).metrics()
+    metrics = Catalogue(results[0]).one(run.id).all_metrics()
     errors = metrics.query("metric == 'error_rate' and attribute == '' and variant == ''")
     for fold, value in zip(run.repeats[0], errors["value"], strict=True):
         target = run.people.target.to_numpy()[fold.rows]

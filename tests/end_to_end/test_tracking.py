@@ -70,7 +70,9 @@ def test_sync_logs_what_is_missing_once(cwd):
     assert run.data.metrics == pytest.approx(logged_values(folder))
     headline = dict(metric_values(means_of(folder.summary()), folder.protect))
     assert headline.items() <= logged_values(folder).items()
-    (error,) = summarise(folder.metrics()).query("metric == 'error_rate' and group == ''")["lower"]
+    (error,) = summarise(folder.all_metrics()).query("metric == 'error_rate' and group == ''")[
+        "lower"
+    ]
     assert run.data.metrics["error_rate lower"] == pytest.approx(error)
     assert run.data.params["dataset.n_samples"] == "300"
     assert experiment.artifact_location == (cwd / "mlartifacts").as_uri()

@@ -59,7 +59,7 @@ def test_namesakes_are_told_apart_by_the_options_that_differ():
 def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = Catalogue(folder).one(ids["postprocessed"])
-    metrics, run = values_of(stored.metrics()), load_predictions(stored)
+    metrics, run = values_of(stored.all_metrics()), load_predictions(stored)
     found = run_points(run, run.protect, repeats="typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:

@@ -72,7 +72,7 @@ TINY = (
 def test_a_run_says_what_its_learner_does_not_read(tmp_path):
     words = "method=deep_ensemble", "method.members=2", "split.validation=0.2"
     made = carry_out(configuration(*TINY, *words, results=tmp_path)).prepared
-    metrics = made.folder.metrics().set_index(["metric", "group"]).sort_index()
+    metrics = made.folder.all_metrics().set_index(["metric", "group"]).sort_index()
     lengths = made.dataset.features.lengths[made.cells[0].fold.test]
     group = made.dataset.sensitive["group"].to_numpy()[made.cells[0].fold.test]
     cut = (lengths > 9).any(axis=1)

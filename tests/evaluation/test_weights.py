@@ -288,7 +288,7 @@ def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_pa
         end = carry_out(config)
         run = end.prepared
         assert end.computed == (weights == "false")
-        metrics = run.folder.metrics().query("metric == 'base_rate' and attribute == ''")
+        metrics = run.folder.all_metrics().query("metric == 'base_rate' and attribute == ''")
         found[weights] = metrics.iloc[0]
     (cell,) = run.cells
     test = frame.iloc[cell.fold.test]

@@ -45,7 +45,7 @@ def plans(tmp_path):
 
 
 def metrics(run):
-    return comparable(prepared(run).folder.metrics())
+    return comparable(prepared(run).folder.all_metrics())
 
 
 def carried_out_once(plans, name, where):

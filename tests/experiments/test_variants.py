@@ -222,7 +222,7 @@ def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
     cells = [c for c in run.cells if c.fold.repeat == repeat and c.variant in labels]
     values = np.array([stored_uncertainty(run, cell) for cell in cells])
     sd, whole = values.std(axis=0), -1.0
-    rows = run.folder.metrics().query("repeat == @repeat and metric.str.startswith(@prefix)")
+    rows = run.folder.all_metrics().query("repeat == @repeat and metric.str.startswith(@prefix)")
     assert set(rows["variant"]) == {""}
     assert set(rows["variants"]) == {len(labels)}
     found = rows.assign(quantile=rows["quantile"].fillna(whole))
@@ -241,7 +241,7 @@ def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
 
 def test_each_variant_has_its_own_error_rate(varied):
     run = varied.prepared
-    metrics, target = run.folder.metrics(), run.dataset.target.to_numpy()
+    metrics, target = run.folder.all_metrics(), run.dataset.target.to_numpy()
     for cell in run.cells:
         columns = run.store.read(cell.id).columns
         test = columns["part"] == TEST
@@ -260,4 +260,4 @@ def test_a_method_without_uncertainty_has_no_consistency(tmp_path):
     )  # fmt: skip
     run = carry_out(cfg).prepared
     assert isinstance(run.method, Baseline)
-    assert not run.folder.metrics()["metric"].str.startswith(("consist", "noise")).any()
+    assert not run.folder.all_metrics()["metric"].str.startswith(("consist", "noise")).any()

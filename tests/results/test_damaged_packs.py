@@ -23,7 +23,7 @@ def folder(tmp_path, make_dataset):
 def test_every_flipped_byte_is_found_and_what_is_lost_is_named(folder):
     pack = packed(folder)
     whole, draw = contents(pack), np.random.default_rng(0)
-    expected = {run.id: run.metrics() for run in Catalogue(pack)}
+    expected = {run.id: run.all_metrics() for run in Catalogue(pack)}
     for name in sorted(whole):
         for place in (0, *draw.integers(len(whole[name]), size=4), len(whole[name]) - 1):
             damaged = bytearray(whole[name])
@@ -55,7 +55,7 @@ def _believed(pack, expected):
         return
     for run in runs:
         try:
-            found = run.metrics()
+            found = run.all_metrics()
         except UserError as error:
             assert "is missing or damaged" in str(error)
         else:
@@ -74,7 +74,7 @@ def test_a_damaged_file_loses_what_is_in_it_alone(folder, monkeypatch, capsys):
     assert f"runs are left out: {pack / 'runs-1-002.parquet'}" in capsys.readouterr().err
     pd.testing.assert_frame_equal(mine.one(RUNS[1]).summary(), whole[1].summary())
     with pytest.raises(UserError, match="metrics-1-001.parquet is missing or damaged"):
-        mine.one(RUNS[1]).metrics()
+        mine.one(RUNS[1]).all_metrics()
     assert store.read("b1").columns["sd"].tolist() == [1.0] * 5  # of another series, between those
     with pytest.raises(CorruptCellError, match="cells-1-001.parquet is missing or damaged"):
         store.read("a1")
@@ -102,7 +102,7 @@ def test_what_is_whole_is_unpacked_and_what_is_lost_is_named(folder, capsys):
     assert Store(out).has("a1")
     assert not Store(out).has("b1")
     pd.testing.assert_frame_equal(
-        Catalogue(out).one(RUNS[0]).metrics(), Catalogue(folder).one(RUNS[0]).metrics()
+        Catalogue(out).one(RUNS[0]).all_metrics(), Catalogue(folder).one(RUNS[0]).all_metrics()
     )
 
 

@@ -102,7 +102,7 @@ def test_large_packs_are_split(folder, monkeypatch):
     split = packed(folder, "split")
     assert {"metrics-1-001.parquet", "metrics-1-002.parquet"} <= {p.name for p in split.iterdir()}
     for one, other in zip(Catalogue(whole), Catalogue(split), strict=True):
-        pd.testing.assert_frame_equal(one.metrics(), other.metrics())
+        pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
         pd.testing.assert_frame_equal(one.predictions(), other.predictions())
 
 
@@ -115,7 +115,7 @@ def test_what_is_left_out_is_said_and_named_where_it_is_asked_for(folder, capsys
     for part in ("the cells;", "the predictions;", "all metrics but error_rate"):
         assert f"left out: {part}" in said
     run = next(iter(Catalogue(out)))
-    for table in (run.metrics(), run.summary()):
+    for table in (run.all_metrics(), run.summary()):
         assert set(table["metric"]) == {"error_rate", "abstention_error_rate"}
     with pytest.raises(UserError, match="has no predictions of 0123456789ab: they were left out"):
         run.predictions()
@@ -202,7 +202,7 @@ def test_a_column_without_any_value_comes_back_as_it_was(folder, make_dataset):
     unpack(open_pack(found), out)
     for other in (Catalogue(found), Catalogue(out)):
         assert other.one(run).table("metrics").equals(mine.table("metrics"), check_metadata=True)
-        pd.testing.assert_frame_equal(other.one(run).metrics(), mine.metrics())
+        pd.testing.assert_frame_equal(other.one(run).all_metrics(), mine.all_metrics())
 
 
 def test_categories_without_any_value_come_back_as_they_were():
@@ -239,7 +239,7 @@ def test_what_differs_is_refused_by_name_or_the_first_is_kept(folder, make_datas
     assert "differing=first" in said
     run_command(["store", "merge", str(folder), str(other), f"out={out}", "differing=first"])
     mine, kept = Catalogue(folder), Catalogue(out)
-    pd.testing.assert_frame_equal(mine.one(RUNS[1]).metrics(), kept.one(RUNS[1]).metrics())
+    pd.testing.assert_frame_equal(mine.one(RUNS[1]).all_metrics(), kept.one(RUNS[1]).all_metrics())
     assert Store(out).read("a1").columns["score"].dtype == np.float32
 
 

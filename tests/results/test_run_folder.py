@@ -29,7 +29,7 @@ PREDICTIONS = pd.DataFrame(
 READ = {
     "config.yaml": lambda run: run.content("config.yaml"),
     "summary.csv": Run.summary,
-    "metrics.parquet": Run.metrics,
+    "metrics.parquet": Run.all_metrics,
     "cells.txt": Run.cells,
     "predictions.parquet": Run.predictions,
 }
@@ -46,7 +46,7 @@ def folder(tmp_path, make_dataset):
 def test_what_was_written_is_read(folder, make_dataset):
     assert folder.config == yaml.safe_load(folder.content("config.yaml")) == CONFIG
     assert folder.cells() == ["cell"]
-    pd.testing.assert_frame_equal(folder.metrics(), METRICS)
+    pd.testing.assert_frame_equal(folder.all_metrics(), METRICS)
     assert list(Catalogue(folder.results).runs) == ["0123456789ab"]
 
 

@@ -105,7 +105,7 @@ def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
         found.append(Catalogue(results))
     old, new = found
     (one,), (other,) = old, new
-    pd.testing.assert_frame_equal(one.metrics(), other.metrics())
+    pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
     pd.testing.assert_frame_equal(one.summary(), other.summary())
     texts = dict.fromkeys(TEXTS, str)
     pd.testing.assert_frame_equal(old.metrics.astype(texts), new.metrics.astype(texts))
@@ -115,7 +115,7 @@ def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
 def test_the_committed_atlas_is_read():
     runs = Catalogue(ROOT / "results" / "atlas")
     one = next(iter(runs))
-    for table in (one.metrics(), one.summary(), runs.only([one]).metrics):
+    for table in (one.all_metrics(), one.summary(), runs.only([one]).metrics):
         assert set(table["statistic"]) == {VALUE}
         assert "equalized_odds" in set(table["metric"])
 
@@ -129,5 +129,5 @@ def test_runs_of_both_versions_are_packed_together(metrics, tmp_path, make_datas
     pack = Catalogue(write_pack([list(folder)], tmp_path / "pack", Contents(cells=False)).path)
     for found in (folder, pack):
         one, other = found
-        pd.testing.assert_frame_equal(one.metrics(), other.metrics())
+        pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
         assert found.metrics["statistic"].value_counts().min() >= 2

@@ -24,11 +24,10 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
-from fairbench.data.columns import Place, marks_of
+from fairbench.data.columns import Place, marks_of, numbers_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.data.prediction_kinds import is_given
-from fairbench.data.tabular import numbers
 from fairbench.evaluation.columns import records, values_of
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
@@ -69,15 +68,15 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
         known &= marks_of(frame[options.labelled], Place(file, options.labelled))
     if not known.any():
         raise UserError(f"{file}: no row has a value of '{options.target}'")
-    rows = frame[known].reset_index(drop=True)
-    target = numbers(rows, options.target, file).to_numpy()
-    columns = {"prediction": numbers(rows, options.prediction, file)}
+    rows = frame[known]
+    target = numbers_of(rows, Place(file, options.target))
+    columns = {"prediction": numbers_of(rows, Place(file, options.prediction))}
     if options.bounds:
-        lower, upper = (numbers(rows, name, file) for name in options.bounds)
+        lower, upper = (numbers_of(rows, Place(file, name)) for name in options.bounds)
         first, second = options.bounds
-        crossed = (lower > upper).to_numpy()
-        Place(file, first).refuse(rows[first], crossed, f"at most '{second}' of its row")
+        Place(file, first).refuse(rows[first], lower > upper, f"at most '{second}' of its row")
         columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
+    rows = rows.reset_index(drop=True)
     groups = read_groups(rows, file, options.group, options.reference)[0]
     design = design_of_options(rows, options)
     data = Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)

@@ -14,8 +14,8 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
+from fairbench.data.columns import Place, numbers_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
-from fairbench.data.tabular import numbers
 from fairbench.evaluation.places import (
     EXPOSURE,
     TOP,
@@ -49,7 +49,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     if not options.score:
         raise UserError("top= is of a ranking by scores: name their column by score=")
     file = options.path.name
-    score = numbers(frame, options.score, file).to_numpy()
+    score = numbers_of(frame, Place(file, options.score))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     singles = {name: groups[name] for name in options.group}
     lists, in_lists, who = None, "", "people"

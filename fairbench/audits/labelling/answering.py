@@ -15,7 +15,8 @@ from fairbench.audits.labelling.state import Answer, State, StateFile
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 from fairbench.core.files import file_sha256
-from fairbench.data.delimited import read_table
+from fairbench.core.formats import shortened
+from fairbench.data.any_table import check_file, names_in, read_any_table
 
 # What of a state may be asked for anew: the fields of it that are options of a command.
 ASKED = ("question", "strategy", "metric", "stop")
@@ -128,39 +129,68 @@ def _by(names: Sequence[str], options: Options) -> str:
     return " x ".join(kept) or PREDICTED
 
 
-def row_labels(pairs: Iterable[tuple[str, str]]) -> dict[int, str]:
-    """Return row -> label of pairs such as ``("17", "1")``.
+def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, str]:
+    """Return row -> label of pairs such as ``("17", "1")``, or ``("C-1042", "1")`` with id=.
 
     Raises
     ------
-    UserError : a row that is no number, or one that is given two labels.
+    UserError : a row that is no number, an identifier that no row has, or two labels of one row.
     """
     labels: dict[int, str] = {}
-    for row, label in pairs:
-        if not row.isdecimal():
-            raise UserError(f"'{row}' is no row: rows are whole numbers, counted from 1")
-        if labels.setdefault(int(row), label) != label:
-            raise UserError(f"row {int(row)} is given two labels")
+    for name, label in pairs:
+        row = row_named(name, session)
+        if labels.setdefault(row, label) != label:
+            raise UserError(f"{session.name(row)} is given two labels")
     return labels
 
 
-def pairs_in(path: Path, target: str) -> list[tuple[str, str]]:
-    """Return rows and labels of a CSV file with columns row and label (or the target's name).
+def row_named(name: str, session: Session) -> int:
+    """Return the row, counted from 1, that a person means by its number or its identifier."""
+    options = session.state.options
+    if options.id:
+        if name not in session.rows:
+            raise unknown_name(f"{options.id} of {options.path.name}", name, session.rows)
+        return session.rows[name]
+    if not name.isdecimal():
+        raise UserError(f"'{shortened(name)}' is no row: rows are whole numbers, counted from 1")
+    return int(name)
+
+
+def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
+    """Return whose labels a file has, and the labels: of the column row, or that of id=.
+
+    Labels are in the column label, or one of the target's name. Any file that an audit reads will
+    do.
 
     Raises
     ------
     UserError : no such file or column.
     """
-    try:
-        frame = read_table(path.read_bytes(), path.name)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    label = "label" if "label" in frame else target
-    if not {"row", label} <= {*frame}:
-        raise UserError(f"{path.name}: columns row and label are needed, not {', '.join(frame)}")
+    options = session.state.options
+    keys = [options.id, "row"] if options.id else ["row"]
+    check_file(path)
+    wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
+    there = [columns for columns in wanted if {*columns} <= {*names_in(path, columns)}]
+    if not there:
+        names = names_in(path, wanted[0])
+        listed = ", ".join(shortened(name, 30) for name in names[:8])
+        key = " or ".join(dict.fromkeys(keys))
+        raise UserError(f"{path.name}: columns {key} and label are needed, not {listed}")
+    key, label = there[0]
     # Where a file lists rows that are still to be labelled, they are no answers.
-    answered = frame[["row", label]].astype(str).loc[lambda texts: texts[label] != ""]
-    return list(answered.itertuples(index=False, name=None))
+    frame = read_any_table(path, there[0])
+    answered = frame[[key, label]].loc[lambda texts: texts[label] != ""]
+    pairs = list(answered.itertuples(index=False, name=None))
+    if key == "row" and options.id:
+        return [(_identifier(row, session), text) for row, text in pairs]
+    return pairs
+
+
+def _identifier(row: str, session: Session) -> str:
+    """Return whom a row of a number is of."""
+    if not (row.isdecimal() and 1 <= int(row) <= len(session.ids)):
+        raise UserError(f"row {shortened(row)} does not exist: there are 1 to {len(session.ids)}")
+    return session.ids[int(row) - 1]
 
 
 def store(
@@ -190,7 +220,8 @@ def store(
                 continue
             if before.get(row) and not overwrite:
                 raise UserError(
-                    f"row {row} is labelled {before[row]} already; overwrite=true replaces it"
+                    f"{session.name(row)} is labelled {before[row]} already; overwrite=true "
+                    "replaces it"
                 )
             new.append(Answer(row, label, time))
         # A third name is refused, which two people can bring about where one was still open.

@@ -7,7 +7,7 @@ prediction is that it is right, and its score how likely.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -29,7 +29,7 @@ from fairbench.core.files import file_sha256
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import class_names
-from fairbench.data.columns import Place, marks_of
+from fairbench.data.columns import Place, marks_of, naming_rows, numbers_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled
 
@@ -53,6 +53,7 @@ class Session:
     classes : names of the classes, where there are more than two.
     predicted : (n,) predicted numbers, of a regression.
     told : (n,) labels in words, empty where unknown; of what is not of two classes.
+    ids : (n,) whom rows are of, where a column says so (id=).
     """
 
     state: State
@@ -60,6 +61,21 @@ class Session:
     classes: tuple[str, ...] = ()
     predicted: Floats | None = None
     told: NDArray[np.object_] | None = None
+    ids: Sequence[str] = ()
+
+    def name(self, row: int) -> str:
+        """Return what a row, counted from 1, is called: with whom it is of, where that is known."""
+        column = self.state.options.id
+        return f"row {row} ({column} {self.ids[row - 1]})" if column else f"row {row}"
+
+    def answer_to(self, row: int) -> str:
+        """Return what an answer calls a row, counted from 1: its identifier where there is one."""
+        return self.ids[row - 1] if self.state.options.id else str(row)
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """Identifier -> row, counted from 1."""
+        return {name: row for row, name in enumerate(self.ids, start=1)}
 
     @cached_property
     def arms(self) -> pd.Series:
@@ -156,7 +172,7 @@ class Session:
                 "hold as far as these are like the other rows of their groups."
             )
         if len(passed := self.passed_over()):
-            rows = ", ".join(str(row + 1) for row in passed[:_MOST_ROWS])
+            rows = ", ".join(self.answer_to(row + 1) for row in passed[:_MOST_ROWS])
             more = ", ..." if len(passed) > _MOST_ROWS else ""
             yield (
                 f"Rows without a label that come before labelled ones of their group: "
@@ -197,12 +213,20 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
             "leave_out= changes which row is which: while you label, leave it out; a report may "
             "have it"
         )
-    options, frame = _with_answers(state, read_frame(state.options) if frame is None else frame)
+    frame = read_frame(state.options) if frame is None else frame
+    column = state.options.id
+    with naming_rows(frame, column):
+        session = _opened(state, frame)
+    return replace(session, ids=frame[column].tolist()) if column else session
+
+
+def _opened(state: State, frame: pd.DataFrame) -> Session:
+    options, frame = _with_answers(state, frame)
     named = options.prediction and not options.scores
     predictions = class_names(frame[options.prediction]) if named else pd.Series()
     if not options.scores and predictions.nunique() <= 2:
         return Session(state, read_audit_table(options, frame, labelling=True))
-    file = path.name
+    file = options.path.name
     notes, none = notes_on_groups(frame, options.group), np.zeros(len(frame), np.int64)
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
     if not options.score_columns and is_number.all():
@@ -211,7 +235,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
             told = told.where(marks_of(frame[options.labelled], Place(file, options.labelled)), "")
         true = told.to_frame(options.target)
         label = numbers(true, options.target, file, missing="").to_numpy()
-        predicted = numbers(frame, options.prediction, file).to_numpy()
+        predicted = numbers_of(frame, Place(file, options.prediction))
         groups, cells = read_groups(frame, file, options.group, options.reference)
         table = AuditTable(None, none, label, groups, cells, Outcome(("", "")), notes=notes)
         return Session(state, table, predicted=predicted, told=told.to_numpy(object))
@@ -280,8 +304,8 @@ def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
             label, wrong = label * (label in names), f"neither '{names[0]}' nor '{names[1]}'"
         if not label:
             raise UserError(
-                f"row {row}: label '{text}' is {wrong}, and not {CANNOT_TELL} for one that cannot "
-                "be told"
+                f"{session.name(row)}: label '{text}' is {wrong}, and not {CANNOT_TELL} for one "
+                "that cannot be told"
             )
         labels[row] = label
     return labels

@@ -41,6 +41,7 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     blocks: list[Block] = [Paragraph(f"{question.now(known)} ({session.progress}).")]
     columns = [
         Column("row", "text", right=True),
+        *[Column(id_) for id_ in [session.state.options.id] if id_],
         Column("group"),
         Column("labels", "count"),
         Column(question.about.metric.label),
@@ -55,16 +56,21 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
     ]
     groups = session.codes[rows].tolist()
     cells = [
-        [str(row + 1), session.names[g], int(session.labels[g]), figure[g], question.why(known, g)]
+        [
+            str(row + 1),
+            *session.ids[row : row + 1],  # of nobody where no column says so
+            *[session.names[g], int(session.labels[g]), figure[g], question.why(known, g)],
+        ]
         for row, g in zip(rows, groups, strict=True)
     ]
     if not cells:
         blocks.append(Paragraph("No row is left to label."))
     else:
+        first = session.answer_to(int(rows[0]) + 1)
         blocks += [
             Table(columns, cells),
             Paragraph(" ".join(question.answer().sentences), "note"),
-            Commands([f"fairbench label ask state={state} {cells[0][0]}=LABEL"]),
+            Commands([f"fairbench label ask state={state} {first}=LABEL"]),
         ]
     return Document(question.sentence, [Section("", blocks)])
 
@@ -163,7 +169,7 @@ def row_document(session: Session, position: int, row: Mapping[str, str]) -> Doc
     ----------
     position : of the row, from 0. row : the columns that may be shown, as text.
     """
-    name = f"row {position + 1}, {session.names[session.codes[position]]}"
+    name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
     blocks: list[Block] = [Definitions(list(row.items())[:_MOST_COLUMNS])]
     if len(row) > _MOST_COLUMNS:
         blocks.append(Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,9 @@ from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import frame_of
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.typed_options import typed_values
+from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
 from fairbench.reporting.document.report import DocumentReport
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 def audit(
     frame: Any,
     *,
-    target: str = "",
-    score: str | Sequence[str] = "",
-    prediction: str = "",
-    groups: str | Sequence[str] = (),
+    target: Any = "",
+    score: Any = "",
+    prediction: Any = "",
+    groups: Any = (),
     name: str = "predictions",
     **options: Any,
 ) -> AuditReport:
@@ -46,14 +47,17 @@ def audit(
     options : any other option of ``fairbench audit``, which ``fairbench audit --help`` lists, such
         as ``positive="yes"``, ``threshold=0.4``, ``epsilon=0.02`` or ``weight="weight"``.
 
+    Every column may be given by its name, or by value: ``score=frame.PD``, an array or a list. A
+    Series belongs to the rows by its index, and what has no index by its order.
+
     Returns
     -------
     A report that a notebook shows as a page, and that can be saved as a whole or in parts.
 
     Raises
     ------
-    UserError : a column that is not there, or values that cannot be what they are said to be; the
-        message names the column and the row.
+    UserError : a column that is not there or has other rows than the table, or values that cannot
+        be what they are said to be; the message names the column and the row.
 
     Examples
     --------
@@ -74,12 +78,58 @@ def audit(
     for option in options:
         if option not in further:
             raise unknown_name("option of audit", option, [*further, "groups", "target", "score"])
-    columns = {"target": target, "prediction": prediction, "group": groups}
-    columns["score" if isinstance(score, str) else "scores"] = score
+    given = {"target": target, "score": score, "prediction": prediction, "groups": groups}
+    given = {option: value for option, value in {**given, **options}.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
-    asked = Options(path=file or Path(name), **typed_values(Options, {**columns, **options}))
-    table = read_frame(asked, source=None if file else frame)
-    return AuditReport(document_of(asked, table))
+    given, table = _named(given, None if file else frame, name)
+    renamed = {"groups": "group", "score": "score" if _is_one(given.get("score")) else "scores"}
+    given = {renamed.get(option, option): value for option, value in given.items()}
+    asked = Options(path=file or Path(name), **typed_values(Options, given))
+    return AuditReport(document_of(asked, read_frame(asked, source=table)))
+
+
+def _named(options: Mapping[str, Any], frame: Any, name: str) -> tuple[dict[str, Any], Any]:
+    """Return options with every column by its name, and a table that has those given by value.
+
+    Parameters
+    ----------
+    frame : the table, none of a file. name : what messages call it.
+    """
+    declared = {field.name: str(field.metadata.get("shown")) for field in fields(Options)}
+    declared |= {"groups": declared["group"]}
+    by_value = {}
+    for option, value in options.items():
+        if declared[option] in _COLUMNS and (is_column(value) or _are_values(value, frame)):
+            by_value[option] = value
+    if not by_value:
+        return dict(options), frame
+    if frame is None:
+        raise UserError(
+            f"{min(by_value)}= is given by value, and the table is a file: name the column, or "
+            "read the file into a DataFrame first"
+        )
+    if not is_table(frame):
+        raise UserError(f"a {type(frame).__name__} is no table: give a DataFrame")
+    table, names = with_columns(frame, name, by_value)
+    for option, called in names.items():
+        if len(called) > 1 and declared[option] == _COLUMNS[0] and option != "score":
+            raise UserError(f"{option}= is {len(called)} columns; it must be one")
+    plain = {option: called[0] if len(called) == 1 else called for option, called in names.items()}
+    return {**options, **plain}, table
+
+
+def _is_one(value: Any) -> bool:
+    return not isinstance(value, list | tuple)
+
+
+_COLUMNS = ("COLUMN", "[COLUMN,...]", "[LOWER,UPPER]")  # how options that name columns are shown
+
+
+def _are_values(value: Any, frame: Any) -> bool:
+    """Say whether a list of texts is a column by value: of as many rows, and no names."""
+    if not isinstance(value, list | tuple) or not value or not is_table(frame):
+        return False
+    return len(value) == len(frame) and not {*value} <= {*names_of_table(frame)}
 
 
 class AuditReport(DocumentReport):
@@ -101,8 +151,8 @@ class AuditReport(DocumentReport):
     def findings(self) -> pd.DataFrame:
         """What the report says of the people that its rows are a sample of, a row each.
 
-        Columns are those of :class:`fairbench.audits.findings.Finding`: about, attribute, measure,
-        verdict, groups, value, lower, upper, bound, n, needs and others, and the sentence.
+        Columns are about, attribute, groups, measure, value, lower, upper, n, verdict and sentence,
+        then the others of :class:`fairbench.audits.findings.Finding`.
         """
         return frame_of(self.document.data.get("findings", []))
 

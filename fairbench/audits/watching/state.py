@@ -10,7 +10,7 @@ from typing import Any
 
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.outcome import Outcome, decisions_named
-from fairbench.audits.question import Options, column
+from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.audits.watching.growing import Period
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import unsealed_json
@@ -26,8 +26,8 @@ from fairbench.data.tallies import check_tallies
 SCHEMA = 1
 # Options that an audit has, too.
 _OF_AUDITS = (
-    "path", "target", "score", "prediction", "positive", "favourable", "decision", "threshold",
-    "epsilon", "cuts",
+    "path", "target", "score", "prediction", "positive", "favourable", "decision", "scale",
+    "threshold", "epsilon", "cuts",
 )  # fmt: skip
 
 
@@ -64,6 +64,11 @@ class WatchOptions:
         "What the two decisions are called, the one that is good for a person first, such as "
         "approved/declined; also in the column prediction= names.",
         shown="GOOD/BAD",
+    )
+    scale: str = option(
+        PROBABILITY,
+        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        choices=(PROBABILITY, PERCENT),
     )
     time: str = column(
         "The column of periods, such as weeks: a file may then hold new periods alone, and charts "

@@ -13,13 +13,21 @@ from fairbench.audits.columns import read_frame
 from fairbench.audits.outcome import Decided, check_said, outcome_of
 from fairbench.audits.table import read_decisions
 from fairbench.audits.watching.state import WatchOptions, WatchState
+from fairbench.core.errors import note
 from fairbench.data.any_table import check_columns
 from fairbench.data.checksums import keys_of, texts_of
-from fairbench.data.columns import Place, labels_of, named_labels, scores_of
+from fairbench.data.columns import (
+    Place,
+    labels_of,
+    named_labels,
+    naming_rows,
+    notes_on_decisions,
+    scores_of,
+)
 from fairbench.data.groups import crossed
 from fairbench.data.leakage import check_score
 from fairbench.data.periods import by_period, period_asked
-from fairbench.data.tabular import spelled
+from fairbench.data.tabular import plain_pair, spelled
 from fairbench.data.tallies import read_tallies, text_of, with_rows
 from fairbench.inference.duplicates import beyond_chance
 
@@ -61,16 +69,20 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = by_period(frame, options.time, file)
-    label, called = _labels(frame, options, names)
-    score = scores_of(frame, Place(file, options.score)) if options.score else None
-    if score is not None:
-        check_score(label, score, file, options.score)
-    outcome = outcome_of(called, spelled(options.favourable), options.decision)
-    decision = read_decisions(frame, asked, outcome, score)
+    with naming_rows(frame, options.id):
+        label, called = _labels(frame, options, names)
+        score = scores_of(frame, Place(file, options.score)) if options.score else None
+        if score is not None:
+            check_score(label, score, file, options.score)
+        outcome = outcome_of(called, spelled(options.favourable), options.decision)
+        decision = read_decisions(frame, asked, outcome, score)
     first = crossed(frame, options.group[0])
     named = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
     check_said(outcome, [*named, called[1]], Decided(file, first, decision), side)
+    if decided := options.prediction:
+        for sentence in notes_on_decisions(frame[decided], decided, called, outcome.decisions):
+            note(sentence)
     read = [name for name in asked.columns if name != options.target]
     if options.id:
         Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
@@ -97,8 +109,9 @@ def _labels(
     file, decided = options.path.name, options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
     place = Place(file, options.target or "label")
-    few = len({*map(spelled, text.unique())} - {""}) < 2
-    if not names and decided and few:  # decisions tell what labels do not yet
+    present = {*map(spelled, text.unique())} - {""}
+    # Decisions tell what labels do not yet.
+    if not names and decided and len(present) < 2 and not plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
         _, names = labels_of(frame[decided], Place(file, decided), positive)
     if not names:

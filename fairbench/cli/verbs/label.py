@@ -124,10 +124,18 @@ class AskOptions(_State):
     """Labels as they are given, or none, to be asked for one row after the other."""
 
     answers: tuple[tuple[str, str], ...] = option(
-        (), "Labels of rows, such as 17=1 18=0; without any, rows are shown and asked for.",
-        argument="ROW=LABEL", pairs=lambda name: name.lstrip("+-")[:1].isdigit(),
-    )  # fmt: skip
-    labels: str = option("", "A CSV file of labels, with columns row and label.", shown="FILE")
+        (),
+        "Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id=; without any, rows "
+        "are shown and asked for.",
+        argument="ROW=LABEL",
+        pairs=lambda name: any(sign.isdigit() for sign in name),  # as no option has
+    )
+    labels: str = option(
+        "",
+        "A file of labels (CSV, Excel, Parquet or Arrow, packed or not), with the columns row, or "
+        "that of id=, and label.",
+        shown="FILE",
+    )
     overwrite: bool = option(False, "Replace labels that are there.")
     part: str = option("1/1", _PART, shown="1/2")
 
@@ -169,9 +177,8 @@ def ask(options: AskOptions) -> None:
     if not options.answers and not options.labels:
         label_in_turn(file, session, part)
         return
-    target = session.state.options.target
-    in_file = pairs_in(Path(options.labels), target) if options.labels else []
-    pairs = row_labels([*options.answers, *in_file])
+    in_file = pairs_in(Path(options.labels), session) if options.labels else []
+    pairs = row_labels([*options.answers, *in_file], session)
     new = store(file, session, checked(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
@@ -225,6 +232,7 @@ COMMANDS = {
             "fairbench label ask state=audit.json",
             "fairbench label ask state=audit.json 17=1 18=0",
             "fairbench label ask state=audit.json labels=new.csv",
+            "fairbench label ask state=audit.json C-1042=1",
         ),
     ),
     "report": Command(

@@ -56,7 +56,7 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     protect = found[0].run.protect
     runs = [load_predictions(each.run) for each in found]
     plain = [each for each in found if each.names["intervention"] == "none"]
-    curve = frontier([each.run.metrics() for each in plain], protect)
+    curve = frontier([each.run.all_metrics() for each in plain], protect)
     base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
     table = tradeoff(
         runs,

@@ -18,7 +18,7 @@ from fairbench.core.formats import csv_text
 from fairbench.reporting.document.frames import table_frame, titled_tables
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
-from fairbench.reporting.document.model import Document
+from fairbench.reporting.document.model import Document, Paragraph, Section
 from fairbench.reporting.document.plain_text import latex_table, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
@@ -42,19 +42,36 @@ class DocumentReport:
 
     def __str__(self) -> str:
         """Return the report as a terminal shows it."""
-        console = terminal(100)
-        console.file = io.StringIO()
-        print_document(self.document, console)
-        return console.file.getvalue()
+        return _as_text(self.document)
 
     def __repr__(self) -> str:
-        """Return what the report is of, and how it can be seen."""
-        title, file = self.document.title, f"{self.name}.html"
-        return f"<{title}; print it, or save it: report.save('{file}')>"
+        """Return the summary, and how the whole can be seen."""
+        return _as_text(self.summary)
 
     def _repr_html_(self) -> str:
-        """Return the report as a notebook shows it; its style stays within it."""
-        return to_fragment(self.document)
+        """Return the summary as a notebook shows it; its style stays within it."""
+        return to_fragment(self.summary)
+
+    @property
+    def summary(self) -> Document:
+        """The summary as a document of its own; where a report has none, the whole."""
+        whole = self.document
+        if whole.summary is None:
+            return whole
+        warning, basis = "", [*whole.notes]
+        if whole.verdict is not None:
+            warning, basis = whole.verdict.warning, [*whole.verdict.basis, *whole.notes]
+        blocks = [Paragraph(warning, "warning")] * bool(warning)
+        further = (
+            f"print(report) shows all of it, and report.save('{self.name}.html') writes the page; "
+            "report.findings and report.table are data frames, report.figures are drawings."
+        )
+        return Document(
+            whole.title,
+            [Section("", blocks)] * bool(blocks),
+            notes=[*basis, further],
+            summary=whole.summary,
+        )
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -137,6 +154,13 @@ class DocumentReport:
                 drawn = io.BytesIO()
                 figure.savefig(drawn, format=kind)
                 write_bytes(folder / f"{name}.{kind}", drawn.getvalue(), mode=_MODE)
+
+
+def _as_text(document: Document) -> str:
+    console = terminal(100)
+    console.file = io.StringIO()
+    print_document(document, console)
+    return console.file.getvalue()
 
 
 _MODE = 0o600  # what is said of people is for who asked

@@ -82,7 +82,7 @@ def test_gives_what_the_package_gives(weights):
 
 def test_a_run_composes_it_as_any_learner(weights, tmp_path):
     chosen = ["learner=tabpfn", f"learner.checkpoint={weights}", "method=binomial_nll", *TINY]
-    metrics = carry_out(configuration(*chosen, results=tmp_path)).prepared.folder.metrics()
+    metrics = carry_out(configuration(*chosen, results=tmp_path)).prepared.folder.all_metrics()
     assert metrics.query("metric == 'log_loss'")["status"].eq("ok").any()
 
 

@@ -260,6 +260,6 @@ def test_a_run_reports_whether_its_bound_is_active(bound, active, tmp_path):
         *TINY,
         results=tmp_path,
     )
-    metrics = carry_out(cfg).prepared.folder.metrics()
+    metrics = carry_out(cfg).prepared.folder.all_metrics()
     (row,) = metrics[metrics["metric"] == "constraint_active"].itertuples()
     assert (row.value, row.n, row.status) == (active, 160, "ok")

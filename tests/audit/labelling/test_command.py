@@ -105,7 +105,7 @@ FAULTS = {
     "twice": (["ask", "17=1", "17=0"], "row 17 is given two labels"),
     "option": (["ask", "overwite=true"], "option 'overwite': did you mean overwrite"),
     "overwrite": (["ask", "17=1", "overwrite=yes"], "overwrite is 'yes'; it must be true or false"),
-    "labels file": (["ask", "labels=none.csv"], "none.csv cannot be read"),
+    "labels file": (["ask", "labels=none.csv"], "none.csv is not a file"),
     "n": (["next", "n=0"], "n is 0; it must be at least 1"),
     "part": (["next", "part=3/2"], "part is '3/2'; it must be such as 1/2"),
     "question": (["next", "question=wurst"], "unknown question 'wurst': did you mean worst"),

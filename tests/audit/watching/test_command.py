@@ -11,6 +11,7 @@ from fairbench.audits.pages.watch import watch_document
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded
 from fairbench.audits.watching.state import WatchFile
 from fairbench.cli.main import main
+from fairbench.core.files import sealed_json, unsealed_json
 from tests.audit.tables import predictions
 
 USUAL = ("target=label", "score=score", "group=sex")
@@ -170,7 +171,7 @@ FAULTS = {
     "other file": (lambda frame: rows(300, seed=7), "are not those that were seen"),
     "other columns": (lambda frame: frame.rename(columns={"sex": "s"}), "column of p.csv"),
     "third label": (lambda frame: pd.concat([frame, frame.assign(label="2")]), "row 301: '2'"),
-    "score": (lambda frame: pd.concat([frame, frame.assign(score=3)]), "a probability"),
+    "score": (lambda frame: pd.concat([frame, frame.assign(score=300)]), "a probability"),
     "empty": (lambda frame: frame[:0], "no rows below the header"),
 }
 
@@ -266,3 +267,40 @@ def test_bands_of_a_column_are_combined(look, state):
     frame = rows(900).assign(age=np.tile([20, 35, 70], 300))
     look(frame, *USUAL[:2], "group=[sex x age:30,50]")
     assert "Male x 30 to under 50" in content(state)["groups"]["sex x age"]
+
+
+def test_scores_may_be_percents(look, state):
+    frame = rows(900)
+    percents = frame.assign(score=100 * frame["score"])
+    assert "give scale=percent" in look(percents[:600], *USUAL, status=2)
+    look(percents[:600], *USUAL, "scale=percent")
+    look(percents)
+    as_percents = content(state)
+    assert as_percents["options"]["scale"] == "percent"
+    state.unlink()
+    look(frame[:600], *USUAL)
+    look(frame)
+    for of_percents, plain in zip(as_percents["marks"], content(state)["marks"], strict=True):
+        for group, sums in of_percents["counts"].items():
+            np.testing.assert_allclose(sums, plain["counts"][group], atol=1e-9)
+
+
+def test_a_state_from_before_scales_is_of_probabilities(look, state):
+    frame = rows(900)
+    look(frame[:600], *USUAL)
+    values = unsealed_json(state.read_bytes())
+    del values["options"]["scale"]
+    state.write_text(sealed_json(values))
+    assert "900 rows" in look(frame)
+    assert content(state)["options"]["scale"] == "probability"
+
+
+def test_decisions_0_and_1_beside_labels_yes_and_no(look, state):
+    frame = rows(300)
+    named = frame.assign(
+        label=np.where(frame["label"] == "1", "yes", "no"), said=(frame["score"] > 0.3).astype(int)
+    )
+    words = ("target=label", "prediction=said", "group=sex")
+    look(named[:50].assign(label=""), *words)
+    look(named.assign(label=named["label"].where(named.index > 3, "")))
+    assert content(state)["names"] == ["no", "yes"]

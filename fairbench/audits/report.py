@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fairbench.audits.findings import Finding
+from fairbench.audits.pages.first_page import gap_chart, key_figures
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
     can_be_concluded,
@@ -17,6 +18,8 @@ from fairbench.audits.sentences import (
     to_do,
 )
 from fairbench.core import VERSION
+from fairbench.core.formats import count
+from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
@@ -47,6 +50,8 @@ class Audit:
     label_names : what label 0 and label 1 are called, where there are two.
     files : name -> text of further files beside the page.
     figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
+    audited : how the rows were read: which way is good, and what a decision means.
+    key_measure : the measure of the gap that the first page shows; the widest where it is empty.
     """
 
     options: Options
@@ -66,6 +71,8 @@ class Audit:
     label_names: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[Mapping[str, Any]] = ()
+    audited: Sequence[str] = ()
+    key_measure: str = ""
 
 
 def document_of(audit: Audit) -> Document:
@@ -100,6 +107,7 @@ def document_of(audit: Audit) -> Document:
             **({"figures": list(audit.figures)} if audit.figures else {}),
         },
         files=audit.files,
+        made=made_from(audit.options.path, audit.options.seed),
     )
 
 
@@ -109,12 +117,37 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         f"Only groups by {groups} were compared; who else may be treated differently was not "
         "looked at."
     ]
+    single = audit.options.group
+    still_open = _still_open(audit.findings, single)
+    found = [sentence for sentence in in_short(audit.findings) if sentence not in still_open]
     return ExecutiveSummary(
-        in_short(audit.findings),
+        found,
         [*audit.sure, *[INTERVALS, PROMISE] * bool(audit.findings)],
         [*unseen * bool(groups), *audit.unseen],
         [*to_do(audit.findings), *audit.todo],
+        still_open=still_open,
+        audited=list(_audited(audit)),
+        key_figures=key_figures(audit.findings, single, audit.key_measure),
+        chart=gap_chart(audit.findings, single, audit.key_measure),
     )
+
+
+def _still_open(findings: Sequence[Finding], single: Sequence[str]) -> list[str]:
+    """Return the open questions in short, those about one attribute before combinations."""
+    asked = [finding for finding in findings if not finding.is_settled]
+    asked.sort(key=lambda finding: finding.attribute not in ("", *single))
+    return in_short(asked) if asked else []
+
+
+def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
+    """Yield how many rows there are, and how they were read."""
+    options, names = audit.options, audit.label_names
+    yield "Rows", f"{count(audit.rows)}, {count(audit.labels)} of them with a label"
+    labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
+    if read := [*(audit.audited or labels)]:
+        yield "Read as", " ".join(read)
+    if names and options.score and not options.prediction:
+        yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 
 
 def _origin(audit: Audit) -> str:

@@ -36,6 +36,7 @@ def audit(frame, folder, *words):
     return main(
         [
             "audit",
+            "detail=all",
             str(path),
             "prediction=prediction",
             "group=[a,b,c]",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,25 @@ def audit(
     file = Path(frame) if isinstance(frame, str | Path) else None
     asked = Options(path=file or Path(name), **typed_values(Options, {**columns, **options}))
     table = read_frame(asked, source=None if file else frame)
-    return AuditReport(document_of(asked, table))
+    document = document_of(asked, table)
+    given = {"target": target, "score": score, "prediction": prediction, "groups": groups}
+    command = _call(frame, {**given, **({} if file else {"name": name}), **options})
+    made = document.made and replace(document.made, command=command)
+    return AuditReport(replace(document, made=made))
+
+
+def _call(frame: Any, given: Mapping[str, Any]) -> str:
+    """Return the call that makes a report again; a table in memory goes by no name of its own."""
+    first = repr(str(frame)) if isinstance(frame, str | Path) else "table"
+    named = [f"{name}={value!r}" for name, value in given.items() if _is_told(value)]
+    return f"fairbench.audit({', '.join([first, *named])})"
+
+
+def _is_told(value: Any) -> bool:
+    """Say whether an option was given, as something that can be typed again."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(item, str | int | float) for item in value)
+    return isinstance(value, int | float) or (isinstance(value, str) and bool(value))
 
 
 class AuditReport(DocumentReport):

@@ -510,7 +510,10 @@ KINDS = (
         "results/runs/*/metrics.parquet",
         10,
         _table_file,
-        (lambda at, run: _run(at, run).all_metrics(), lambda at, run: Catalogue(at.results).metrics),
+        (
+            lambda at, run: _run(at, run).all_metrics(),
+            lambda at, run: Catalogue(at.results).metrics,
+        ),
         (SHOW, TABLE),
         (*OF_RUNS, "sync uri=sqlite:///m.db"),
     ),

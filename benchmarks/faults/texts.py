@@ -92,7 +92,9 @@ def put(place: Place, text: str) -> None:
     record["config"]["learner"]["C"] = [text, {shown: text}]
     contents = {
         "metrics.parquet": parquet_bytes(
-            pa.Table.from_pandas(_relabelled(run.all_metrics(), attribute, text), preserve_index=False)
+            pa.Table.from_pandas(
+                _relabelled(run.all_metrics(), attribute, text), preserve_index=False
+            )
         ),
         "summary.csv": csv_text(_relabelled(run.summary(), attribute, text)).encode(
             errors="replace"

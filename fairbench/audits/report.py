@@ -7,16 +7,20 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fairbench.audits.findings import Finding
+from fairbench.audits.pages.first_page import gap_chart, key_figures
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
     can_be_concluded,
     cannot_be_concluded,
     in_short,
+    left_open,
     listed,
     sentence_of,
     to_do,
 )
 from fairbench.core import VERSION
+from fairbench.core.formats import count
+from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
@@ -43,11 +47,13 @@ class Audit:
     notes : descriptions of these rows, and what a reader has to know of them.
     sections, pictures : tables and figures. data : the same as plain values, for the JSON.
     sure : how sure the findings are. unseen : what was not looked at. todo : what to do next.
-    headlines : the measures that are looked at first.
+    headlines : the measures that are looked at first; the first page shows the gap in the first of
+        them, or else the widest.
     title : what it is called; after the file without one.
     label_names : what label 0 and label 1 are called, where there are two.
     files : name -> text of further files beside the page.
     figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
+    audited : how the rows were read: which way is good, and what a decision means.
     """
 
     options: Options
@@ -68,6 +74,7 @@ class Audit:
     label_names: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[Mapping[str, Any]] = ()
+    audited: Sequence[str] = ()
 
 
 def document_of(audit: Audit) -> Document:
@@ -102,6 +109,7 @@ def document_of(audit: Audit) -> Document:
             **({"figures": list(audit.figures)} if audit.figures else {}),
         },
         files=audit.files,
+        made=made_from(audit.options.path, audit.options.seed),
     )
 
 
@@ -111,12 +119,29 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         f"Only groups by {groups} were compared; who else may be treated differently was not "
         "looked at."
     ]
+    single, first = audit.options.group, next(iter(audit.headlines), "")
+    still_open = left_open(audit.findings, audit.headlines)
     return ExecutiveSummary(
         in_short(audit.findings, audit.headlines),
         [*audit.sure, *[INTERVALS, PROMISE] * bool(audit.findings)],
         [*unseen * bool(groups), *audit.unseen],
         [*to_do(audit.findings, audit.headlines), *audit.todo],
+        still_open=still_open,
+        audited=list(_audited(audit)),
+        key_figures=key_figures(audit.findings, single, first),
+        chart=gap_chart(audit.findings, single, first),
     )
+
+
+def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
+    """Yield how many rows there are, and how they were read."""
+    options, names = audit.options, audit.label_names
+    yield "Rows", f"{count(audit.rows)}, {count(audit.labels)} of them with a label"
+    labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
+    if read := [*(audit.audited or labels)]:
+        yield "Read as", " ".join(read)
+    if names and options.score and not options.prediction and not audit.audited:
+        yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 
 
 def _origin(audit: Audit) -> str:

@@ -119,7 +119,7 @@ def cannot_be_concluded(findings: Sequence[Finding]) -> list[str]:
 
 
 def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
-    """Return what a summary says: the findings that matter most, and what of these is open.
+    """Return what a summary says was found: the findings that matter most.
 
     Large gaps come before small ones, those in `headlines` before others, those of one attribute
     before those of combinations; of a combination nothing is said that one of its attributes shows.
@@ -141,16 +141,24 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     if (left := len(found) - _MOST_FOUND) > 0:
         more = f"{count(left)} more findings stand under “Can be concluded”."
         found = [*found[:_MOST_FOUND], more]
-    kinds = (GAP, COMPARISON, CONSTRAINT)
-    asked = [finding for finding in is_open if finding.about in kinds]
-    if found:
-        asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
+    return found or ["Nothing is settled by these rows."]
+
+
+def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
+    """Return which questions a summary says are open, in the order of :func:`in_short`."""
+    asked = [
+        finding
+        for finding in findings
+        if not finding.is_settled and finding.about in (GAP, COMPARISON, CONSTRAINT)
+    ]
+    # What nothing is known of, such as errors without labels, is no question of these rows.
+    asked = [finding for finding in asked if finding.verdict != NOT_MEASURED] or asked
     asked.sort(key=lambda finding: _place(finding, headlines)[:2])
-    unsettled = sentences_of(asked, brief=True)
-    if (left := len(unsettled) - _MOST_FOUND) > 0:
+    sentences = sentences_of(asked, brief=True)
+    if (left := len(sentences) - _MOST_FOUND) > 0:
         more = f"{count(left)} more questions are open: they stand under “Cannot be concluded”."
-        unsettled = [*unsettled[:_MOST_FOUND], more]
-    return [*found, *unsettled] or ["Nothing is settled by these rows."]
+        sentences = [*sentences[:_MOST_FOUND], more]
+    return sentences
 
 
 def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, bool, float]:

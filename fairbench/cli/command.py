@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
 T = TypeVar("T")
+# The words of the command line that is carried out, as they were typed.
+TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -70,6 +74,25 @@ def with_note(runs: Catalogue, left_out: str) -> Catalogue:
     if left_out:
         note(left_out)
     return runs
+
+
+SUMMARY, ALL = "summary", "all"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The option ``detail=`` of commands that print a report."""
+
+    detail: str = option(
+        SUMMARY,
+        "What is printed: the summary, in at most 40 lines, or all that is on the page.",
+        choices=(SUMMARY, ALL),
+    )
+
+
+def as_typed() -> str:
+    """Return the command line that is carried out, quoted so that a shell reads it again."""
+    return shlex.join(("fairbench", *TYPED.get()))
 
 
 def narrowed(options: Any, kind: type[T]) -> T:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from fairbench.cli.command import TERMS, Command, command_help, parts_help, table
+from fairbench.cli.command import TERMS, TYPED, Command, command_help, parts_help, table
 from fairbench.cli.options import read
 from fairbench.cli.output import outputs
 from fairbench.core import VERSION
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
     _prepare_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    TYPED.set(tuple(words))
     return carried_out(partial(_run_alone if arguments is None else run_command, words))
 
 

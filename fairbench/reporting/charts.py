@@ -32,6 +32,7 @@ PANEL = _LEFT + WIDTH + _RIGHT  # of a panel with its axes
 _ROW = 16  # of the key
 _KEY_WIDTH = 54  # letters
 _ESTIMATE = 30  # of a name and its interval
+_BETWEEN = 6  # two parts of a forest
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
     "M-3.6 -3.6h7.2v7.2h-7.2z",
@@ -143,7 +144,12 @@ Estimate: TypeAlias = tuple[str, float, float, float]
 
 
 def forest(
-    title: str, parts: Sequence[Sequence[Estimate]], *, span: tuple[float, float], mark: float = NAN
+    title: str,
+    parts: Sequence[Sequence[Estimate]],
+    *,
+    span: tuple[float, float],
+    mark: float = NAN,
+    band: tuple[float, float] | None = None,
 ) -> str:
     """Draw estimates with their intervals, each under its name and beside its numbers.
 
@@ -151,6 +157,7 @@ def forest(
     ----------
     parts : names with value, lower and upper; a line stands between two parts.
     span : the ends of the scale. mark : where a dashed line stands, if anywhere.
+    band : the ends of what is shaded, if anything is.
     """
     left, width = 6, PANEL - 12
     low, high = span
@@ -158,20 +165,27 @@ def forest(
     def at(value: float) -> float:
         return left + width * min(max((value - low) / (high - low), 0), 1)
 
-    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>']
-    top = 22
+    start = top = 22 if title else 4
+    bottom = start + _ESTIMATE * sum(map(len, parts)) + _BETWEEN * (len(parts) - 1)
+    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] * bool(title)
+    if band is not None:
+        first, last = map(at, band)
+        size = f'width="{last - first:.1f}" height="{bottom - start}"'
+        drawn.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
     for place, part in enumerate(parts):
         if place:
             drawn.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>')
-            top += 6
+            top += _BETWEEN
         for estimate in part:
             drawn += _estimate(estimate, at, top)
             top += _ESTIMATE
     if not isnan(mark):
         x = at(mark)
-        dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="22" y2="{top}"'
+        dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="{start}" y2="{top}"'
         drawn.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
-    ends = (f"{low:g}", "start", left), (f"{high:g}", "end", left + width)
+    ends = [(f"{low:g}", "start", float(left)), (f"{high:g}", "end", float(left + width))]
+    if band is not None:
+        ends += [(f"{end:g}", "middle", at(end)) for end in band if low < end < high]
     for text, anchor, x in ends:
         drawn.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
     return drawing("".join(drawn), top + 18)

@@ -46,8 +46,8 @@ def parse(words):
 
 
 def audit(words):
-    """Run ``fairbench audit`` in this process; return its exit status."""
-    return main(["audit", *map(str, words)])
+    """Run ``fairbench audit`` in this process, all of it printed; return its exit status."""
+    return main(["audit", *map(str, words), "detail=all"])
 
 
 def concluded(result, audit_of=binary_audit):

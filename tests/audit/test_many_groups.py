@@ -37,6 +37,7 @@ def audit(frame, folder, *words):
     return main(
         [
             "audit",
+            "detail=all",
             str(path),
             "prediction=prediction",
             "group=[a,b,c]",

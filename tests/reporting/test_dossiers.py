@@ -19,6 +19,7 @@ from fairbench.reporting.document.json import schema
 from fairbench.reporting.document.writing import FORMS
 
 EXPECTED = Path(__file__).parent / "expected" / "dossiers.json"
+TEXTS = [form for form in FORMS if form not in ("pdf", "summary")]
 KINDS = ("ll144", "four-fifths", "model-card", "ai-act")
 # Words of somebody who says that a law is kept, or is not.
 CLAIMS = re.compile(
@@ -77,7 +78,7 @@ def made(folder, kind, *words, formats="[json]"):
 
 @pytest.fixture(scope="module")
 def dossiers(folder):
-    return {kind: made(folder, kind, formats=f"[{','.join(FORMS)}]") for kind in KINDS}
+    return {kind: made(folder, kind, formats=f"[{','.join(TEXTS)}]") for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,8 +103,8 @@ def test_facts_are_all_asked_for(dossiers):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
-    for form, (ending, _) in FORMS.items():
-        content = (folder / kind / f"{kind}.{ending}").read_bytes()
+    for form in TEXTS:
+        content = (folder / kind / f"{kind}.{FORMS[form].ending}").read_bytes()
         if form == "word":
             file = docx.Document(io.BytesIO(content))
             cells = [c.text for t in file.tables for r in t.rows for c in r.cells]

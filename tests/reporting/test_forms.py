@@ -44,7 +44,7 @@ def words_of(content):
     return "\n".join([*(paragraph.text for paragraph in file.paragraphs), *cells])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("pdf", "summary")])
 def test_each_form_is_written_and_holds_summary_and_tables(form, tmp_path):
     (name,) = write_document(WHOLE, tmp_path / "new", "audit", [form])
     content = (tmp_path / "new" / name).read_bytes()

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, Fact
 from fairbench.audits.question import Options
 from fairbench.core import VERSION
+from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import (
     Column,
     Document,
@@ -61,6 +62,7 @@ def dossier(
         sections=[Section("What is asked for", [table], name="asked"), *measured.sections],
         lead=[Paragraph(f"Of the predictions in {options.path.name}.", "note"), *measured.lead],
         origin=measured.origin or f"fairbench {VERSION}; seed {options.seed}.",
+        made=measured.made or made_from(options.path, options.seed),
         summary=replace(summary, unseen=[*unseen, *summary.unseen], todo=[*todo, *summary.todo]),
         data={
             "dossier": kind,

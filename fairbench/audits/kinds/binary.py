@@ -87,6 +87,7 @@ def audit_of(assessment: Assessment) -> Audit:
         unseen=list(_unseen(assessment)),
         todo=list(_todo(assessment)),
         headlines=_headlines(table.outcome),
+        audited=table.read_as,
         label_names=table.labels,
     )
 

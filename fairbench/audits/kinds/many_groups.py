@@ -77,6 +77,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
         warning=" ".join(table.warnings),
+        audited=table.read_as,
         label_names=table.labels,
         files={TABLE: csv_text(frame)},
         figures=frame.to_dict("records"),

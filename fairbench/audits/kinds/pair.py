@@ -82,6 +82,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         * any(finding.verdict == OPEN for finding in findings),
         title=title,
         warning=" ".join(table.warnings),
+        audited=table.read_as,
         label_names=table.labels,
         figures=figures,
     )

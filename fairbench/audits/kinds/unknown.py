@@ -309,6 +309,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         ],
         {"groups": people, "gaps": gaps},
         warning=" ".join(table.warnings),
+        audited=table.read_as,
         notes=table.notes,
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),

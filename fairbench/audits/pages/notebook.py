@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,11 +81,15 @@ def audit(
     given = {"target": target, "score": score, "prediction": prediction, "groups": groups}
     given = {option: value for option, value in {**given, **options}.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
+    typed = given
     given, table = _named(given, None if file else frame, name)
     renamed = {"groups": "group", "score": "score" if _is_one(given.get("score")) else "scores"}
     given = {renamed.get(option, option): value for option, value in given.items()}
     asked = Options(path=file or Path(name), **typed_values(Options, given))
-    return AuditReport(document_of(asked, read_frame(asked, source=table)))
+    document = document_of(asked, read_frame(asked, source=table))
+    called = {**typed, **({} if file else {"name": name})}
+    made = document.made and replace(document.made, command=_call(frame, called))
+    return AuditReport(replace(document, made=made))
 
 
 def _named(options: Mapping[str, Any], frame: Any, name: str) -> tuple[dict[str, Any], Any]:
@@ -130,6 +134,20 @@ def _are_values(value: Any, frame: Any) -> bool:
     if not isinstance(value, list | tuple) or not value or not is_table(frame):
         return False
     return len(value) == len(frame) and not {*value} <= {*names_of_table(frame)}
+
+
+def _call(frame: Any, given: Mapping[str, Any]) -> str:
+    """Return the call that makes a report again; a table in memory goes by no name of its own."""
+    first = repr(str(frame)) if isinstance(frame, str | Path) else "table"
+    named = [f"{name}={value!r}" for name, value in given.items() if _is_told(value)]
+    return f"fairbench.audit({', '.join([first, *named])})"
+
+
+def _is_told(value: Any) -> bool:
+    """Say whether an option was given, as something that can be typed again."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(item, str | int | float) for item in value)
+    return isinstance(value, int | float) or (isinstance(value, str) and bool(value))
 
 
 class AuditReport(DocumentReport):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrowed
 from fairbench.cli.output import print_line
 from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError, refused
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditOptions(Results, Options):
+class AuditOptions(Results, Printed, Options):
     """The options of an audit, and which of a run's repeats is audited."""
 
     path: Path = option(
@@ -40,7 +40,8 @@ class AuditOptions(Results, Options):
     repeat: int = option(0, "Of a run: which repeat of its split.")
     formats: tuple[str, ...] = option(
         ("html", "json"),
-        "What is written: html, json, latex, markdown, word.",
+        "What is written: html, json, latex, markdown, pdf, word; or summary, the first page by "
+        "itself. A PDF is printed by a browser; without one, summary is HTML.",
         shown="[FORM,...]",
     )
     given: frozenset[str] = hidden(frozenset(), given=True)
@@ -57,7 +58,7 @@ def audit(options: AuditOptions) -> None:
     from fairbench.audits.kinds import document_of
 
     folder, name = partial(own_folder, asked, options.results), "pair" if asked.against else "audit"
-    print_and_write(document_of(asked, frame), folder, name, options.formats)
+    print_and_write(document_of(asked, frame), folder, name, options.formats, detail=options.detail)
 
 
 def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
@@ -125,26 +126,31 @@ def print_and_write(
     name: str,
     formats: Sequence[str] = ("html", "json"),
     *,
+    detail: str = SUMMARY,
     more: str = "",
 ) -> None:
     """Print a document, write it in the forms that are asked for, and say where.
 
     Parameters
     ----------
+    detail : whether its summary is printed, or all of it.
     folder : finds or makes the folder, once the document is printed.
     more : what else was written.
     """
-    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.document.terminal import print_document, print_summary
     from fairbench.reporting.document.writing import write_document
 
-    print_document(document)
+    if document.made is not None:
+        document = replace(document, made=replace(document.made, command=as_typed()))
+    (print_document if detail == ALL else print_summary)(document)
     try:
         place = folder()
         make_folder(place, 0o700)  # what is said of people is for who asked
         names = write_document(document, place, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
-    print_line(f"\nwritten: {place / ', '.join(names)}{more}")
+    rest = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
+    print_line(f"\nwritten: {place / ', '.join(names)}{more}{rest}")
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,8 @@ def write_dossier(kind: str, options: DossierOptions, **how: bool) -> None:
         known = _of_run(options)
         told = {name: known[name] for name in names_told(facts) if name in known} | told
     document = DOSSIERS[kind](asked, frame, told, **how)
-    print_and_write(document, lambda: _place(options, asked, kind), kind, options.formats)
+    place = partial(_place, options, asked, kind)
+    print_and_write(document, place, kind, options.formats, detail=options.detail)
 
 
 def _of_run(options: DossierOptions) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options
-from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.command import ALL, Command, Results, narrowed
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
@@ -202,7 +202,8 @@ def report(options: LabelReportOptions) -> None:
         document = session_document(session)
     else:
         document = with_answer(document_of_table(asked, session.audited()), session)
-    print_and_write(document, partial(own_folder, asked, options.results), "audit")
+    folder = partial(own_folder, asked, options.results)
+    print_and_write(document, folder, "audit", detail=ALL)
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from fairbench.reporting.document.model import (
     Tags,
     Text,
     as_cell,
+    plain,
 )
 from fairbench.reporting.document.values import cell_text, exact, written
 
@@ -37,8 +38,24 @@ def to_html(document: Document) -> str:
     """Return a document as a page without requests to anywhere."""
     pages, js = _environment(), _source("document.js")
     return pages.get_template("document.html.jinja").render(
-        document=document, css=_source("document.css"), js=js, policy=_policy(js)
+        document=document,
+        css=_source("document.css"),
+        js=js,
+        policy=_policy(js),
+        letter_size=_letter_size(document),
     )
+
+
+_LETTER_SIZE, _SMALLEST, _ROOM = 8.5, 4.5, 2600  # points, points, letters of the first in one page
+
+
+def _letter_size(document: Document) -> str:
+    """Return how large the letters of the first page are on paper, so that they fit on one page."""
+    sentences = [sentence for _, part in document.on_first_page.parts for sentence in part]
+    told = [plain(text) for _, text in document.audited]
+    warning = document.verdict.warning if document.verdict else ""
+    letters = sum(map(len, [document.title, warning, *sentences, *told]))
+    return f"{max(_LETTER_SIZE * min(1, (_ROOM / max(letters, 1)) ** 0.5), _SMALLEST):.2g}"
 
 
 def _policy(script: str) -> str:

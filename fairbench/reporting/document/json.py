@@ -15,6 +15,7 @@ from fairbench.reporting.document.model import (
     Definitions,
     Details,
     Document,
+    ExecutiveSummary,
     Figure,
     Gallery,
     Items,
@@ -30,9 +31,26 @@ def to_json(document: Document) -> str:
     """Return a document as JSON; numbers that do not exist are null."""
     content = dict(document.data) or _structure(document)
     if document.summary is not None:
-        content["summary"] = asdict(document.summary)
-        del content["summary"]["titles"]
+        first_page = _first_page(document.summary) if document.made else {}
+        content["summary"] = _summary(document.summary) | first_page
+    if document.made is not None:
+        content["made"] = asdict(document.made)
     return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
+
+
+def _summary(summary: ExecutiveSummary) -> dict[str, Any]:
+    found = [*summary.found, *summary.still_open]
+    return {"found": found, **{name: getattr(summary, name) for name in ("sure", "unseen", "todo")}}
+
+
+def _first_page(summary: ExecutiveSummary) -> dict[str, Any]:
+    """Return what the first page of a report has beside the sentences of a summary."""
+    figures = summary.key_figures
+    return {
+        "still_open": summary.still_open,
+        "audited": {term: plain(text) for term, text in summary.audited},
+        "key_figures": None if figures is None else _table(figures),
+    }
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
-from fairbench.reporting.document.plain_text import latex_table
+from fairbench.reporting.document.plain_text import latex_table, on_the_page
 
 _PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of every language.
 \documentclass[10pt]{article}
@@ -40,10 +40,12 @@ _LONGEST = 40  # rows that stand on a page; more are set in parts
 
 
 def to_latex_document(document: Document) -> str:
-    """Return a document as one LaTeX file; figures are named, with what they show."""
+    """Return a document as one LaTeX file, which says of figures where they are."""
     title = latex(one_line(document.title))
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
-    parts += _blocks(document.in_order, 0)
+    parts += _blocks(document.first_page, 0)
+    parts += [r"\clearpage"] * (document.made is not None)
+    parts += _blocks(document.appendix, 0)
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
@@ -97,7 +99,9 @@ def _block(block: Block, level: int) -> Iterator[str]:
             for line in block.lines:
                 yield rf"\texttt{{{latex(one_line(line))}}}"
         case Figure():
-            yield rf"\emph{{Figure: {latex(one_line(plain(block.caption) or block.title))}}}"
+            caption = plain(block.caption) or block.title
+            shown = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
+            yield rf"\emph{{{shown}}}"
         case Gallery():
             if block.caption:
                 yield latex(one_line(block.caption))

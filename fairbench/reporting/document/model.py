@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
 
 # What the values of a column are, which says how every renderer writes them.
 Kind: TypeAlias = Literal[
@@ -267,15 +267,23 @@ class Verdict:
     basis: Sequence[str] = ()
     warning: str = ""
 
+    @property
+    def concludes(self) -> bool:
+        """Whether it says more than its warning."""
+        return bool(self.can or self.cannot or self.basis)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class ExecutiveSummary:
     """What somebody reads who reads nothing else, in plain language.
 
     Attributes
     ----------
-    found : what was found, the most important first. sure : how sure that is.
-    unseen : what was not looked at. todo : what to do next. titles : of the four.
+    found : what was found, the most important first. still_open : what these rows cannot tell.
+    sure : how sure that is. unseen : what was not looked at. todo : what to do next.
+    titles : of what was found, how sure, not looked at, and to do.
+    audited : what was looked at and how it was read, a term and its text each.
+    key_figures : the few figures that matter. chart : a picture of them.
     """
 
     found: Sequence[str]
@@ -285,12 +293,83 @@ class ExecutiveSummary:
     titles: Sequence[str] = (
         "What was found", "How sure this is", "What was not looked at", "What to do next",
     )  # fmt: skip
+    still_open: Sequence[str] = ()
+    audited: Sequence[tuple[str, Text]] = ()
+    key_figures: Table | None = None
+    chart: Figure | None = None
+
+    @property
+    def named_parts(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """Headings and sentences by the names of the parts, in the order of a page.
+
+        Parts without any sentence are left out; but where questions are open, that nothing was
+        found is said.
+        """
+        found, sure, unseen, todo = self.titles
+        settled = self.found or [NOTHING_SETTLED] * bool(self.still_open)
+        parts: dict[str, tuple[str, Sequence[str]]] = {
+            "found": (found, settled),
+            "still_open": (WHAT_IS_OPEN, self.still_open),
+            "sure": (sure, self.sure),
+            "unseen": (unseen, self.unseen),
+            "todo": (todo, self.todo),
+        }
+        return {name: part for name, part in parts.items() if part[1]}
 
     @property
     def parts(self) -> list[tuple[str, Sequence[str]]]:
         """The headings, each with its sentences; those without any are left out."""
-        parts = zip(self.titles, (self.found, self.sure, self.unseen, self.todo), strict=True)
-        return [(title, sentences) for title, sentences in parts if sentences]
+        return list(self.named_parts.values())
+
+    def shortened(self, most: int = 3) -> ExecutiveSummary:
+        """Return the summary with at most so many findings and open questions.
+
+        The others are said at length under the conclusions, to which a last sentence leads.
+        """
+        found, still_open = list(self.found), list(self.still_open)
+        if len(found) > most:
+            found = [*found[:most], "More findings stand under “Can be concluded”."]
+        if len(still_open) > most:
+            more = "More open questions stand under “Cannot be concluded”."
+            still_open = [*still_open[:most], more]
+        return replace(self, found=found, still_open=still_open)
+
+
+WHAT_IS_OPEN = "What is open"
+NOTHING_SETTLED = "Nothing is settled by these rows."
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a document was made, by which it can be made again.
+
+    Attributes
+    ----------
+    when : date and time, in UTC. version : of fairbench. seed : of all random draws.
+    file : what was read. sha256 : its digest; empty of a run, and of a table in memory.
+    command : the command line or the call as it was typed; empty where that is not known.
+    """
+
+    when: str
+    version: str
+    seed: int
+    file: str
+    sha256: str = ""
+    command: str = ""
+
+    @property
+    def terms(self) -> list[tuple[str, Text]]:
+        """The same for a reader."""
+        digest = f", sha256 {self.sha256[:_DIGITS]}…" if self.sha256 else ""
+        terms: list[tuple[str, Text]] = [
+            ("File", f"{self.file}{digest}"),
+            ("Made", f"{self.when}, by fairbench {self.version}, seed {self.seed}"),
+        ]
+        return [*terms, *[(COMMAND, (Code(self.command),))] * bool(self.command)]
+
+
+COMMAND = "Command"  # the term of the line that makes a document again
+_DIGITS = 16  # of a digest that is shown
 
 
 @dataclass(frozen=True)
@@ -315,6 +394,7 @@ class Document:
     Attributes
     ----------
     summary : what a page opens with, before everything else.
+    made : how it was made; the summary is then a first page of its own, and all else its appendix.
     lead : what comes before the sections; where there is a summary, the pictures.
     verdict : what follows from all that is shown, where anything is concluded.
     notes : sentences that qualify it.
@@ -335,16 +415,35 @@ class Document:
     files: Mapping[str, str] = field(default_factory=dict)
     summary: ExecutiveSummary | None = None
     filters: Sequence[PageFilter] = ()
+    made: Made | None = None
 
     @property
     def in_order(self) -> Iterator[Block]:
         """All but the title, as it is read from top to bottom where nothing stands beside it."""
+        yield from self.first_page
+        yield from self.appendix
+
+    @property
+    def first_page(self) -> Iterator[Block]:
+        """What a reader sees first: a warning where one is due, and the summary."""
         if self.verdict is not None and self.verdict.warning:
             yield Paragraph(self.verdict.warning, "warning")
+        if self.summary is None:
+            return
+        summary = self.on_first_page
+        beside = [block for block in (summary.key_figures, summary.chart) if block]
+        for place, (title, sentences) in enumerate(summary.parts):
+            yield _listed(title, sentences)
+            yield from beside * (place == 0)
+        if self.audited:
+            yield Section("What was audited", [Definitions(self.audited)])
+
+    @property
+    def appendix(self) -> Iterator[Block]:
+        """All else."""
         if self.summary is not None:
-            yield from (_listed(title, said) for title, said in self.summary.parts)
             yield from self.lead
-        if self.verdict is not None:
+        if self.verdict is not None and self.verdict.concludes:
             yield from [Paragraph(" ".join(self.verdict.basis))] * bool(self.verdict.basis)
             yield _listed("Can be concluded", self.verdict.can)
             yield _listed("Cannot be concluded", self.verdict.cannot)
@@ -357,10 +456,34 @@ class Document:
             yield Paragraph(self.origin)
 
     @property
+    def on_first_page(self) -> ExecutiveSummary:
+        """The summary: as much of it as one page holds, where all else is the appendix."""
+        summary = self.summary or ExecutiveSummary([])
+        return summary.shortened() if self.made else summary
+
+    @property
+    def audited(self) -> list[tuple[str, Text]]:
+        """What was looked at, how it was read, and how the document was made."""
+        made = self.made.terms if self.made else []
+        return [*made[:1], *(self.summary.audited if self.summary else []), *made[1:]]
+
+    @property
+    def summary_alone(self) -> Document:
+        """The first page, as a document of its own."""
+        verdict = Verdict((), (), warning=self.verdict.warning) if self.verdict else None
+        return Document(self.title, [], verdict, summary=self.summary, made=self.made)
+
+    @property
     def blocks(self) -> Iterator[Block]:
         """Every block, those inside others too."""
         yield from _inside(self.lead)
         yield from _inside(self.sections)
+
+    @property
+    def on_paper(self) -> Document:
+        """The document with everything unfolded."""
+        sections = [cast(Section, _unfolded(section)) for section in self.sections]
+        return replace(self, sections=sections, lead=[_unfolded(block) for block in self.lead])
 
     @property
     def tables(self) -> list[Table]:
@@ -384,6 +507,14 @@ def _inside(blocks: Sequence[Block]) -> Iterator[Block]:
             yield from _inside(each.blocks)
         elif isinstance(each, Gallery):
             yield from each.figures
+
+
+def _unfolded(block: Block) -> Block:
+    if isinstance(block, Details):
+        block = block.on_paper
+    if isinstance(block, Section):
+        return replace(block, blocks=[_unfolded(inner) for inner in block.blocks])
+    return block
 
 
 def plain(text: Text) -> str:

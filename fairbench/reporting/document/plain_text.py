@@ -112,6 +112,15 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
         case Commands():
             yield markdown_code(block.lines)
         case Figure():
-            yield f"(figure: {markdown(block.title)})"
+            yield _named(block)
         case Gallery():
-            yield from (f"(figure: {markdown(each.title)})" for each in block.figures)
+            yield from map(_named, block.figures)
+
+
+def _named(figure: Figure) -> str:
+    return f"({on_the_page(figure, markdown)})"
+
+
+def on_the_page(figure: Figure, escape: Callable[[str], str]) -> str:
+    """Return where a figure is that a form without pictures cannot show."""
+    return f"The figure “{escape(' '.join(figure.title.split()))}” is on the HTML page"

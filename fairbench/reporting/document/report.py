@@ -19,6 +19,7 @@ from fairbench.reporting.document.frames import table_frame, titled_tables
 from fairbench.reporting.document.html import to_fragment, to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import Document, Paragraph, Section
+from fairbench.reporting.document.pdf import no_browser, to_pdf
 from fairbench.reporting.document.plain_text import latex_table, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
@@ -124,8 +125,8 @@ class DocumentReport:
         Parameters
         ----------
         path : a file, whose ending says what is written: ``.html``, ``.tex``, ``.md``, ``.docx``,
-            ``.json`` or ``.csv`` (the tidy table); or a folder, which gets all of these, and every
-            figure as PNG, SVG and PDF.
+            ``.json``, ``.csv`` (the tidy table) or ``.pdf`` (printed by a browser); or a folder,
+            which gets all of these that can be written, and every figure as PNG, SVG and PDF.
 
         Raises
         ------
@@ -146,7 +147,8 @@ class DocumentReport:
 
     def _write_folder(self, folder: Path) -> None:
         for ending in _ENDINGS:
-            self._write(folder / f"{self.name}{ending}")
+            if ending != ".pdf" or not no_browser():
+                self._write(folder / f"{self.name}{ending}")
         for name, text in self.document.files.items():
             write_text(folder / name, text, mode=_MODE)
         for name, figure in self.figures.items():
@@ -171,4 +173,5 @@ _ENDINGS: Mapping[str, Callable[[DocumentReport], Any]] = {
     ".tex": DocumentReport.to_latex,
     ".docx": lambda report: to_word(report.document),
     ".csv": lambda report: csv_text(report.table),
+    ".pdf": lambda report: to_pdf(report.document),
 }

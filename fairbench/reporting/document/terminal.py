@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.text import Text
 from fairbench.core.escaping import terminal as shown_text
 from fairbench.core.formats import half_width, visible
 from fairbench.reporting.document.model import (
+    COMMAND,
     Block,
     Column,
     Commands,
@@ -64,6 +65,100 @@ def print_document(document: Document, console: Console | None = None) -> None:
     if document.summary is not None:
         for title, sentences in document.summary.parts:
             _list(console, title, sentences)
+    _sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
+
+
+MOST_LINES = 40  # of a summary, with what the command says after it
+_SAID_AFTER = 3  # of these: where the page is
+_LONGEST = 5  # lines of a sentence
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Lines that a summary shows together, or leaves out together.
+
+    Attributes
+    ----------
+    order : the smaller, the longer they stay. heading : what stands before them.
+    """
+
+    order: tuple[int, int]
+    heading: str
+    lines: Sequence[Text]
+
+
+def print_summary(document: Document, console: Console | None = None) -> None:
+    """Print the summary of a document in at most `MOST_LINES` lines, or all where it has none.
+
+    What has no room is left out, what matters least first: it is on the page.
+    """
+    console = console or terminal()
+    if document.summary is None:
+        print_document(document, console)
+        return
+    parts = list(_summary_parts(document, console))
+    kept: list[_Part] = []
+    for part in sorted(parts, key=lambda part: part.order):
+        if _height([*kept, part]) <= MOST_LINES - _SAID_AFTER:
+            kept.append(part)
+    heading = ""
+    for part in parts:
+        if part in kept:
+            if part.heading and part.heading != heading:
+                console.print(shown_text(part.heading, style="bold"))
+            for line in part.lines:
+                console.print(line, soft_wrap=True)
+            heading = part.heading
+
+
+def _height(parts: Sequence[_Part]) -> int:
+    return sum(len(part.lines) for part in parts) + len({p.heading for p in parts if p.heading})
+
+
+_IMPORTANCE = (
+    "title", "found", "key_figures", "todo", "still_open", "audited", "sure", "unseen",
+)  # fmt: skip
+_AT_ONCE = 2  # sentences of a part that matter more than the first of a less important part
+
+
+def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
+    """Yield all that a summary can show, in the order of the page."""
+    summary = document.on_first_page
+    warning = document.verdict.warning if document.verdict is not None else ""
+    title = [shown_text(document.title, style="bold")]
+    title += [shown_text(f"WARNING: {warning}", style="bold red")] * bool(warning)
+    yield _Part((0, 0), "", [line for text in title for line in _wrapped(text, console)])
+    for name, (heading, sentences) in summary.named_parts.items():
+        order = _IMPORTANCE.index(name)
+        for place, sentence in enumerate(sentences):
+            later = len(_IMPORTANCE) * (place >= _AT_ONCE and name != "found")
+            lines = _wrapped(shown_text(f"- {sentence}"), console)
+            yield _Part((order + later, place), heading, lines)
+        if name == "found" and summary.key_figures is not None:
+            lines = _figure_lines(summary.key_figures, console)
+            yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
+    for place, (term, text) in enumerate(document.audited):
+        if term != COMMAND:  # which stands a few lines above
+            lines = _wrapped(shown_text(f"{term}: {plain(text)}"), console)
+            yield _Part((_IMPORTANCE.index("audited"), place), "What was audited", lines)
+
+
+def _wrapped(text: Text, console: Console) -> list[Text]:
+    """Return a text in lines, cut where it is longer than anybody reads here."""
+    lines = list(text.wrap(console, console.width))
+    if len(lines) > _LONGEST:
+        lines = lines[:_LONGEST]
+        lines[-1].truncate(console.width - 2)
+        lines[-1].append(" …")
+    return lines
+
+
+def _figure_lines(table: Table, console: Console) -> list[Text]:
+    """Return a small table in lines."""
+    with console.capture() as captured:
+        for drawn in _parts(table, console.width):
+            console.print(drawn)
+    return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
 def _print_verdict(console: Console, verdict: Verdict) -> None:

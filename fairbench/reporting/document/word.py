@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairbench.core.escaping import word
@@ -22,36 +22,61 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
+from fairbench.reporting.document.plain_text import on_the_page
+from fairbench.reporting.document.raster import png_of
 from fairbench.reporting.document.values import cell_text
 
 _WIDE = 90  # letters of a table, from which the pages lie on their long side
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
-_PICTURE = 15.0  # centimetres
+_WIDEST, _LETTER = 34, 0.2  # letters of a column, centimetres
+_PICTURE, _DRAWING, _GAP, _HIGHEST = 15.0, 8.4, 0.6, 12.5  # centimetres
 
 
 def to_word(document: Document) -> bytes:
-    """Return a document as the bytes of a ``.docx`` file; drawings in SVG are named only."""
+    """Return a document as the bytes of a ``.docx`` file."""
     from docx import Document as new_file
 
     file = new_file()
-    _page(file, document)
+    lies = any(_letters(table) > _WIDE for table in document.tables)
+    own_page = document.made is not None
+    _page(file.sections[0], lies=lies and not own_page)
     _set_text(file.add_heading(level=0), document.title)
-    _blocks(file, document.in_order, 1)
+    _blocks(file, document.first_page, 1)
+    appendix = list(document.appendix)
+    if own_page:
+        _tighten(file)
+        if appendix:
+            _page(file.add_section(), lies=lies)
+    _blocks(file, appendix, 1)
     content = io.BytesIO()
     file.save(content)
     return content.getvalue()
 
 
-def _page(file: Any, document: Document) -> None:
+def _page(section: Any, *, lies: bool) -> None:
+    """Set the paper of a section, which lies on its long side or stands."""
     from docx.enum.section import WD_ORIENT
     from docx.shared import Cm
 
-    page = file.sections[0]
-    page.page_width, page.page_height = Cm(21.0), Cm(29.7)
-    if any(_letters(table) > _WIDE for table in document.tables):
-        page.orientation = WD_ORIENT.LANDSCAPE
-        page.page_width, page.page_height = Cm(29.7), Cm(21.0)
-    page.left_margin = page.right_margin = page.top_margin = page.bottom_margin = Cm(_MARGIN)
+    section.orientation = WD_ORIENT.LANDSCAPE if lies else WD_ORIENT.PORTRAIT
+    sides = (Cm(29.7), Cm(21.0)) if lies else (Cm(21.0), Cm(29.7))
+    section.page_width, section.page_height = sides
+    section.left_margin = section.right_margin = Cm(_MARGIN)
+    section.top_margin = section.bottom_margin = Cm(_MARGIN)
+
+
+def _tighten(file: Any) -> None:
+    """Have all that was written so far fit on one page."""
+    from docx.shared import Pt
+
+    for paragraph in file.paragraphs:
+        style = paragraph.style.name
+        heading = style == "Title" or style.startswith("Heading")
+        paragraph.paragraph_format.space_before = Pt(6 if heading else 0)
+        paragraph.paragraph_format.space_after = Pt(2)
+        paragraph.paragraph_format.line_spacing = 1.0
+        for run in paragraph.runs:
+            run.font.size = Pt(16 if style == "Title" else 11 if heading else 9)
 
 
 def _letters(table: Table) -> int:
@@ -115,15 +140,65 @@ def _block(file: Any, block: Block, level: int) -> None:
             _figure(file, block)
         case Gallery():
             _paragraph(file, block.caption)
-            _blocks(file, list(block.figures), level)
+            _gallery(file, block.figures)
 
 
 def _figure(file: Any, figure: Figure) -> None:
+    """Add the pictures of a figure side by side, and its caption."""
+    pictures, caption = _pictures(figure), plain(figure.caption) or figure.title
+    if not pictures:
+        _paragraph(file, f"{on_the_page(figure, str)}. {caption}", style="Caption")
+        return
+    place = file.add_paragraph().add_run()
+    for picture in pictures:
+        _picture(place, figure, picture, _PICTURE if figure.png else _DRAWING)
+    _paragraph(file, f"Figure: {caption}", style="Caption")
+
+
+def _gallery(file: Any, figures: Sequence[Figure]) -> None:
+    """Add small figures side by side, each over its caption, in a table without lines."""
+    if not figures:
+        return
+    across = max(int(_text_width(file) / _DRAWING), 1)
+    table = file.add_table(rows=-(-len(figures) // across), cols=across)
+    for number, figure in enumerate(figures):
+        cell = table.cell(number // across, number % across)
+        place = cell.paragraphs[0].add_run()
+        for picture in _pictures(figure):
+            _picture(place, figure, picture, _DRAWING - _GAP)
+        _fill(
+            cell.add_paragraph(),
+            word(plain(figure.caption) or figure.title),
+            _SMALL,
+            bold=False,
+            right=False,
+        )
+    for row in table.rows:
+        _keep_together(row, head=False)
+
+
+def _pictures(figure: Figure) -> list[bytes]:
+    """Return the pictures of a figure, none where its drawings cannot be drawn here."""
+    try:
+        return [figure.png] if figure.png else [png_of(drawing) for drawing in figure.drawings]
+    except ValueError:
+        return []
+
+
+def _picture(place: Any, figure: Figure, content: bytes, width: float) -> None:
+    """Add a picture of so many centimetres, smaller where it would be higher than a page."""
     from docx.shared import Cm
 
-    if figure.png:
-        file.add_picture(io.BytesIO(figure.png), width=Cm(_PICTURE))
-    _paragraph(file, f"Figure: {plain(figure.caption) or figure.title}", style="Caption")
+    shape = place.add_picture(io.BytesIO(content), width=Cm(width))
+    if shape.height > Cm(_HIGHEST):
+        shape.width = int(shape.width * Cm(_HIGHEST) / shape.height)
+        shape.height = Cm(_HIGHEST)
+    shape._inline.docPr.set("descr", word(figure.title))
+
+
+def _text_width(file: Any) -> float:
+    """Return how wide the text of the last page is, in centimetres."""
+    return float(file.sections[-1].page_width.cm) - 2 * _MARGIN
 
 
 def _table(file: Any, table: Table) -> None:
@@ -132,12 +207,23 @@ def _table(file: Any, table: Table) -> None:
     drawn = file.add_table(rows=1 + len(table.rows), cols=len(places), style="Table Grid")
     size = _SMALL if _letters(table) <= 1.6 * _WIDE else _TINY
     columns = [[word(table.columns[i].title), *_texts(table, i)] for i in places]
+    _share_width(file, drawn, columns)
     for number, (row, texts) in enumerate(zip(drawn.rows, zip(*columns, strict=True), strict=True)):
         head = number == 0
         for cell, text, place in zip(row.cells, texts, places, strict=True):
             right = table.columns[place].align == "right"
             _fill(cell.paragraphs[0], text, size, bold=head, right=right)
         _keep_together(row, head=head)
+
+
+def _share_width(file: Any, drawn: Any, columns: Sequence[Sequence[str]]) -> None:
+    """Give every column of a table as much of the page as its texts need."""
+    from docx.shared import Cm
+
+    letters = [2 + min(max(map(len, texts)), _WIDEST) for texts in columns]
+    width = min(_text_width(file), _LETTER * sum(letters))
+    for column, size in zip(drawn.columns, letters, strict=True):
+        column.width = Cm(width * size / sum(letters))
 
 
 def _fill(paragraph: Any, text: str, size: float, *, bold: bool, right: bool) -> None:

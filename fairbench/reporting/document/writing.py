@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,32 +14,63 @@ from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.latex import to_latex_document
 from fairbench.reporting.document.model import Document
+from fairbench.reporting.document.pdf import no_browser, to_pdf
 from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.document.word import to_word
 
-# What each form is called, how its file ends, and what writes it.
-FORMS: Mapping[str, tuple[str, Callable[[Document], str | bytes]]] = MappingProxyType(
+
+@dataclass(frozen=True)
+class Form:
+    """A form that documents are written in.
+
+    Attributes
+    ----------
+    ending : of its files. write : makes the content.
+    suffix : of its files' names, before the ending.
+    missing : says in a sentence what this machine lacks to write it; nothing if it lacks nothing.
+    """
+
+    ending: str
+    write: Callable[[Document], str | bytes]
+    suffix: str = ""
+    missing: Callable[[], str] = str
+
+
+# What every form is called.
+FORMS: Mapping[str, Form] = MappingProxyType(
     {
-        "html": ("html", to_html),
-        "json": ("json", to_json),
-        "latex": ("tex", to_latex_document),
-        "markdown": ("md", to_markdown),
-        "word": ("docx", to_word),
+        "html": Form("html", to_html),
+        "json": Form("json", to_json),
+        "latex": Form("tex", to_latex_document),
+        "markdown": Form("md", to_markdown),
+        "pdf": Form("pdf", to_pdf, missing=no_browser),
+        "summary": Form("pdf", lambda document: to_pdf(document.summary_alone), "-summary"),
+        "word": Form("docx", to_word),
     }
+)
+_WITHOUT_BROWSER = MappingProxyType(
+    {"summary": Form("html", lambda document: to_html(document.summary_alone), "-summary")}
 )
 USUAL = ("html", "json")
 
 
+def form_of(name: str) -> Form:
+    """Return how a form is written on this machine: a summary is HTML where no browser is."""
+    return _WITHOUT_BROWSER.get(name, FORMS[name]) if no_browser() else FORMS[name]
+
+
 def check_forms(forms: Sequence[str]) -> None:
-    """Refuse a form that no document is written in.
+    """Refuse a form that no document is written in, or that this machine cannot write.
 
     Raises
     ------
-    UserError : an unknown form; names those there are.
+    UserError : an unknown form, which names those there are; or what is missing for one.
     """
-    for each in forms:
-        if each not in FORMS:
-            raise unknown_name("form", each, list(FORMS))
+    for form in forms:
+        if form not in FORMS:
+            raise unknown_name("form", form, list(FORMS))
+        if missing := FORMS[form].missing():
+            raise UserError(f"formats=[{form}]: {missing}")
 
 
 def check_page(path: Path) -> None:
@@ -66,7 +98,7 @@ _HEAD = b"""<!doctype html>
 def write_document(
     document: Document, folder: Path, name: str, forms: Sequence[str] = USUAL, *, mode: int = 0o666
 ) -> list[str]:
-    """Write ``<name>.<ending>`` for each form, and the further files; return their names.
+    """Write ``<name>.<ending>`` for every form, and the further files; return their names.
 
     Parameters
     ----------
@@ -80,8 +112,8 @@ def write_document(
     check_forms(forms)
     names = []
     for form in dict.fromkeys(forms):
-        ending, write = FORMS[form]
-        content, file = write(document), f"{name}.{ending}"
+        how = form_of(form)
+        content, file = how.write(document), f"{name}{how.suffix}.{how.ending}"
         if isinstance(content, bytes):
             write_bytes(folder / file, content, mode=mode)
         else:

@@ -1,0 +1,136 @@
+"""What stands on the first page of an audit beside its sentences: key figures, and one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import ceil, isfinite
+
+from fairbench.audits.findings import (
+    COMPARISON,
+    CONSTRAINT,
+    GAP,
+    LARGE,
+    OPEN,
+    RATIO,
+    SHARE,
+    SMALL,
+    Finding,
+)
+from fairbench.core.formats import shortened
+from fairbench.reporting.charts import Estimate, forest
+from fairbench.reporting.document.model import Column, Figure, Table, TableCell
+
+_MOST_FIGURES = 6  # rows of the key figures
+_MOST_DRAWN = 10  # attributes of the chart
+_LETTERS = 36  # of a name
+_DIFFERENCES = (GAP, COMPARISON)  # what a tolerance is about
+
+
+def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Table | None:
+    """Return the smallest impact ratio and the one gap of every attribute; None without any.
+
+    Parameters
+    ----------
+    single : the attributes that were asked for; their combinations are left to the appendix.
+    measure : of the gap that matters; the widest is shown where it is empty.
+    """
+    rows = [_row(finding) for finding in _key_findings(findings, single, measure)]
+    columns = [
+        Column("by", heads=True),
+        Column("measured"),
+        Column("size", "number"),
+        Column("95 % interval", "interval"),
+        Column("limit", "general"),
+        Column("verdict"),
+    ]
+    return Table(columns, rows[:_MOST_FIGURES]) if rows else None
+
+
+def _key_findings(
+    findings: Sequence[Finding], single: Sequence[str], measure: str
+) -> Iterator[Finding]:
+    for of_attribute in _by_attribute(findings, single):
+        ratios = [finding for finding in of_attribute if finding.about == RATIO]
+        if ratios:
+            yield min(ratios, key=lambda ratio: ratio.value)
+        if gap := key_gap(of_attribute, measure):
+            yield gap
+        others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
+        if others and not ratios:
+            yield min(others, key=lambda finding: finding.value)
+
+
+def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterator[list[Finding]]:
+    """Yield what was measured of the attributes that were asked for, or of all without any."""
+    measured = [finding for finding in findings if isfinite(finding.value) and not finding.given]
+    attributes = dict.fromkeys(finding.attribute for finding in measured)
+    for attribute in [name for name in attributes if name in single] or attributes:
+        yield [finding for finding in measured if finding.attribute == attribute]
+
+
+def key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
+    """Return the gap that a page shows of an attribute: of a measure, or the widest that is sure.
+
+    The interval is that of the gap without its sign.
+    """
+    gaps = [finding for finding in findings if finding.about in _DIFFERENCES]
+    gaps = [gap for gap in gaps if gap.measure == measure] or gaps
+    if not gaps:
+        return None
+    widest = max(gaps, key=lambda gap: (gap.verdict == LARGE, abs(gap.value)))
+    lower, upper = sorted(map(abs, widest.interval))
+    if widest.lower < 0 < widest.upper:
+        lower = 0.0
+    return replace(widest, value=abs(widest.value), lower=lower, upper=upper)
+
+
+_VERDICTS = {
+    GAP: {LARGE: "large", SMALL: "small", OPEN: "open"},
+    COMPARISON: {LARGE: "large", SMALL: "small", OPEN: "open"},
+    RATIO: {LARGE: "under four fifths", SMALL: "four fifths or more", OPEN: "open"},
+    CONSTRAINT: {LARGE: "does not hold", SMALL: "holds", OPEN: "open"},
+    SHARE: {LARGE: "not its share", OPEN: "open"},
+}
+
+
+def _row(finding: Finding) -> list[object]:
+    names = [shortened(name, _LETTERS) for name in finding.groups]
+    joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
+    kind = "gap in " * (finding.about == GAP)
+    measured = f"{kind}{finding.measure}{f': {joined}' if joined else ''}"
+    return [
+        finding.attribute,
+        measured,
+        finding.value,
+        finding.interval,
+        finding.bound or None,
+        TableCell(
+            _VERDICTS[finding.about].get(finding.verdict, finding.verdict), mark=finding.verdict
+        ),
+    ]
+
+
+def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
+    """Draw the gap of every attribute beside the one tolerance; None where there is none.
+
+    Gaps with another tolerance than the first have another scale, and are left to the appendix.
+    """
+    gaps = [gap for found in _by_attribute(findings, single) if (gap := key_gap(found, measure))]
+    gaps = [gap for gap in gaps if gap.bound == gaps[0].bound and isfinite(gap.upper)]
+    if not gaps:
+        return None
+    gaps = sorted(gaps, key=lambda gap: -gap.value)[:_MOST_DRAWN]
+    bound = gaps[0].bound
+    rows: list[Estimate] = [
+        (f"{gap.attribute}: {gap.measure}", gap.value, gap.lower, gap.upper) for gap in gaps
+    ]
+    top = max(2 * bound, *(gap.upper for gap in gaps))
+    top = ceil(10 * top) / 10 if gaps[0].is_share else top
+    title = "The gap of every attribute, and the tolerance"
+    svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
+    caption = (
+        "Dots: the largest difference between two groups. Lines: 95 % intervals, in brackets. "
+        f"Shaded: up to {bound:g}, which makes no practical difference."
+    )
+    return Figure(title, svg=svg, caption=caption)

@@ -1,0 +1,34 @@
+"""How a document was made: when, from which file, by which command."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fairbench.core import VERSION
+from fairbench.core.files import file_sha256
+from fairbench.reporting.document.model import Made
+
+
+def made_from(path: Path, seed: int) -> Made:
+    """Return how a document is made now, of a file, a run or a table in memory.
+
+    ``SOURCE_DATE_EPOCH`` says what time it is, where it is set: the same document is then written
+    to the last byte when it is made again.
+
+    Parameters
+    ----------
+    path : of the file; what else was read has no digest, and goes by the path's last part.
+    """
+    digest = file_sha256(path) if path.is_file() else ""
+    return Made(_now().strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)
+
+
+_EPOCH = re.compile(r"[0-9]{1,11}")
+
+
+def _now() -> datetime:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), UTC) if _EPOCH.fullmatch(epoch) else datetime.now(UTC)

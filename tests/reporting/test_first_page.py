@@ -1,0 +1,391 @@
+"""The first page of a report: one page, for somebody who reads nothing else, in every form."""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from dataclasses import replace
+
+import docx
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import fairbench
+from fairbench.audits.findings import GAP, LARGE, OPEN, RATIO, SMALL, Finding
+from fairbench.audits.kinds import document_of
+from fairbench.audits.pages.first_page import gap_chart, key_figures, key_gap
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from fairbench.reporting.charts import forest
+from fairbench.reporting.document import pdf
+from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.json import to_json
+from fairbench.reporting.document.latex import to_latex_document
+from fairbench.reporting.document.model import as_cell
+from fairbench.reporting.document.pdf import to_pdf
+from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.raster import png_of
+from fairbench.reporting.document.terminal import (
+    MOST_LINES,
+    print_document,
+    print_summary,
+    terminal,
+)
+from fairbench.reporting.document.word import to_word
+from fairbench.reporting.document.writing import FORMS, check_forms, form_of, write_document
+from tests.audit.tables import parse, predictions, written
+
+COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
+# Headings of pictures, of terms without one on a terminal, and of what may hold nothing.
+NOT_PRINTED = {
+    *("The groups in pictures", "Calibration by group", "Who is first", "Residuals by group"),
+    *("What was audited", "Can be concluded", "Cannot be concluded"),
+}
+NOT_FIRST = ("Rates by group", "Impact ratios", "Can be concluded\n", "The groups in pictures")
+
+
+def table(rows=600, bias=0.25):
+    """Return predictions of three attributes' groups."""
+    frame = predictions(rows, bias=bias)
+    return frame.assign(age=np.random.default_rng(1).choice(["young", "old", "middle"], rows))
+
+
+@pytest.fixture(scope="module")
+def document():
+    words = ["p.csv", "target=label", "score=score", "group=[sex,race,age]"]
+    made = document_of(parse(words), table().astype(str))
+    return replace(made, made=replace(made.made, command=COMMAND, when="2026-05-04 12:30 UTC"))
+
+
+def printed(print_it, document, width=80):
+    console = terminal(width)
+    console.file = io.StringIO()
+    print_it(document, console)
+    return console.file.getvalue()
+
+
+def test_a_terminal_shows_the_summary_in_forty_lines_of_eighty_columns(document):
+    lines = printed(print_summary, document).splitlines()
+    assert len(lines) <= MOST_LINES - 3
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    for part in ("What was found", "Key figures", "What is open", "What to do next", "p.csv"):
+        assert part in text
+    assert "Rates by group" not in text
+    assert len(printed(print_document, document).splitlines()) > 5 * len(lines)
+
+
+def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
+    endless = ["word " * 400, *(f"sentence {number}" for number in range(60))]
+    summary = replace(document.summary, sure=endless, unseen=endless, todo=endless)
+    lines = printed(print_summary, replace(document, summary=summary)).splitlines()
+    assert len(lines) <= MOST_LINES - 3
+    found = [sentence.split()[1] for sentence in document.summary.found[:3]]
+    assert all(any(word in line for line in lines) for word in found)
+    assert any(line.endswith(" …") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["audit", "target=label", "score=score", "group=[sex,race,age]"],
+        ["audit", "score=score", "group=[sex,race,age]"],
+        ["audit", "score=score", "group=[sex,race]", "top=50"],
+        ["audit", "target=label", "score=score", "against=other", "group=[sex,race]"],
+        ["audit", "target=score", "prediction=other", "group=[sex,race]"],
+        ["dossier", "four-fifths", "prediction=label", "group=[sex,race,age]"],
+        ["dossier", "model-card", "target=label", "score=score", "group=[sex,race,age]"],
+    ],
+    ids=lambda words: "-".join(words[:3]),
+)
+def test_every_kind_of_report_is_forty_lines_and_detail_is_everything(words, tmp_path, capsys):
+    path = written(table().assign(other=lambda frame: 0.9 * frame["score"]), tmp_path)
+    line = [*words, f"path={path}", f"out={tmp_path / 'out'}"]
+    assert main(line) == 0
+    short = capsys.readouterr().out.splitlines()
+    assert len(short) <= MOST_LINES
+    assert "detail=all" in short[-1]
+    assert main([*line, "detail=all"]) == 0
+    whole = capsys.readouterr().out
+    (page,) = (tmp_path / "out").glob("*.html")
+    text = page.read_text()
+    titles = re.findall(r"<h2>([A-Z][^<]+)</h2>", text)
+    assert {title for title in titles if title not in whole} <= NOT_PRINTED
+    assert len(whole.splitlines()) > len(short)
+
+
+def test_a_page_can_be_made_again_from_itself(tmp_path, capsys):
+    path = written(table(), tmp_path, "a b.csv")
+    line = ["audit", str(path), "target=label", "score=score", "group=[sex]", "seed=3"]
+    assert main(line) == 0
+    record = json.loads((tmp_path / "a b-audit" / "audit.json").read_text())
+    made = record["made"]
+    assert (
+        made["command"] == f"fairbench audit '{path}' target=label score=score 'group=[sex]' seed=3"
+    )
+    assert (made["file"], made["seed"], made["version"]) == ("a b.csv", 3, record["version"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", made["when"])
+    assert len(made["sha256"]) == 64
+    page = (tmp_path / "a b-audit" / "audit.html").read_text()
+    assert made["sha256"][:16] in page
+    assert "group=[sex]&#39; seed=3" in page
+    capsys.readouterr()
+
+
+def test_a_report_in_python_names_its_call(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    report = fairbench.audit(table(), target="label", score="score", groups=["sex"], epsilon=0.1)
+    made = report.document.made
+    assert made.when == "1970-01-02 00:00 UTC"
+    assert made.sha256 == ""
+    assert made.command == (
+        "fairbench.audit(table, target='label', score='score', groups=['sex'], "
+        "name='predictions', epsilon=0.1)"
+    )
+
+
+def test_the_command_is_shown_as_it_is_in_every_form(document):
+    assert "&lt;script&gt;a b.csv" in to_html(document)
+    assert "<script>a" not in to_html(document)
+    assert r"\textless{}script\textgreater{}a b.csv" in to_latex_document(document)
+    assert "&lt;script>a b.csv" in to_markdown(document)
+    paragraphs = docx.Document(io.BytesIO(to_word(document))).paragraphs
+    assert f"Command: {COMMAND}" in [paragraph.text for paragraph in paragraphs]
+
+
+def test_json_has_what_the_first_page_shows(document):
+    record = json.loads(to_json(document))
+    summary = record["summary"]
+    assert record["made"]["command"] == COMMAND
+    assert summary["still_open"] == list(document.summary.still_open)
+    assert summary["found"][-len(summary["still_open"]) :] == summary["still_open"]
+    assert summary["audited"]["Rows"] == "600, 600 of them with a label"
+    assert [column["title"] for column in summary["key_figures"]["columns"]][:3] == [
+        "by", "measured", "size",
+    ]  # fmt: skip
+    assert {row[0] for row in summary["key_figures"]["rows"]} == {"sex", "race", "age"}
+
+
+def test_the_first_page_names_three_findings_and_where_the_others_are(document):
+    many = replace(document.summary, found=[f"finding {n}." for n in range(9)], still_open=["a."])
+    page = replace(document, summary=many)
+    text = to_markdown(page)
+    first, _, rest = text.partition("## Can be concluded")
+    assert "finding 2" in first
+    assert "finding 3" not in first
+    assert "More findings stand under" in first
+    assert "Rates by group" in rest
+    assert "Rates by group" not in first
+    assert text.index("finding 2") < text.index("What is open") < text.index("What was audited")
+
+
+def test_where_nothing_is_settled_the_first_page_says_so(document):
+    summary = replace(document.summary, found=[], still_open=["It is open."])
+    text = to_markdown(replace(document, summary=summary))
+    assert text.index("Nothing is settled") < text.index("impact ratio") < text.index("It is open")
+
+
+def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
+    content = to_word(document)
+    drawings = sum(len(figure.drawings) for figure in document.figures)
+    drawings += len(document.summary.chart.drawings)
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        names = [name for name in file.namelist() if name.startswith("word/media/")]
+        text = file.read("word/document.xml").decode()
+    assert text.count("<pic:blipFill>") == drawings > 5
+    assert 5 < len(names) <= drawings  # the same picture is kept once
+    assert 'descr="selection rate"' in text
+    pages = docx.Document(io.BytesIO(content)).sections
+    assert len(pages) == 2
+    assert pages[0].page_height > pages[0].page_width
+
+
+def test_what_holds_no_pictures_says_where_they_are(document):
+    for text in (to_markdown(document), to_latex_document(document)):
+        assert "The figure “selection rate” is on the HTML page" in text
+        assert "Figure:" not in text
+
+
+def test_a_pdf_without_a_browser_is_refused_and_a_summary_is_a_page(
+    document, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(pdf, "BROWSERS", ())
+    with pytest.raises(UserError, match=r"chromium.*formats=\[html\]"):
+        check_forms(["pdf"])
+    assert form_of("summary").ending == "html"
+    (name,) = write_document(document, tmp_path, "audit", ["summary"])
+    assert name == "audit-summary.html"
+    page = (tmp_path / name).read_text()
+    assert "What was audited" in page
+    for title in NOT_FIRST:
+        assert f">{title.strip()}<" not in page
+    path = written(table(), tmp_path)
+    assert main(["audit", str(path), "score=score", "group=sex", "formats=[html,pdf]"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "predictions-audit").exists()
+
+
+def test_a_browser_that_cannot_print_is_an_error_in_one_line(document, tmp_path, monkeypatch):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(pdf, "BROWSERS", (str(broken),))
+    with pytest.raises(UserError, match="could not print") as refusal:
+        to_pdf(document)
+    assert "\n" not in str(refusal.value)
+
+
+TOOLS = [pdf.browser(), shutil.which("pdftotext")]
+needs_browser = pytest.mark.skipif(
+    None in TOOLS, reason="needs a browser and pdftotext: apt-get install chromium poppler-utils"
+)
+
+
+def pages_of(content, folder):
+    """Return the text of every page of a PDF."""
+    (folder / "page.pdf").write_bytes(content)
+    line = ["pdftotext", "-layout", str(folder / "page.pdf"), "-"]
+    return subprocess.run(line, capture_output=True, check=True, text=True).stdout.split("\f")[:-1]
+
+
+@needs_browser
+@pytest.mark.thorough
+def test_the_first_page_of_a_pdf_is_the_summary_alone(document, tmp_path):
+    content = to_pdf(document)
+    first, second, *others = pages_of(content, tmp_path)
+    for part in ("What was found", "What to do next", "What was audited", "p.csv"):
+        assert part in first
+    assert not any(title.strip() in first for title in ("Rates by group", "Impact ratios"))
+    assert "The groups in pictures" in second
+    everything = "".join(others)
+    assert "Rates by group" in everything
+    assert "How probably more labels settle what is open" in everything  # which a page folds
+    assert b"D:20260504123000" in content
+
+
+@needs_browser
+@pytest.mark.thorough
+def test_a_summary_is_one_page_and_the_same_twice(document, tmp_path):
+    line = FORMS["summary"].write
+    content = line(document)
+    assert len(pages_of(content, tmp_path)) == 1
+    assert line(document) == content
+
+
+@needs_browser
+@pytest.mark.thorough
+@pytest.mark.parametrize("times", [2, 4])
+def test_a_longer_summary_is_one_page_of_smaller_letters(document, tmp_path, times):
+    wordy = {
+        name: [" ".join([sentence] * times) for sentence in sentences]
+        for name, (_, sentences) in document.summary.named_parts.items()
+    }
+    longer = replace(document, summary=replace(document.summary, **wordy))
+    assert len(pages_of(FORMS["summary"].write(longer), tmp_path)) == 1
+
+
+def dark(image):
+    return (image[..., :3].sum(axis=2) < 1.2).nonzero()
+
+
+def test_a_drawing_becomes_a_picture_with_everything_where_it_was():
+    svg = (
+        '<svg class="chart" viewBox="0 0 400 200"><rect x="100" y="50" width="100" height="50" '
+        'fill="#0072b2" opacity=".15"/><g transform="translate(300 100)"><path '
+        'd="M-10 0a10 10 0 1 0 20 0a10 10 0 1 0 -20 0" fill="black" stroke="black"/></g>'
+        '<line class="range" x1="20" x2="20" y1="10" y2="190"/></svg>'
+    )
+    image = imread(io.BytesIO(png_of(svg)))
+    height, width = image.shape[:2]
+    assert width / height == pytest.approx(2, abs=0.01)
+
+    def at(x, y):
+        return image[round(y / 200 * height), round(x / 400 * width), :3]
+
+    assert at(150, 75)[2] > at(150, 75)[0] + 0.05  # pale blue
+    assert at(90, 75).min() == 1
+    assert at(300, 100).max() == 0
+    assert at(300, 88).min() == at(288, 100).min() == 1  # outside of the circle
+    assert at(308, 100).max() == 0
+    assert at(20, 100).max() < 0.2
+    assert at(20, 5).min() == 1
+
+
+def test_texts_of_a_drawing_stand_where_they_did_and_turned_ones_are_turned():
+    plain = '<text x="390" y="20" text-anchor="end">1 $ and 2 $ iiiiii</text>'
+    turned = '<text transform="translate(20 180) rotate(-90)">iiiiiiiiiiii</text>'
+    for text, across in ((plain, True), (turned, False)):
+        image = imread(io.BytesIO(png_of(f'<svg viewBox="0 0 400 200">{text}</svg>')))
+        rows, columns = dark(image)
+        assert (np.ptp(columns) > np.ptp(rows)) == across
+    rows, columns = dark(imread(io.BytesIO(png_of(f'<svg viewBox="0 0 400 200">{plain}</svg>'))))
+    assert columns.max() / image.shape[1] == pytest.approx(390 / 400, abs=0.01)
+
+
+@pytest.mark.parametrize("label", ["\x1b[31m\x00 & <b>", "$x_1^2$ $", "女性", "a\u202eb\ud800"])
+def test_any_label_can_be_drawn(label):
+    svg = forest(label, [[(label, 0.1, 0.05, 0.2)]], span=(0, 1))
+    assert len(dark(imread(io.BytesIO(png_of(svg))))[0]) > 100
+
+
+@pytest.mark.parametrize("text", ["", "<svg/>", "<svg viewBox='0 0 1'/>", "no drawing"])
+def test_what_is_no_drawing_is_refused(text):
+    with pytest.raises(ValueError, match="no drawing"):
+        png_of(text)
+
+
+def test_a_forest_shades_its_band_and_names_its_end():
+    svg = forest("", [[("sex", 0.1, 0.05, 0.2)]], span=(0, 0.4), band=(0, 0.1))
+    (width,) = re.findall(r'<rect x="6.0" y="4" width="([\d.]+)"', svg)
+    assert float(width) == pytest.approx((374 - 12) / 4)
+    assert ">0.1</text>" in svg
+    assert "<rect" not in forest("t", [[("sex", 0.1, 0.05, 0.2)]], span=(0, 1))
+
+
+def gap(attribute, verdict, value, lower, upper, measure="accuracy", bound=0.05):
+    return Finding(
+        GAP, attribute, measure, verdict, value=value, lower=lower, upper=upper, bound=bound
+    )
+
+
+def test_the_gap_of_a_page_is_the_widest_that_is_sure_without_its_sign():
+    findings = [
+        gap("sex", OPEN, 0.3, -0.1, 0.7),
+        gap("sex", LARGE, -0.2, -0.3, -0.1, measure="true positive rate"),
+    ]
+    assert key_gap(findings).measure == "true positive rate"
+    assert (key_gap(findings).value, *key_gap(findings).interval) == (0.2, 0.1, 0.3)
+    asked = key_gap(findings, "accuracy")
+    assert (asked.value, *asked.interval) == (0.3, 0.0, 0.7)
+    assert key_gap([]) is None
+
+
+def test_key_figures_are_of_what_was_asked_for():
+    ratio = Finding(
+        RATIO, "sex", "impact ratio", LARGE, ("women",), value=0.6, lower=0.5, upper=0.7, bound=0.8
+    )
+    findings = [
+        gap("sex x race", LARGE, 0.9, 0.8, 1.0),
+        gap("sex", SMALL, 0.01, -0.01, 0.02),
+        replace(ratio, groups=("men",), value=1.0),
+        ratio,
+        replace(ratio, attribute="race", given="if calibrated alike"),
+    ]
+    shown = key_figures(findings, ("sex", "race"), "")
+    rows = [[as_cell(value).value for value in row] for row in shown.rows]
+    assert rows == [
+        ["sex", "impact ratio: women", 0.6, (0.5, 0.7), 0.8, "under four fifths"],
+        ["sex", "gap in accuracy", 0.01, (0.0, 0.02), 0.05, "small"],
+    ]
+    assert key_figures([], ("sex",), "") is None
+    assert gap_chart([], ("sex",), "") is None
+
+
+def test_a_chart_has_one_tolerance():
+    findings = [gap("sex", LARGE, 0.1, 0.08, 0.2), gap("age", LARGE, 9.0, 8.0, 10.0, bound=5.0)]
+    svg = gap_chart(findings, ("sex", "age"), "").svg
+    assert "sex: accuracy" in svg
+    assert "age" not in svg

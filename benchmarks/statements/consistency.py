@@ -22,6 +22,7 @@ from fairbench.audits.sentences import (
     can_be_concluded,
     cannot_be_concluded,
     in_short,
+    left_open,
     sentence_of,
     to_do,
 )
@@ -53,6 +54,7 @@ def of_page(document: Document) -> Iterator[str]:
             cannot_be_concluded(findings),
         ),
         "what was found": (document.summary.found, in_short(findings)),
+        "what is open": (document.summary.still_open, left_open(findings)),
     }
     for where, columns in worded.items():
         first, *others = map(list, columns)

@@ -35,7 +35,6 @@ from fairbench.core.formats import count, interval, number, signed
 from fairbench.data.groups import CROSSED
 
 _MOST_NAMED = 5  # groups in a sentence
-_MOST_FOUND = 3  # sentences of a summary
 
 # A sentence by what it is about and the verdict; `first` is the first of the findings it words.
 _TEMPLATES: Mapping[tuple[str, str], str] = {
@@ -119,7 +118,7 @@ def cannot_be_concluded(findings: Sequence[Finding]) -> list[str]:
 
 
 def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
-    """Return what a summary says was found: the findings that matter most.
+    """Return what a summary says was found, what matters most first.
 
     Large gaps come before small ones, those in `headlines` before others, those of one attribute
     before those of combinations; of a combination nothing is said that one of its attributes shows.
@@ -137,11 +136,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
     # Of a gap whose size is open, who is above whom may be sure all the same.
     pairs = [pair for pair in findings if pair.about == PAIR and _question(pair) in sizes]
-    found = sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
-    if (left := len(found) - _MOST_FOUND) > 0:
-        more = f"{count(left)} more findings stand under “Can be concluded”."
-        found = [*found[:_MOST_FOUND], more]
-    return found or ["Nothing is settled by these rows."]
+    return sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
 
 
 def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
@@ -154,11 +149,7 @@ def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> lis
     # What nothing is known of, such as errors without labels, is no question of these rows.
     asked = [finding for finding in asked if finding.verdict != NOT_MEASURED] or asked
     asked.sort(key=lambda finding: _place(finding, headlines)[:2])
-    sentences = sentences_of(asked, brief=True)
-    if (left := len(sentences) - _MOST_FOUND) > 0:
-        more = f"{count(left)} more questions are open: they stand under “Cannot be concluded”."
-        sentences = [*sentences[:_MOST_FOUND], more]
-    return sentences
+    return sentences_of(asked, brief=True)
 
 
 def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, bool, float]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from fairbench.core.door import TEXT, names_in, read_bytes, remove
 from fairbench.core.errors import UserError, note, refused, warn
-from fairbench.core.files import DamagedError, half_of, sealed_json, write_text
+from fairbench.core.files import UNREADABLE, DamagedError, half_of, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
 
 State = TypeVar("State")
@@ -82,7 +82,7 @@ class JsonFile(ABC, Generic[State]):
                 f"{self.path} is not the state of {self.of}, or is damaged: {error}; put a copy of "
                 f"it back, {self.otherwise}"
             ) from error
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             reason = error.strerror or reason if isinstance(error, OSError) else reason
             raise UserError(f"{self.path} is not the state of {self.of}: {reason}") from error

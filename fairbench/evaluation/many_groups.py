@@ -304,7 +304,8 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
 def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return one row a rate and group, with the p-value of all repeats and its adjusted one."""
     metrics = values_of(metrics)
-    of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & metrics["value"].notna()
+    of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & (metrics["n"] > 0)
+    of_groups &= metrics["value"].between(0, 1)  # which only a table made elsewhere may not be
     names = {rate.name for rate in SHOWN}
     rows = metrics[of_groups & metrics["metric"].isin(names)]
     rows = rows.assign(metric=with_class(rows), count=rows["value"] * rows["n"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
+from fairbench.core.formats import visible
 from fairbench.results.index import listed_runs
 from fairbench.results.record import COUNTED, GROUPS, PURPOSES
 from fairbench.results.runs import Run, reading
@@ -307,10 +308,20 @@ class Catalogue:
         rows = [
             {"run": run.id, "name": run.name, "protect": run.protect, "seed": run.seed}
             | run.choices
-            | {key: value for key, value in flat(run.config).items() if "." in key}
+            | {key: _cell(value) for key, value in flat(run.config).items() if "." in key}
             for run in self
         ]
         return pd.DataFrame(rows)
+
+
+def _cell(value: object) -> object:
+    """Return the value of an option as a table has it: signs that are no text, and huge numbers."""
+    if isinstance(value, str):
+        return visible(value)
+    return value if type(value) is not int or abs(value) < _HUGE else str(value)
+
+
+_HUGE = 2**63
 
 
 def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:

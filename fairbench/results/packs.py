@@ -17,7 +17,7 @@ from fairbench.core.door import is_file, names_in, read_bytes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
 from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, found_sums
-from fairbench.results.record import is_record
+from fairbench.results.record import are_strings, is_id, is_record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +109,8 @@ def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
         }  # fmt: skip
         if any(each.kind not in KINDS or Path(name).name != name for name, each in files.items()):
             raise DamagedError("a file of no kind")
+        if not are_strings(about["left_out"]):
+            raise DamagedError("what was left out has no names")
     except UNREADABLE as error:
         raise _without_index(folder) from error
     return Pack(folder, about, files)
@@ -277,6 +279,8 @@ def _summaries(table: pa.Table) -> dict[str, dict[str, Any]]:
     ids, written, orders = (columns.pop(name) for name in ("run", "written", "names"))
     found = {}
     for place, run in enumerate(ids):
+        if not isinstance(run, str) or not is_id(run):
+            raise DamagedError("a run without an id")
         row = {name: values[place] for name, values in columns.items()}
         found[run] = unflattened([n for n in orders[place] if n in row], row)
         found[run]["written"] = written[place]

@@ -122,15 +122,22 @@ def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) 
         return None
     gaps = sorted(gaps, key=lambda gap: -gap.value)[:_MOST_DRAWN]
     bound = gaps[0].bound
+    measures = {gap.measure for gap in gaps}
     rows: list[Estimate] = [
-        (f"{gap.attribute}: {gap.measure}", gap.value, gap.lower, gap.upper) for gap in gaps
+        (
+            gap.attribute if len(measures) == 1 else f"{gap.attribute}: {gap.measure}",
+            *(gap.value, gap.lower, gap.upper),
+        )
+        for gap in gaps
     ]
     top = max(2 * bound, *(gap.upper for gap in gaps))
     top = ceil(10 * top) / 10 if gaps[0].is_share else top
     title = "The gap of every attribute, and the tolerance"
     svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
+    in_one = f" in {measures.pop()}" if len(measures) == 1 else ""
     caption = (
-        "Dots: the largest difference between two groups. Lines: 95 % intervals, in brackets. "
+        f"Dots: the largest difference between two groups{in_one}. Lines: 95 % intervals, in "
+        "brackets. "
         f"Shaded: up to {bound:g}, which makes no practical difference."
     )
     return Figure(title, svg=svg, caption=caption)

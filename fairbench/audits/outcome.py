@@ -75,18 +75,16 @@ class Outcome:
         return self._decided(1 - self.good)
 
     @property
-    def in_field_terms(self) -> bool:
-        """Whether a positive decision is the good one and has no other name: it "selects"."""
-        return self.good == 1 and not self.decisions and not self.predicts
-
-    @property
     def rate_names(self) -> Mapping[str, str]:
-        """What the rate of each gap is called; all are of decisions for label 1."""
-        if self.in_field_terms:
+        """What the rate of each gap is called; all are of decisions for label 1.
+
+        In the field's terms, unless it was said what is good for a person: then in plain words.
+        """
+        if self.favourable is None and not (self.decisions or self.predicts):
             return RATE_NAMES
         positive = self._decided(1)
         names = {**RATE_NAMES, NEEDS_NO_LABELS: f"share {positive}"}
-        if self.decisions:
+        if self.favourable is not None:
             names[EQUAL_OPPORTUNITY] = f"share {positive} of those with '{self.names[1]}'"
             names[FALSE_POSITIVES] = f"share {positive} of those with '{self.names[0]}'"
             names[PRECISION] = f"share with '{self.names[1]}' of those {positive}"
@@ -110,7 +108,7 @@ class Outcome:
         """Return what somebody is who is decided for a label."""
         if self.decisions:
             return self.decisions[label != self.good]
-        if self.in_field_terms:
+        if self.good == 1 and not self.predicts:
             return "selected" if label else "not selected"
         return f"predicted '{self.names[label]}'"
 

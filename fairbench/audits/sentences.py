@@ -50,10 +50,12 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     "any of {candidates}",
     (LOWEST, NOT_MEASURED): "The {first.measure} of each {first.attribute} is not known: "
     "{first.needs}",
-    (RATIO, LARGE): "{by}{ratios} {first.decided} less than four fifths as often as {reference}",
-    (RATIO, SMALL): "{by}{ratios} {first.decided} at least four fifths as often as {reference}",
-    (RATIO, OPEN): "{by}it is open whether {ratios} {first.decided} at least four fifths as often "
-    "as {reference}",
+    (RATIO, LARGE): "{by}the share {first.decided} of {ratios} is less than four fifths of that of "
+    "{reference}",
+    (RATIO, SMALL): "{by}the share {first.decided} of {ratios} is at least four fifths of that of "
+    "{reference}",
+    (RATIO, OPEN): "{by}it is open whether the share {first.decided} of {ratios} is at least four "
+    "fifths of that of {reference}",
     (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
     (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in "
     "these rows, 95 % interval {ends_of_size})",
@@ -147,7 +149,8 @@ def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> lis
         if not finding.is_settled and finding.about in (GAP, COMPARISON, CONSTRAINT)
     ]
     # What nothing is known of, such as errors without labels, is no question of these rows.
-    asked = [finding for finding in asked if finding.verdict != NOT_MEASURED] or asked
+    if any(finding.verdict != NOT_MEASURED for finding in findings):
+        asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
     asked.sort(key=lambda finding: _place(finding, headlines)[:2])
     return sentences_of(asked, brief=True)
 
@@ -271,7 +274,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "candidates": listed(first.groups, _MOST_NAMED),
         "named": listed(names, _MOST_NAMED),
         "all_named": ", ".join(names),
-        "ratios": f"{ratios} {'is' if one else 'are'}",
+        "ratios": ratios,
         "reference": first.groups[1]
         if len(first.groups) > 1
         else f"the group {first.decided} most often",

@@ -51,6 +51,8 @@ def check_bands(cuts: Iterable[str], option: str = "group") -> None:
     """
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
+        if not _BANDED.fullmatch(cut):  # only a stored state may hold such
+            raise UserError(f"{option}={cut}: bands are a column and limits, such as age:25,40,62")
         parts = _QUANTILES.fullmatch(spec)
         if parts and int(parts[1]) < 2:
             raise UserError(f"{option}={cut}: name two parts or more, such as {name}:quantiles(4)")

@@ -18,6 +18,7 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, unknown
+from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
@@ -92,19 +93,23 @@ def standardised(people: People, rate: Rate) -> dict[str, float]:
     return dict(zip(groups, rate(counts) @ (weight / weight.sum()), strict=True))
 
 
+_PLAIN = Outcome(("0", "1"))
+_OF_SELECTED = _PLAIN.as_predictions()  # beside the decisions that selected them
+
+
 def truth_of_selected(people: People) -> Truth:
     """Return what is true of the selected, and of everyone."""
     values: dict[Question, Mapping[str, float]] = {}
     for attributes in people.attributes:
         attribute = " x ".join(attributes)
         for metric, rate in RATE_OF.items():
-            measure = RATE_NAMES[metric]
+            measure = _OF_SELECTED.rate_names[metric]
             values[GAP, attribute, measure, ""] = people.rates(attributes, rate, selected=True)
             values[GAP, attribute, measure, unknown.EVERYONE] = people.rates(attributes, rate)
-        chosen = people.rates(attributes, RATE_OF[NEEDS_NO_LABELS], selected=True)
-        highest = max(chosen.values())
+        among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
+        highest = max(map(float, among.values()))
         values[RATIO, attribute, "impact ratio", ""] = {
-            name: rate / highest for name, rate in chosen.items()
+            name: float(share) / highest for name, share in among.items()
         }
         excess = people.of_groups(
             attributes, lambda cell: np.asarray(((cell.score - cell.chance) * cell.selected).mean())
@@ -236,7 +241,7 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
 
 
-def gaps_alone(rows: Rows, budget: ErrorBudget) -> Set[Question]:
+def gaps_alone(rows: Rows, budget: ErrorBudget, outcome: Outcome = _PLAIN) -> Set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
     known, large = table.known, set()
@@ -255,7 +260,7 @@ def gaps_alone(rows: Rows, budget: ErrorBudget) -> Set[Question]:
             if enough.sum() > 1:
                 limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
                 if float(largest_gap(limits).lower) > EPSILON:
-                    large.add((GAP, attribute, RATE_NAMES[metric], ""))
+                    large.add((GAP, attribute, outcome.rate_names[metric], ""))
     return large
 
 
@@ -264,7 +269,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
     rows = rows.with_labels(rows.selected & ~np.isnan(rows.label))
     options = replace(options, selected="selected")
-    table = replace(rows.table(), selected=rows.selected)
+    table = replace(rows.table(), selected=rows.selected, outcome=_OF_SELECTED)
     chosen = rows.take(np.flatnonzero(rows.selected))
     budget = ErrorBudget(2 * len(drawing.people.attributes) * len(RATE_OF))
 
@@ -273,7 +278,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
         everyone, _, _ = unknown.of_everyone(table, options, assessment.bounds.risk)
         return [*binary.findings_of(assessment), *everyone], []
 
-    return Sample(options, findings, rows.frame, partial(gaps_alone, chosen, budget))
+    return Sample(options, findings, rows.frame, partial(gaps_alone, chosen, budget, _OF_SELECTED))
 
 
 def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:

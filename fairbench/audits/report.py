@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fairbench.audits.findings import Finding
+from fairbench.audits.findings import OPEN, Finding
 from fairbench.audits.pages.first_page import gap_chart, key_figures
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
@@ -24,14 +24,16 @@ from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
-    "Of all findings on this page together, at most one audit in twenty has a wrong one. Findings "
-    "keep this stricter rule all together, so an interval may lie beyond the bound and the "
-    "question still be open. “Open” means that these rows cannot tell; it does not mean that "
-    "groups are alike."
+    "Of 20 audits made in this way, 19 have no wrong finding: all findings of a page share this "
+    "rule."
+)
+ON_OPEN = (
+    "“Open” means that these rows cannot tell, and not that groups are alike. As all questions "
+    "share one rule, one may be open though its range by itself lies beyond the limit."
 )
 INTERVALS = (
-    "Ranges and lines are 95 % intervals, each by itself: made in the same way from other samples "
-    "of the same population, 19 of 20 hold the true value."
+    "Ranges and lines are 95 % intervals: made in the same way from other samples of the same "
+    "people, 19 of 20 hold the true value, each by itself."
 )
 
 
@@ -123,7 +125,11 @@ def _summary(audit: Audit) -> ExecutiveSummary:
     still_open = left_open(audit.findings, audit.headlines)
     return ExecutiveSummary(
         in_short(audit.findings, audit.headlines),
-        [*audit.sure, *[INTERVALS, PROMISE] * bool(audit.findings)],
+        [
+            *audit.sure,
+            *[PROMISE, INTERVALS] * bool(audit.findings),
+            *[ON_OPEN] * any(finding.verdict == OPEN for finding in audit.findings),
+        ],
         [*unseen * bool(groups), *audit.unseen],
         [*to_do(audit.findings, audit.headlines), *audit.todo],
         still_open=still_open,
@@ -136,7 +142,9 @@ def _summary(audit: Audit) -> ExecutiveSummary:
 def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield how many rows there are, and how they were read."""
     options, names = audit.options, audit.label_names
-    yield "Rows", f"{count(audit.rows)}, {count(audit.labels)} of them with a label"
+    labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
+    labelled = "all of them" if audit.labels == audit.rows else labelled
+    yield "Rows", f"{count(audit.rows)}, {labelled} with a label"
     labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
     if read := [*(audit.audited or labels)]:
         yield "Read as", " ".join(read)

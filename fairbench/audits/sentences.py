@@ -92,7 +92,10 @@ _OF_NOBODY = (
     "{by}groups differ by more than {bound} in {first.measure}{scope} (largest difference "
     "{between})"
 )
-_IN_PERCENT = "{by}groups differ by more than {bound} in {first.measure}: {percents}{scope}"
+_IN_PERCENT = (
+    "{by}the {first.measure} is {percents}{scope}: {apart} percentage points apart, surely more "
+    "than {points}"
+)
 
 
 def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[str]:
@@ -133,6 +136,8 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     large = [finding for finding in settled if finding.verdict == LARGE and finding.about != PAIR]
     large = sorted(_beyond_attributes(large), key=lambda finding: _place(finding, headlines))
     small = [finding for finding in settled if finding.verdict == SMALL]
+    if large:  # then a group that is granted as often as others is no news
+        small = [finding for finding in small if finding.about != RATIO]
     small.sort(key=lambda finding: _place(finding, headlines)[:2])
     is_open = [finding for finding in findings if not finding.is_settled]
     sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
@@ -155,10 +160,10 @@ def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> lis
     return sentences_of(asked, brief=True)
 
 
-def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, bool, float]:
+def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, float]:
     """Return what large findings are ordered by in a summary, the first first."""
-    first = finding.about == RATIO or finding.measure in headlines
-    return CROSSED in finding.attribute, not first, -abs(finding.value)
+    rank = 0 if finding.measure in headlines else 1 if finding.about == RATIO else 2
+    return CROSSED in finding.attribute, rank, -abs(finding.value)
 
 
 def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
@@ -185,15 +190,19 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
         first = min(named, key=lambda gap: _place(gap, headlines))
         high, low = first.groups
         yield (
-            f"Find out why {high} and {low} differ in {first.measure}, and decide whether that is "
-            "acceptable, before the model is used."
+            f"Find out why '{high}' and '{low}' differ in {first.measure}, and decide whether that "
+            "is acceptable."
         )
     elif any(finding.about in (GAP, PAIR, RATIO, SHARE, UNLIKE) for finding in settled):
         yield "Find out why groups differ before acting on it: an audit does not tell."
     off = [finding for finding in findings if finding.about == EXCESS and finding.is_settled]
     if off:
         worst = max(off, key=lambda excess: abs(excess.value))
-        yield f"Calibrate the scores anew: those of {worst.groups[0]} are too {_side(worst)}."
+        size = number(abs(worst.value))
+        yield (
+            f"Calibrate the scores anew: those of '{worst.groups[0]}' are too {_side(worst)}, by "
+            f"{size} on average."
+        )
 
 
 def _question(finding: Finding) -> tuple[str, str, str]:
@@ -269,7 +278,9 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "difference": _difference(first, between),
         "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",
         "unless": f". This holds unless {first.unless}" if first.unless else "",
-        "percents": ", ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
+        "percents": " and ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
+        "apart": _apart(first),
+        "points": f"{100 * first.bound:.3g}",
         "pairs": _pairs(findings) if first.about == PAIR else "",
         "candidates": listed(first.groups, _MOST_NAMED),
         "named": listed(names, _MOST_NAMED),
@@ -291,6 +302,12 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "gaps": f"{several} gap{'s' * (not one)}",
         "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
     }
+
+
+def _apart(gap: Finding) -> str:
+    """Return how many percentage points lie between the groups that a gap names."""
+    high, low = gap.values if len(gap.values) == 2 else (np.nan, np.nan)
+    return f"{100 * abs(high - low):.1f}"
 
 
 def _difference(gap: Finding, between: str) -> str:

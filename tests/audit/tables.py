@@ -47,7 +47,8 @@ def parse(words):
 
 def audit(words):
     """Run ``fairbench audit`` in this process, all of it printed; return its exit status."""
-    return main(["audit", *map(str, words), "detail=all"])
+    printed = [] if words[0] == "plan" else ["detail=all"]
+    return main(["audit", *map(str, words), *printed])
 
 
 def concluded(result, audit_of=binary_audit):

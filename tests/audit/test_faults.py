@@ -289,7 +289,7 @@ def test_missing_file_names_the_nearest(tmp_path):
 def test_report_from_the_command_line(tmp_path):
     path = written(predictions(200), tmp_path)
     done = fairbench("audit", *words(path), f"out={tmp_path / 'out'}", cwd=tmp_path)
-    assert "200 rows, 200 of them with a label" in done.stdout
+    assert "200, all of them with a label" in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "asked.txt",

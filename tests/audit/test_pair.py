@@ -97,7 +97,7 @@ def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
     path = written(pair().drop(columns=["label", "is_labelled"], errors="ignore"), tmp_path)
     out = tmp_path / "<out>"
     assert audit([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
-    assert "Without labels, only who is selected is compared" in capsys.readouterr().out
+    assert "Without labels, only decisions are compared" in capsys.readouterr().out
     conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
     assert all("selection rate" in each for each in conclusions["can"])
     everyone, _, sex = conclusions["cannot"]

@@ -142,8 +142,8 @@ def test_who_waits_goes_on_once_a_state_is_free(shared, monkeypatch):
 
 
 def test_only_halves_of_the_same_state_are_removed(shared):
-    of_this = shared.path.with_name(".audit.json.host.12.0af3.tmp")
-    of_another = shared.path.with_name(".audit.json.old.host.12.0af3.tmp")
+    of_this = shared.path.with_name(".audit.json.host.12.0123abcd.tmp")
+    of_another = shared.path.with_name(".audit.json.old.host.12.0123abcd.tmp")
     for path in (of_this, of_another):
         path.touch()
     store(shared, resume(shared, Path()), {3: "1"})

@@ -59,8 +59,8 @@ def test_a_large_gap_names_both_groups_and_what_would_undo_it():
         "men are wrong."
     )
     assert sentences_of([LARGE_GAP], brief=True) == [
-        "By sex, groups differ by more than 5 percentage points in precision: 80.0 % for men, "
-        "60.0 % for women."
+        "By sex, the precision is 80.0 % for men and 60.0 % for women: 20.0 percentage points "
+        "apart, surely more than 5."
     ]
 
 

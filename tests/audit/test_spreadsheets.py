@@ -113,7 +113,10 @@ def test_decisions_against_the_scores_are_said_first():
     options = parse(["sheet.csv", "target=repaid", "score=score", "prediction=decided",
                      "group=sex", "favourable=yes"])  # fmt: skip
     table = read_audit_table(options, read_frame(options, source=frame))
-    assert table.warnings[0].startswith("'decided' goes against 'score'")
+    assert [warning.partition(": ")[0] for warning in table.warnings] == [
+        "'decided' goes against 'repaid'",
+        "'decided' goes against 'score'",
+    ]
 
 
 def test_of_the_selected_impact_ratios_are_of_everyone():

@@ -104,7 +104,7 @@ def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
     assert weights[0] == pytest.approx((positives["age"] < 40).mean())
     section = next(each for each in report.document.sections if "same band" in each.title)
     assert section.title == "Among people of the same band of age"
-    html = report._repr_html_()
+    html = report.to_html()
     assert "standardised" in html
     assert "40 and over" in html
 

@@ -176,7 +176,7 @@ def test_the_first_page_names_three_findings_and_where_the_others_are(document):
     first, _, rest = text.partition("## Can be concluded")
     assert "finding 2" in first
     assert "finding 3" not in first
-    assert "More findings stand under" in first
+    assert "More findings are in the full report" in first
     assert "Rates by group" in rest
     assert "Rates by group" not in first
     assert text.index("finding 2") < text.index("What is open") < text.index("What was audited")

@@ -67,6 +67,7 @@ _MAIN_RATES = {
 }
 _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 _MOST = 3  # groups of too few rows that a summary names
+_MOST_MORE = 10  # times the rows there are: what takes more is not advised
 
 
 def audit_of(assessment: Assessment) -> Audit:
@@ -353,7 +354,10 @@ def _sure(assessment: Assessment) -> Iterator[str]:
             "scores at their word. If they are wrong, so is this, and nothing here would show it."
         )
     elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
-        yield "How many wrong labels would undo each finding stands under “Can be concluded”."
+        yield (
+            "How many wrong labels would undo each finding is in the full report, under “Can be "
+            "concluded”."
+        )
 
 
 def _unseen(assessment: Assessment) -> Iterator[str]:
@@ -377,17 +381,19 @@ def _unseen(assessment: Assessment) -> Iterator[str]:
 
 def _todo(assessment: Assessment) -> Iterator[str]:
     if not assessment.labels:
-        yield "Collect outcomes: even 100 to 200, of rows chosen at random, check the scores."
+        what = "decisions are right" if assessment.of_decisions else "scores are right"
+        yield f"Collect outcomes: even 100 to 200, of rows chosen at random, show whether {what}."
         return
     verdicts = {gap.verdict for gap in assessment.gaps}
-    enough = [gap for gap in assessment.gaps if gap.needed.enough is not None]
+    most = _MOST_MORE * max(len(assessment.table), 1)
+    enough = [gap for gap in assessment.gaps if (gap.needed.enough or most + 1) <= most]
     if OPEN in verdicts and enough:
         nearest = min(enough, key=lambda gap: gap.needed.enough or 0)
         likely = _likely(nearest.needed)
         yield (
             f"Collect {_kind(nearest.needed)}: {'about ' * (len(likely) == 1)}"
-            f"{' to '.join(likely)} would probably settle {nearest.rate_name} by "
-            f"{nearest.attribute}, the nearest open question."
+            f"{' to '.join(likely)} more would probably settle {nearest.rate_name} by "
+            f"{nearest.attribute}, which takes the fewest."
         )
     elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):
         yield (

@@ -12,6 +12,7 @@ from typing import Any
 
 from fairbench.audits.question import Options
 from fairbench.core.files import DamagedError, unsealed_json
+from fairbench.core.formats import shortened
 from fairbench.core.from_plain import from_plain
 from fairbench.core.state_file import JsonFile
 
@@ -104,7 +105,8 @@ class StateFile(JsonFile[State]):
         # Earlier states asked about accuracy alone, and said no number.
         values = {"metric": ACCURACY, "stop": 0, **_values(content)}
         if values["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
+            shown = shortened(str(values["schema"]))
+            raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
         predictions, rows = values["predictions"], int(values["predictions"]["rows"])
         question = _text(values, "question")
         return State(

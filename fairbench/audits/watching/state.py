@@ -14,6 +14,7 @@ from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.audits.watching.growing import Period
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import unsealed_json
+from fairbench.core.formats import shortened
 from fairbench.core.from_plain import from_plain
 from fairbench.core.options import hidden, option
 from fairbench.core.state_file import JsonFile
@@ -214,6 +215,17 @@ class WatchState:
         return self.marks[-1].labels if self.marks else 0
 
 
+def _check_gaps(state: WatchState) -> None:
+    """Refuse a state whose shares and limits are of other gaps than are watched."""
+    from fairbench.audits.watching.counting import quantities  # which reads states, too
+
+    named = [state.shares, *[mark.limits for mark in state.marks[-1:]]]
+    if any(named) and any(
+        {*names} != {gap.name for gap in quantities(state)[0]} for names in named
+    ):
+        raise ValueError("it holds other gaps than are watched")
+
+
 class WatchFile(JsonFile[WatchState]):
     """The file of a watch's state."""
 
@@ -224,11 +236,13 @@ class WatchFile(JsonFile[WatchState]):
         # States of earlier versions counted every row, and kept nothing that tells them.
         values = {"repeats": 0, "once": False, "seen": "", **unsealed_json(content)}
         if values["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {values['schema']}; this version reads {SCHEMA}")
+            shown = shortened(str(values["schema"]))
+            raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         check_tallies(plain["seen"])
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
+        _check_gaps(state)
         return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:

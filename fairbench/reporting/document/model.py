@@ -328,14 +328,15 @@ class ExecutiveSummary:
         """
         found, still_open = list(self.found), list(self.still_open)
         if len(found) > most:
-            found = [*found[:most], "More findings stand under “Can be concluded”."]
+            found = [*found[:most], _MORE]
         if len(still_open) > most:
-            more = "More open questions stand under “Cannot be concluded”."
+            more = "More open questions are in the full report, under “Cannot be concluded”."
             still_open = [*still_open[:most], more]
         return replace(self, found=found, still_open=still_open)
 
 
 WHAT_IS_OPEN = "What is open"
+_MORE = "More findings are in the full report, under “Can be concluded”."
 NOTHING_SETTLED = "Nothing is settled by these rows."
 
 

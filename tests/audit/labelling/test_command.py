@@ -131,7 +131,7 @@ def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, capsy
         (["next"], "no state file is named"),
         (["next", "state=new.json", *USUAL], "give a file of predictions"),
         (["next", "{table}", "state=new.json", *USUAL, "by=age"], "group in by= 'age'"),
-        (["next", "{table}", "state=new.json", "prediction=sex", "group=race"], "positive="),
+        (["next", "{table}", "state=new.json", "prediction=sex", "group=race"], "decision="),
         (["next", "none.csv", "state=new.json", *USUAL], "none.csv is not a file"),
         (["ask", "state=none.json"], "none.json does not exist: start it with"),
         (["report", "state=none.json"], "none.json does not exist"),

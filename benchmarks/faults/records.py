@@ -139,7 +139,8 @@ def _changed(tree: Any, draw: Draw) -> Any:
     elif kind == 4 and isinstance(tree, dict):
         return list(tree.values()) if draw.random() < 0.5 else list(tree)
     elif kind == 5:
-        tree[at] = deepcopy(tree[inner[draw.integers(len(inner))]])
+        with contextlib.suppress(RecursionError):  # what is nested too deeply stays as it is
+            tree[at] = deepcopy(tree[inner[draw.integers(len(inner))]])
     else:
         extra = HOSTILE[draw.integers(len(HOSTILE))]
         if isinstance(tree, dict):

@@ -308,10 +308,10 @@ class Catalogue:
         rows = [
             {"run": run.id, "name": run.name, "protect": run.protect, "seed": run.seed}
             | run.choices
-            | {key: _cell(value) for key, value in flat(run.config).items() if "." in key}
+            | {key: value for key, value in flat(run.config).items() if "." in key}
             for run in self
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame([{key: _cell(row[key]) for key in row} for row in rows])
 
 
 def _cell(value: object) -> object:
@@ -321,7 +321,7 @@ def _cell(value: object) -> object:
     return value if type(value) is not int or abs(value) < _HUGE else str(value)
 
 
-_HUGE = 2**63
+_HUGE = 2**53  # from which not every whole number is one of floating point
 
 
 def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:

@@ -279,7 +279,7 @@ def _summaries(table: pa.Table) -> dict[str, dict[str, Any]]:
     ids, written, orders = (columns.pop(name) for name in ("run", "written", "names"))
     found = {}
     for place, run in enumerate(ids):
-        if not isinstance(run, str) or not is_id(run) or written[place] is None:
+        if not is_id(run) or written[place] is None:
             raise DamagedError("a run without an id, or of no time")
         row = {name: values[place] for name, values in columns.items()}
         found[run] = unflattened([n for n in orders[place] if n in row], row)

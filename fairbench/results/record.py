@@ -23,9 +23,17 @@ COUNTED = (PAPER, STUDY)
 _ID = re.compile("[0-9a-z]{1,64}")
 
 
-def is_id(text: str) -> bool:
-    """Say whether a text is an id of a cell, of data or of a split, which names its file."""
-    return _ID.fullmatch(text) is not None
+def is_id(value: object) -> bool:
+    """Say whether a value is an id of a cell, of data or of a split, which names its file."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def _is_name(value: object) -> bool:
+    """Say whether a value is a name of a column: any text that is one, and some."""
+    return isinstance(value, str) and value != "" and not _SURROGATE.search(value)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a sign, which no file of text can hold
 
 
 def _is_text(value: object) -> bool:
@@ -42,10 +50,6 @@ def _is_number_or_none(value: object) -> bool:
 
 def _is_purpose_or_none(value: object) -> bool:
     return value is None or value in PURPOSES  # there is none in records of earlier versions
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, str) and is_id(value)
 
 
 def are_strings(value: object) -> bool:
@@ -110,9 +114,9 @@ SUMMARY: Mapping[str, Check] = MappingProxyType(
         "name": _is_text,
         "choices": _are_choices,
         "seed": _is_whole,
-        "protect": lambda value: isinstance(value, str) and value != "",
-        "data": _is_id,
-        "rows": _is_id,
+        "protect": _is_name,
+        "data": is_id,
+        "rows": is_id,
         "purpose": _is_purpose_or_none,
         "config": _is_config,
     }

@@ -210,7 +210,10 @@ class Run:
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
         with reading(path):
-            return read_parquet(content, str(path), columns or None, texts)
+            table = read_parquet(content, str(path), columns or None, texts)
+            if len({*table.column_names}) < table.num_columns:
+                raise DamagedError("a column is there twice")
+            return table
 
     @cached_property
     def metrics(self) -> pd.DataFrame:

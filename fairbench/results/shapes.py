@@ -24,6 +24,7 @@ SUMMARY = (*_ROWS, "mean", "sd", "lower", "upper", "binning", "feature")
 SUMMARY_TEXTS = ("variant", "attribute", "group", "estimand", "reason", "feature", "outcome")
 _TEXTS = {*TEXTS, "estimand"}
 _PLACES = ("repeat", "fold")  # which every row has
+_LARGEST = 2**53  # beyond which not every whole number is one of floating point
 _COUNTS = tuple(name for name, dtype in SETTINGS.items() if dtype == "Int64")
 # Texts that every row has one of; of the last two, one that there is.
 _ALWAYS = ("variant", "metric", "attribute", "group", "statistic", "status")
@@ -48,6 +49,8 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
     ------
     DamagedError : a column is missing, there twice, or of another type; or a row has no metric.
     """
+    from pyarrow import compute
+
     check_columns(table.column_names, wanted)
     check_numbers(table, but=_TEXTS)
     for name in _TEXTS & {*table.column_names}:
@@ -56,6 +59,9 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
         whole = str(table[name].type) in (*_INTEGERS, *["null"] * (name in _COUNTS))
         if not whole or (name in _PLACES and table[name].null_count):
             raise DamagedError(f"column {name} is not of whole numbers")
+        ends = compute.min_max(table[name]).as_py()
+        if max(abs(ends["min"] or 0), abs(ends["max"] or 0)) > _LARGEST:
+            raise DamagedError(f"column {name} has a number beyond {_LARGEST:,}")
 
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))

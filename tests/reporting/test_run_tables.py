@@ -180,7 +180,7 @@ def test_an_audit_of_a_run_knows_what_is_favourable_and_what_belongs_together(
 ):
     run = next(iter(runs))
     assert main(["audit", run.id, f"results={swept[0]}", f"out={tmp_path}"]) == 0
-    assert "'1' is favourable" in " ".join(capsys.readouterr().out.split())
+    assert "a decision for '1' is good for a person" in " ".join(capsys.readouterr().out.split())
     known = json.loads((tmp_path / "audit.json").read_text())["options"]
     assert (known["favourable"], known["cluster"]) == ("1", "")
     loaded = load_predictions(run)

@@ -35,8 +35,8 @@ def test_a_pack_answers_as_its_folder_does(folder):
         assert (one.config, one.choices, one.cells()) == (other.config, other.choices, one.cells())
         assert one.finished == other.finished
         assert one.content("config.yaml") == other.content("config.yaml")
-        for read in ("metrics", "predictions"):
-            pd.testing.assert_frame_equal(getattr(one, read)(), getattr(other, read)())
+        pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
+        pd.testing.assert_frame_equal(one.predictions(), other.predictions())
         pd.testing.assert_frame_equal(one.summary(), other.summary(), rtol=1e-15)
         pd.testing.assert_frame_equal(one.people().sensitive, other.people().sensitive)
     pd.testing.assert_frame_equal(mine.to_dataframe(), pack.to_dataframe())

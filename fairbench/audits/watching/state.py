@@ -123,7 +123,9 @@ class WatchOptions:
     def rate_names(self) -> Mapping[str, str]:
         """What the rate of each gap is called, from the first look on: labels may come later."""
         one, good = spelled(self.positive), spelled(self.favourable)
-        label = int(not good or good == (one or (plain_pair([good]) or ("", good))[1]))
+        label = None
+        if good:
+            label = int(good == (one or (plain_pair([good]) or ("", good))[1]))
         outcome = Outcome(("", one or "1"), label, decisions_named(self.decision))
         return {**RATE_NAMES, NEEDS_NO_LABELS: outcome.rate_names[NEEDS_NO_LABELS]}
 
@@ -215,10 +217,14 @@ class WatchState:
         return self.marks[-1].labels if self.marks else 0
 
 
-def _check_gaps(state: WatchState) -> None:
-    """Refuse a state whose shares and limits are of other gaps than are watched."""
+def _check_shape(state: WatchState) -> None:
+    """Refuse a state of one label, or whose shares and limits are of other gaps than watched."""
     from fairbench.audits.watching.counting import quantities  # which reads states, too
 
+    if len(state.names) not in (0, 2) or any(
+        len(ends) != 3 for mark in state.marks for ends in mark.limits.values()
+    ):
+        raise ValueError("it is of another shape")
     named = [state.shares, *[mark.limits for mark in state.marks[-1:]]]
     if any(named) and any(
         {*names} != {gap.name for gap in quantities(state)[0]} for names in named
@@ -242,7 +248,7 @@ class WatchFile(JsonFile[WatchState]):
         check_tallies(plain["seen"])
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
-        _check_gaps(state)
+        _check_shape(state)
         return state
 
     def values(self, state: WatchState) -> Mapping[str, Any]:

@@ -286,8 +286,9 @@ def check_said(
 def score_area(score: Floats, label: Floats) -> tuple[float, float]:
     """Return the area under the ROC curve, and a bound of its standard error.
 
-    The variance of the Mann-Whitney statistic is at most A (1 - A) / min(m, n) (Birnbaum and
-    Klose 1957), whatever the distributions. NaN unless there are ten labels of either kind.
+    The variance of the Mann-Whitney statistic is at most A (1 - A) / min(m, n), whatever the
+    distributions (van Dantzig 1951; see Birnbaum and Klose 1957, "Bounds for the variance of the
+    Mann-Whitney statistic"). NaN unless there are ten labels of either kind.
     """
     known = np.isfinite(label)
     ones = label[known] == 1

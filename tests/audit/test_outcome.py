@@ -1,0 +1,66 @@
+"""What decisions are called, which way a score runs, and how sure that is."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from fairbench.audits.outcome import Outcome, outcome_of, runs_against, score_area, sounds_adverse
+from fairbench.core.errors import UserError
+
+
+def test_the_area_is_that_of_the_curve_and_its_bound_holds_in_simulation():
+    draw = np.random.default_rng(0)
+    areas = []
+    for _ in range(400):
+        label = np.repeat([0.0, 1.0], [40, 25])
+        score = draw.normal(0.6 * label)
+        area, error = score_area(score, label)
+        assert area == pytest.approx(roc_auc_score(label, score))
+        areas.append((area, error))
+    spread, bound = np.std([area for area, _ in areas]), np.mean([error for _, error in areas])
+    assert spread < bound
+
+
+def test_few_labels_tell_nothing_of_the_direction():
+    label = np.repeat([0.0, 1.0, np.nan], [9, 50, 5])
+    assert np.isnan(score_area(-np.arange(64.0), label)).all()
+    assert not runs_against(-np.arange(64.0), label)
+
+
+@pytest.mark.parametrize("favourable", ["paid", "default"])
+def test_rates_are_named_by_the_decisions(favourable):
+    outcome = outcome_of(("paid", "default"), favourable, "approved/declined")
+    positive = "declined" if favourable == "paid" else "approved"
+    assert outcome.granted == "approved"
+    assert outcome.rate_names["statistical_parity"] == f"share {positive}"
+    wrongly = outcome.rate_names[outcome.wrongly_refused]
+    assert wrongly == f"share {positive} of those with '{favourable}'"
+
+
+def test_without_a_word_rates_keep_the_fields_terms():
+    assert Outcome(("0", "1")).rate_names["equal_opportunity"] == "true positive rate"
+    assert Outcome(("0", "1")).granted == "selected"
+    assert Outcome(("no", "yes"), 0).granted == "predicted 'no'"
+    assert Outcome(("no", "yes")).as_predictions().granted == "predicted 'yes'"
+
+
+def test_decisions_with_the_labels_names_say_which_label_is_good():
+    outcome = outcome_of(("declined", "approved"), "", "approved/declined")
+    assert outcome.favourable == 1
+
+
+@pytest.mark.parametrize("decision", ["approved", "a/b/c", "a/a", "/a"])
+def test_two_decisions_are_named(decision):
+    with pytest.raises(UserError, match="must name two decisions"):
+        outcome_of(("0", "1"), "1", decision)
+
+
+@pytest.mark.parametrize(
+    ("name", "adverse"),
+    [
+        *[("PD", True), ("probDefault", True), ("Ausfallrisiko", True), ("is_fraud", True)],
+        *[("score", False), ("repaid", False), ("update", False), ("illness", False)],
+    ],
+)
+def test_names_of_what_is_bad_for_people_are_known(name, adverse):
+    assert sounds_adverse(name) is adverse

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.audits.outcome import Outcome
+from fairbench.audits.direction import Direction
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns
@@ -271,7 +271,7 @@ class Rows:
             self.label,
             {} if many else group_columns(singles, first, 2),
             combine([singles[name] for name in singles]),
-            Outcome(("0", "1")),
+            Direction(("0", "1")),
         )
 
     def frame(self) -> pd.DataFrame:

@@ -15,10 +15,10 @@ from benchmarks.statements.people import Cell, People, Rows
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
 from fairbench.audits.assessment import assess
+from fairbench.audits.direction import Direction
 from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, unknown
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
@@ -93,7 +93,7 @@ def standardised(people: People, rate: Rate) -> dict[str, float]:
     return dict(zip(groups, rate(counts) @ (weight / weight.sum()), strict=True))
 
 
-_PLAIN = Outcome(("0", "1"))
+_PLAIN = Direction(("0", "1"))
 _OF_SELECTED = _PLAIN.as_predictions()  # beside the decisions that selected them
 
 
@@ -241,7 +241,7 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
 
 
-def gaps_alone(rows: Rows, budget: ErrorBudget, outcome: Outcome = _PLAIN) -> Set[Question]:
+def gaps_alone(rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN) -> Set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
     known, large = table.known, set()
@@ -260,7 +260,7 @@ def gaps_alone(rows: Rows, budget: ErrorBudget, outcome: Outcome = _PLAIN) -> Se
             if enough.sum() > 1:
                 limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
                 if float(largest_gap(limits).lower) > EPSILON:
-                    large.add((GAP, attribute, outcome.rate_names[metric], ""))
+                    large.add((GAP, attribute, direction.rate_names[metric], ""))
     return large
 
 
@@ -269,7 +269,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
     rows = rows.with_labels(rows.selected & ~np.isnan(rows.label))
     options = replace(options, selected="selected")
-    table = replace(rows.table(), selected=rows.selected, outcome=_OF_SELECTED)
+    table = replace(rows.table(), selected=rows.selected, direction=_OF_SELECTED)
     chosen = rows.take(np.flatnonzero(rows.selected))
     budget = ErrorBudget(2 * len(drawing.people.attributes) * len(RATE_OF))
 

@@ -145,7 +145,7 @@ def assess(
     questions = len(counted) * len(asked) + constrained + others + len(options.group) * len(inside)
     budget = ErrorBudget(questions, rate)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
-    names, assumed = table.outcome.rate_names, None
+    names, assumed = table.direction.rate_names, None
     gaps = gaps_of(counted, bounds, assumed=from_scores, metrics=asked, names=names)
     if alike is not None:
         assumed, supposed = rows.evaluated(evaluator, seed, alike)

@@ -29,7 +29,7 @@ LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
 BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
-# What decisions are for; fairbench.audits.outcome says whom their errors hurt.
+# What decisions are for; fairbench.audits.direction says whom their errors hurt.
 PURPOSES = ("lending", "hiring", "care", "justice")
 _COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
 PROBABILITY, PERCENT = "probability", "percent"

@@ -10,19 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.group_sampling import GroupSampling
-from fairbench.audits.outcome import (
+from fairbench.audits.direction import (
     Decided,
-    Outcome,
+    Direction,
     check_runs_with,
     check_said,
+    direction_of,
     on_extremes,
     on_purpose,
-    outcome_of,
     reading,
     runs_against,
     which_foretold,
 )
+from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
@@ -60,7 +60,7 @@ class AuditTable:
     groups : attribute, or combination of two -> (n,) categorical labels, the largest group first;
         none where there are too many to compare each two, or nobody's group is known.
     cells : (n,) combinations of all attributes.
-    outcome : what 0 and 1 are called, and which of them is good for a person.
+    direction : what 0 and 1 are called, and which of them is good for a person.
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
@@ -77,7 +77,7 @@ class AuditTable:
     label: Floats
     groups: Mapping[str, pd.Series]
     cells: pd.Series
-    outcome: Outcome
+    direction: Direction
     sampling: GroupSampling | None = None
     design: Design | None = None
     selected: NDArray[np.bool_] | None = None
@@ -116,20 +116,20 @@ class AuditTable:
     @property
     def labels(self) -> tuple[str, str]:
         """What labels 0 and 1 are called."""
-        return self.outcome.names
+        return self.direction.names
 
     @property
     def favoured(self) -> NDArray[np.bool_]:
         """Who gets the good decision (n,): who was selected, or is predicted the good label."""
         if self.selected is not None:
             return self.selected
-        favoured: NDArray[np.bool_] = self.prediction == self.outcome.good
+        favoured: NDArray[np.bool_] = self.prediction == self.direction.good
         return favoured
 
     @property
     def granted(self) -> str:
         """What those are who get the good decision, such as ``approved``."""
-        return self.outcome.granted if self.selected is None else SELECTED
+        return self.direction.granted if self.selected is None else SELECTED
 
     @property
     def known(self) -> NDArray[np.int64]:
@@ -161,7 +161,7 @@ def read_audit_table(
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
     score = scores_of(frame, Place(file, options.score)) if options.score else None
-    label, outcome = _labels(frame, options, score)
+    label, direction = _labels(frame, options, score)
     selected = None
     if options.selected:
         place = Place(file, options.selected)
@@ -169,11 +169,11 @@ def read_audit_table(
         if not selected.any():
             raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
-    prediction = read_decisions(frame, options, outcome, score)
+    prediction = read_decisions(frame, options, direction, score)
     if score is not None:
         check_score(label, score, file, options.score)
         if not (options.positive or labelling):
-            check_runs_with(score, label, outcome.names, options.score)
+            check_runs_with(score, label, direction.names, options.score)
     groups: Mapping[str, pd.Series] = {}
     if options.proxy:
         cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
@@ -185,16 +185,16 @@ def read_audit_table(
     decided = Decided(file, first, prediction)
     columns = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(outcome, [*columns, outcome.names[1]], decided, side, options.purpose)
+    check_said(direction, [*columns, direction.names[1]], decided, side, options.purpose)
     if selected is not None:
-        outcome = outcome.as_predictions()
+        direction = direction.as_predictions()
     table = AuditTable(
         score,
         prediction,
         label,
         groups,
         cells,
-        outcome,
+        direction,
         design=design_of_options(frame, options),
         selected=selected,
         references={
@@ -207,12 +207,15 @@ def read_audit_table(
                 label,
                 score,
                 prediction,
-                outcome.names,
+                direction.names,
                 columns=(options.score, options.prediction),
             ),
             *(
                 notes_on_decisions(
-                    frame[options.prediction], options.prediction, outcome.names, outcome.decisions
+                    frame[options.prediction],
+                    options.prediction,
+                    direction.names,
+                    direction.decisions,
                 )
                 if options.prediction
                 else ()
@@ -223,7 +226,7 @@ def read_audit_table(
     )
     read_as = list(_read_as(table, options))
     if len(table.known):
-        read_as += on_purpose(table.outcome, options.purpose)
+        read_as += on_purpose(table.direction, options.purpose)
     return replace(table, read_as=read_as, warnings=list(_warnings(table, options)))
 
 
@@ -241,11 +244,11 @@ def _strata(frame: pd.DataFrame, options: Options) -> pd.Series | None:
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield how scores and decisions were read."""
     yield from reading(
-        table.outcome,
+        table.direction,
         score=options.score,
         decided=options.prediction,
         threshold=options.threshold,
-        granted=table.prediction == table.outcome.good,
+        granted=table.prediction == table.direction.good,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -254,31 +257,33 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
 
 def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield what a reader has to know first: scores or decisions that seem the wrong way round."""
-    outcome = table.outcome
+    direction = table.direction
     if options.prediction and runs_against(table.prediction.astype(float), table.label):
         yield (
             f"'{options.prediction}' goes against '{options.target}': decisions for "
-            f"'{outcome.names[1]}' are rarer where the label is '{outcome.names[1]}'. If they mean "
-            "the opposite, say so by decision=, the good one first."
+            f"'{direction.names[1]}' are rarer where the label is '{direction.names[1]}'. If they "
+            "mean the opposite, say so by decision=, the good one first."
         )
     if table.score is None:
         return
     if runs_against(table.score, table.label):
         yield (
-            f"Scores are lower where the label is '{outcome.names[1]}', of which they are said to "
-            f"be the probability (positive={outcome.names[1]})."
+            f"Scores are lower where the label is '{direction.names[1]}', of which they are said to "
+            f"be the probability (positive={direction.names[1]})."
         )
     if not options.prediction:
-        share = float((table.prediction == outcome.good).mean())
-        yield from on_extremes(outcome, share, options.threshold)
+        share = float((table.prediction == direction.good).mean())
+        yield from on_extremes(direction, share, options.threshold)
     elif runs_against(table.score, table.prediction.astype(float)):
         yield (
             f"'{options.prediction}' goes against '{options.score}': scores are lower where the "
-            f"decision is for '{outcome.names[1]}'."
+            f"decision is for '{direction.names[1]}'."
         )
 
 
-def _labels(frame: pd.DataFrame, options: Options, score: Floats | None) -> tuple[Floats, Outcome]:
+def _labels(
+    frame: pd.DataFrame, options: Options, score: Floats | None
+) -> tuple[Floats, Direction]:
     """Return the labels (n,), NaN where unknown, and what they and decisions are called."""
     text = pd.Series("", frame.index, dtype=str)
     place = Place(options.path.name, options.target or "label")
@@ -303,13 +308,13 @@ def _labels(frame: pd.DataFrame, options: Options, score: Floats | None) -> tupl
     label, names = labels_of(text, place, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else spelled(options.favourable)
-    outcome = outcome_of(names, good, options.decision)
+    direction = direction_of(names, good, options.decision)
     if unlabelled:
-        return np.full(len(frame), np.nan), outcome
+        return np.full(len(frame), np.nan), direction
     if options.labelled:
         wrong = counts & np.isnan(label)
         place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
-    return np.where(counts, label, np.nan), outcome
+    return np.where(counts, label, np.nan), direction
 
 
 def _two_names(text: pd.Series) -> tuple[str, ...]:
@@ -352,7 +357,7 @@ def _ask_decision(names: tuple[str, ...], place: Place) -> None:
 
 
 def read_decisions(
-    frame: pd.DataFrame, options: Options, outcome: Outcome, score: Floats | None
+    frame: pd.DataFrame, options: Options, direction: Direction, score: Floats | None
 ) -> NDArray[np.int64]:
     """Return decisions (n,), 1 for label 1.
 
@@ -365,26 +370,26 @@ def read_decisions(
     if options.prediction:
         codes, values = each_value(frame[options.prediction], spelled)
         present = sorted({value for value in values if value})
-        told = {*present} == {*outcome.decisions}
+        told = {*present} == {*direction.decisions}
         # Of 0 and 1 beside other labels, 1 may be the good decision or the positive label.
-        others_ask = not plain_pair(present) or outcome.favourable == 0
-        if told or (len(present) == 2 and not {*present} & {*outcome.names} and others_ask):
-            others = _named_decisions(present, outcome, place)
-    return decisions_of(frame, place, outcome.names, score, options.threshold, others=others)
+        others_ask = not plain_pair(present) or direction.favourable == 0
+        if told or (len(present) == 2 and not {*present} & {*direction.names} and others_ask):
+            others = _named_decisions(present, direction, place)
+    return decisions_of(frame, place, direction.names, score, options.threshold, others=others)
 
 
-def _named_decisions(present: Sequence[str], outcome: Outcome, place: Place) -> dict[str, int]:
+def _named_decisions(present: Sequence[str], direction: Direction, place: Place) -> dict[str, int]:
     """Return which label each decision is for."""
-    zero, positive = outcome.names
-    if {*present} != {*outcome.decisions}:
+    zero, positive = direction.names
+    if {*present} != {*direction.decisions}:
         _ask_decision(tuple(present), place)
-    if outcome.favourable is None:
-        good, bad = outcome.decisions
+    if direction.favourable is None:
+        good, bad = direction.decisions
         raise UserError(
             f"{place.file}: which label somebody should have to be {quoted(good, 30)[1:-1]} is not "
             f"said. Give favourable={zero} or favourable={positive}."
         )
-    return dict(zip(outcome.decisions, (outcome.good, 1 - outcome.good), strict=True))
+    return dict(zip(direction.decisions, (direction.good, 1 - direction.good), strict=True))
 
 
 def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:

@@ -124,7 +124,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
             raise UserError("constraint= looks for a threshold of scores: name score= and group=")
         return Thresholds()
     label = table.label if len(table.known) == len(table) else None
-    rows = ScoredRows(table.score, label, table.design, below=table.outcome.good == 0)
+    rows = ScoredRows(table.score, label, table.design, below=table.direction.good == 0)
     many = _FINE if rows.design is None else _SURVEYED
     fine, steps = (
         np.unique(np.quantile(rows.score, shares, method="nearest"))

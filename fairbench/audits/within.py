@@ -139,7 +139,7 @@ def standardised_gaps(
             needs_none = metric == NEEDS_NO_LABELS
             few = labelled is not decided and not needs_none
             gap = _gap(decided if needs_none else labelled, metric, bounds, few=few)
-            gaps.append(replace(gap, rate_name=table.outcome.rate_names[metric]))
+            gaps.append(replace(gap, rate_name=table.direction.rate_names[metric]))
     return gaps
 
 

@@ -482,7 +482,7 @@ def check_parquet(
     fields = [field for field in schema if columns is None or field.name in columns]
     if lists := next((field for field in fields if _is_nested(field)), None):
         raise DataError(
-            f"{name}: column '{lists.name}' is of type {lists.type}, and has no text in each row"
+            f"{name}: column '{lists.name}' is of type {lists.type}, not a value in each row"
         )
     every = about.num_columns == len(schema) == len(fields)
     places = (

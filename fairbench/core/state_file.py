@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fairbench.core.door import TEXT, names_in, read_bytes, remove
+from fairbench.core.door import TEXT, names_in, opened, read_bytes, remove
 from fairbench.core.errors import UserError, note, refused, warn
 from fairbench.core.files import UNREADABLE, DamagedError, half_of, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
@@ -181,4 +181,5 @@ class JsonFile(ABC, Generic[State]):
                 with contextlib.suppress(PermissionError):
                     os.chown(self.place, owner, group)
         if (now.st_mode ^ before.st_mode) & 0o777:
-            self.place.chmod(before.st_mode & 0o777)
+            with open(opened(self.place), "rb") as file:
+                os.fchmod(file.fileno(), before.st_mode & 0o777)

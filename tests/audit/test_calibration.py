@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.calibration import calibrations
-from fairbench.audits.outcome import Outcome
+from fairbench.audits.direction import Direction
 from fairbench.audits.table import AuditTable
 
 
@@ -17,7 +17,7 @@ def found(rows, groups, shape, excess=0.0):
     codes = np.repeat(np.arange(groups), rows)
     names = pd.Series(pd.Categorical.from_codes(codes, [f"g{i}" for i in range(groups)]))
     table = AuditTable(
-        score, np.zeros(len(score), int), label, {"g": names}, names, Outcome(("0", "1"))
+        score, np.zeros(len(score), int), label, {"g": names}, names, Direction(("0", "1"))
     )
     return list(calibrations(table))
 

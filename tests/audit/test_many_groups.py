@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import special
 
+from fairbench.audits.direction import Direction
 from fairbench.audits.findings import OPEN
 from fairbench.audits.kinds.many_groups import audit_many
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.cli.main import main
@@ -159,5 +159,5 @@ def of_rates(parts, rates, sizes, generator):
     prediction = (generator.random(len(codes)) < rates[codes]).astype(np.int64)
     cells = pd.Series(pd.Categorical([name(part) for part in parts[codes]]))
     unknown = np.full(len(codes), np.nan)
-    table = AuditTable(None, prediction, unknown, {}, cells, Outcome(("0", "1")))
+    table = AuditTable(None, prediction, unknown, {}, cells, Direction(("0", "1")))
     return table, Options(prediction="p", group=("a", "b", "c"), epsilon=EPSILON)

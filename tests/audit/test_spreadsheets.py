@@ -22,7 +22,7 @@ def findings(name):
     sheet = SHEETS[name]
     options = parse(["sheet.csv", *sheet.words, *sheet.answers])
     table = read_audit_table(options, read_frame(options, source=sheet.make()))
-    return findings_of(assess(table, options, only_findings=True)), table.outcome
+    return findings_of(assess(table, options, only_findings=True)), table.direction
 
 
 @pytest.mark.parametrize("name", SHEETS)
@@ -43,8 +43,11 @@ def test_nobody_but_the_wronged_group_is_named(name):
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_the_wronged_group_is_the_worse_off(name):
-    sheet, (of_sheet, outcome) = SHEETS[name], findings(name)
-    shares = {outcome.rate_names["statistical_parity"], outcome.rate_names[outcome.wrongly_refused]}
+    sheet, (of_sheet, direction) = SHEETS[name], findings(name)
+    shares = {
+        direction.rate_names["statistical_parity"],
+        direction.rate_names[direction.wrongly_refused],
+    }
     judged = 0
     for finding in of_sheet:
         if finding.verdict != LARGE or not finding.groups:
@@ -53,7 +56,7 @@ def test_the_wronged_group_is_the_worse_off(name):
             assert any(group in finding.groups[0] for group in sheet.wronged)
             judged += 1
         elif finding.about in (GAP, PAIR) and finding.measure in shares:
-            refused = finding.groups[outcome.good == 1]  # the higher share is of label 1
+            refused = finding.groups[direction.good == 1]  # the higher share is of label 1
             assert any(group in refused for group in sheet.wronged)
             judged += 1
     assert judged
@@ -77,8 +80,8 @@ def test_the_summary_begins_with_the_wronged_group(name):
 
 
 def _short(name):
-    of_sheet, outcome = findings(name)
-    return of_sheet, [outcome.rate_names[outcome.wrongly_refused]]
+    of_sheet, direction = findings(name)
+    return of_sheet, [direction.rate_names[direction.wrongly_refused]]
 
 
 def test_a_score_said_to_be_of_the_other_label_is_warned_of_first():

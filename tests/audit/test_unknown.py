@@ -33,7 +33,7 @@ def bounded(frame, folder, *words):
     table = read_audit_table(options, frame=read_frame(options))
     budget = ErrorBudget(len(table.groups) * len(RATE_OF))
     _, gaps, rates = of_everyone(table, options, budget.risk)
-    metrics = {name: metric for metric, name in table.outcome.rate_names.items()}
+    metrics = {name: metric for metric, name in table.direction.rate_names.items()}
     return {metrics[gap["measure"]]: gap for gap in gaps}, rates
 
 

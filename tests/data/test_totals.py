@@ -133,7 +133,7 @@ def sheet(tmp_path, below, above=()):
 def test_a_total_of_excel_is_no_person_and_the_page_says_so(tmp_path):
     path = sheet(tmp_path, [[], ["Total", None, None, SUM], [], ["Source: core banking"]])
     for source in (path, pd.read_excel(path)):
-        report = fairbench.audit(source, target="label", score="PD", groups="sex")
+        report = fairbench.audit(source, target="label", score="PD", groups="sex", favourable="no")
         assert report.document.data["rows"] == ROWS
         (note,) = [note for note in report.document.notes if "below the table" in note]
         assert "row 202 'Total" in note

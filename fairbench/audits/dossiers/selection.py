@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.facts import facts_of, ll144_facts
 from fairbench.audits.impact import impact_ratios
-from fairbench.audits.outcome import Decided, check_said, outcome_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
@@ -146,12 +146,12 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float,
         frame[options.score], np.isnan(score), "a score: everyone whom the tool assessed needs one"
     )
     median, above = float(np.median(score)), score > np.median(score)
-    outcome = outcome_of(("0", "1"), options.favourable, "")
+    direction = direction_of(("0", "1"), options.favourable, "")
     sex = groups_of(frame[options.group[0]], Place(options.path.name, options.group[0]))
     rows = Decided(options.path.name, sex, above.astype(np.int64))
-    check_said(outcome, [options.score], rows, f"{options.score} above the median {median:g}")
-    selected, side = (above, "above") if outcome.good else (score < median, "below")
-    end = "high" if outcome.good else "low"
+    check_said(direction, [options.score], rows, f"{options.score} above the median {median:g}")
+    selected, side = (above, "above") if direction.good else (score < median, "below")
+    end = "high" if direction.good else "low"
     how = f"Counted: {options.score} {side} its median; {end} scores are good."
     return selected, median, how
 

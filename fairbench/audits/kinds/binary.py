@@ -10,6 +10,7 @@ from typing import Any
 
 from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import excess_findings, least_alike
+from fairbench.audits.direction import Direction
 from fairbench.audits.findings import (
     CONSTRAINT,
     GAP,
@@ -22,7 +23,6 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, TOO_FEW, Gap
 from fairbench.audits.impact import impact_findings, impact_ratios
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -87,17 +87,17 @@ def audit_of(assessment: Assessment) -> Audit:
         sure=list(_sure(assessment)),
         unseen=list(_unseen(assessment)),
         todo=list(_todo(assessment)),
-        headlines=_headlines(table.outcome),
+        headlines=_headlines(table.direction),
         audited=table.read_as,
         label_names=table.labels,
     )
 
 
-def _headlines(outcome: Outcome) -> list[str]:
+def _headlines(direction: Direction) -> list[str]:
     """Return the measures that are looked at first, where it was said what is good for a person."""
-    if outcome.favourable is None:
+    if direction.favourable is None:
         return []
-    return [outcome.rate_names[outcome.wrongly_refused]]
+    return [direction.rate_names[direction.wrongly_refused]]
 
 
 def findings_of(assessment: Assessment) -> list[Finding]:
@@ -115,7 +115,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     constrained = assessment.thresholds.constrained
     constraint = []
     if constrained is not None:
-        constraint = list(_constraint_findings(constrained, table.outcome))
+        constraint = list(_constraint_findings(constrained, table.direction))
     findings += constraint
     ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
     scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
@@ -161,17 +161,19 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     if assessment.of_decisions:
         unknown = Finding(GAP, "", "", NOT_MEASURED, bound=epsilon, needs="there are no labels")
         for attribute in assessment.table.groups:
-            for metric, name in assessment.table.outcome.rate_names.items():
+            for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
 
 
-def _constraint_findings(constrained: ConstrainedThreshold, outcome: Outcome) -> Iterator[Finding]:
+def _constraint_findings(
+    constrained: ConstrainedThreshold, direction: Direction
+) -> Iterator[Finding]:
     for judged in constrained.judged:
         yield Finding(
             CONSTRAINT,
             judged.attribute,
-            asked_of_threshold(constrained, outcome),
+            asked_of_threshold(constrained, direction),
             {True: SMALL, False: LARGE, None: OPEN}[judged.holds],
             value=judged.value,
             lower=judged.lower,
@@ -217,7 +219,7 @@ def _basis(assessment: Assessment) -> Iterator[str]:
     if assessment.of_decisions:
         yield (
             f"{count(rows)} rows with decisions, and neither labels nor scores: how often each "
-            f"group is {table.outcome.granted} is known, and not how often that is right."
+            f"group is {table.direction.granted} is known, and not how often that is right."
         )
     else:
         yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
@@ -345,13 +347,13 @@ def _sure(assessment: Assessment) -> Iterator[str]:
     yield f"There are {count(rows)} rows, {known} of them with a known outcome."
     if not labels and assessment.table.score is None:
         yield (
-            f"Without outcomes and scores, only who is {assessment.table.outcome.granted} is "
+            f"Without outcomes and scores, only who is {assessment.table.direction.granted} is "
             "known; nothing of errors is."
         )
     elif not labels:
         yield (
-            f"Without outcomes, everything but who is {assessment.table.outcome.granted} takes the "
-            "scores at their word. If they are wrong, so is this, and nothing here would show it."
+            f"Without outcomes, everything but who is {assessment.table.direction.granted} takes "
+            "the scores at their word. If they are wrong, so is this, and nothing here would show it."
         )
     elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
         yield (
@@ -535,7 +537,7 @@ def _chances(gaps: Sequence[Gap]) -> Iterator[Details]:
 
 def _rates(assessment: Assessment) -> Table:
     labelled = not assessment.of_decisions
-    selected = assessment.table.outcome.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
+    selected = assessment.table.direction.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
     main = {**_MAIN_RATES, "selection_rate": selected.replace("selection rate", "selected")}
     main = main if labelled else {"selection_rate": main["selection_rate"]}
     values = estimates(assessment.metrics, main)

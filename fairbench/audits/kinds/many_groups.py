@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.audits.direction import Direction
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -24,7 +25,6 @@ from fairbench.audits.findings import (
     pair_findings,
 )
 from fairbench.audits.gaps import TOO_FEW
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
@@ -72,7 +72,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             "expect, the more the fewer its rows.",
             *on_labels(rows, labels, _NO_LABELS),
         ],
-        _sections(frame, rates, table.outcome, options.epsilon),
+        _sections(frame, rates, table.direction, options.epsilon),
         {"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
@@ -114,7 +114,7 @@ def estimated(
     findings: list[Finding] = []
     for r, name in enumerate(names):
         of_rate, total = frame[frame["rate"] == name], int(sizes[r].sum())
-        nothing = Finding(GAP, attribute, table.outcome.rate_name(name), NOT_MEASURED, n=total)
+        nothing = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
         findings += _unlike(of_rate, test_risk, nothing)
         nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
         surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
@@ -200,7 +200,7 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
 
 
 def _sections(
-    frame: pd.DataFrame, rates: Sequence[Row], outcome: Outcome, epsilon: float
+    frame: pd.DataFrame, rates: Sequence[Row], direction: Direction, epsilon: float
 ) -> list[Section]:
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
     shown = frame.assign(**from_everyone)
@@ -211,22 +211,22 @@ def _sections(
     title = f"{count(len(flagged))} rates of groups{more}"
     stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
     if len(flagged):
-        stand_out = _groups(flagged.head(_MOST), outcome, epsilon, title)
-    unknown = _groups(least_known.head(_MOST_UNKNOWN), outcome, epsilon, "")
+        stand_out = _groups(flagged.head(_MOST), direction, epsilon, title)
+    unknown = _groups(least_known.head(_MOST_UNKNOWN), direction, epsilon, "")
     note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {TABLE}.", "note")
     return [
-        Section("Everyone, and how far groups are from it", [_everyone(rates, outcome, epsilon)]),
+        Section("Everyone, and how far groups are from it", [_everyone(rates, direction, epsilon)]),
         Section("Groups that stand out", [stand_out]),
         Section("Groups of which least is known", [unknown]),
         Section("", [note]),
     ]
 
 
-def _everyone(rates: Sequence[Row], outcome: Outcome, epsilon: float) -> Table:
+def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Table:
     return table_of(
         rates,
         [
-            (lambda row: outcome.rate_name(row["rate"]), Column("rate")),
+            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
             ("everyone", Column("everyone", "estimate")),
             ("flagged", Column("flagged", "count")),
             (WITHIN, Column(f"within {epsilon:g}", "percent")),
@@ -245,13 +245,13 @@ def _everyone(rates: Sequence[Row], outcome: Outcome, epsilon: float) -> Table:
     )
 
 
-def _groups(rows: pd.DataFrame, outcome: Outcome, epsilon: float, title: str) -> Table:
+def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> Table:
     """Return rows of the table of groups, with their pooled intervals drawn on one scale."""
     ends = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
     return table_of(
         rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),
         [
-            (lambda row: outcome.rate_name(row["rate"]), Column("rate")),
+            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("raw", Column("raw", "number")),

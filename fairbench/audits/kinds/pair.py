@@ -48,7 +48,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
     """
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     findings = compare_tables(table, other, options)
-    figures = [_figures(finding, table.outcome.rate_names) for finding in findings]
+    figures = [_figures(finding, table.direction.rate_names) for finding in findings]
     rows, labels = len(table), len(table.known)
     title = f"{options.against} against {options.score}"
     return Audit(
@@ -66,7 +66,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         [
             Section(
                 "Gaps between groups, of both",
-                [_table(findings, options, table.outcome.rate_names)],
+                [_table(findings, options, table.direction.rate_names)],
             )
         ],
         {"comparison": figures},
@@ -104,7 +104,7 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
         for metric, rate in RATE_OF.items():
             cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
             gaps = replace(
-                accuracies, attribute=attribute, measure=first.outcome.rate_names[metric]
+                accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
             )
             findings.append(_compared(gaps, rate, cells, risk))
     return findings

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, assess
+from fairbench.audits.direction import Direction
 from fairbench.audits.findings import (
     GAP,
     LARGE,
@@ -27,7 +28,6 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, TOO_FEW
 from fairbench.audits.kinds import binary
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
@@ -115,7 +115,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         "group, decision and band of scores."
     )
     by_group = Details(
-        "Rates of everyone, by group", [_rates_of_everyone(rates, options, table.outcome)]
+        "Rates of everyone, by group", [_rates_of_everyone(rates, options, table.direction)]
     )
     section = Section(TITLE, [Paragraph(unknown), _gaps_of_everyone(gaps, options), by_group])
     everyone = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
@@ -159,7 +159,7 @@ def of_everyone(
         )
         for metric in RATE_OF:
             nothing = replace(
-                _nothing(table.outcome.rate_names[metric], options),
+                _nothing(table.direction.rate_names[metric], options),
                 attribute=attribute,
                 scope=EVERYONE,
             )
@@ -245,7 +245,7 @@ def _holds(verdict: str, factor: float | None) -> str:
     return f"{verdict}: {floor(10 * factor) / 10 if factor < 10 else floor(factor):g}"
 
 
-def _rates_of_everyone(rates: Sequence[Row], options: Options, outcome: Outcome) -> Table:
+def _rates_of_everyone(rates: Sequence[Row], options: Options, direction: Direction) -> Table:
     within = f"odds within {options.odds:g}"
     return table_of(
         rates,
@@ -254,7 +254,7 @@ def _rates_of_everyone(rates: Sequence[Row], options: Options, outcome: Outcome)
             ("group", Column("group")),
             ("rows", Column("rows", "count")),
             ("others", Column("not selected", "count")),
-            (lambda row: outcome.rate_name(row["rate"]), Column("rate")),
+            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             (("assumed_lowest", "assumed_highest"), Column(f"bounds, {within}", "interval")),
@@ -289,7 +289,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     for metric, rate in RATE_OF.items():
         compared = ends[rate].known
         groups, known = [names[place] for place in compared], ends[rate].take(compared)
-        name = table.outcome.rate_names[metric]
+        name = table.direction.rate_names[metric]
         nothing = replace(_nothing(name, options), scope=WHOEVER)
         finding, gap = bounded_gap(nothing, groups, known, risk)
         findings.append(finding)
@@ -304,7 +304,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         [
             Section(
                 TITLE,
-                [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names, table.outcome)],
+                [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names, table.direction)],
             )
         ],
         {"groups": people, "gaps": gaps},
@@ -352,7 +352,7 @@ def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
     )
 
 
-def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], outcome: Outcome) -> Table:
+def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], direction: Direction) -> Table:
     by_group = rates.dropna(subset="lowest").sort_values(
         "group", key=lambda groups: groups.map(names.index), kind="stable"
     )
@@ -361,7 +361,7 @@ def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], outcome: Outcome)
         [
             ("group", Column("group")),
             ("n", Column("people", "count")),
-            (lambda row: outcome.rate_name(row["metric"]), Column("rate")),
+            (lambda row: direction.rate_name(row["metric"]), Column("rate")),
             (("lowest", "highest"), Column("bounds", "interval")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("weighted", Column("weighted", "number")),

@@ -17,11 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
+from fairbench.audits.direction import Direction
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.kinds.classes import read_multiclass
 from fairbench.audits.labelling.state import State
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError, nearest
@@ -237,7 +237,7 @@ def _opened(state: State, frame: pd.DataFrame) -> Session:
         label = numbers(true, options.target, file, missing="").to_numpy()
         predicted = numbers_of(frame, Place(file, options.prediction))
         groups, cells = read_groups(frame, file, options.group, options.reference)
-        table = AuditTable(None, none, label, groups, cells, Outcome(("", "")), notes=notes)
+        table = AuditTable(None, none, label, groups, cells, Direction(("", "")), notes=notes)
         return Session(state, table, predicted=predicted, told=told.to_numpy(object))
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
@@ -253,7 +253,7 @@ def _opened(state: State, frame: pd.DataFrame) -> Session:
         scores.correct,
         groups,
         cells,
-        Outcome(("wrong", "right")),
+        Direction(("wrong", "right")),
         notes=notes,
     )
     told = np.where(np.isnan(scores.correct), "", classes[scores.target])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, Size
-from fairbench.audits.outcome import Outcome
+from fairbench.audits.direction import Direction
 from fairbench.audits.question import RATIO
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
@@ -100,7 +100,7 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     errors = _errors(assessment)
     if errors.rows:
         yield Section("Errors by group", [errors])
-    thresholds, granted = assessment.thresholds, assessment.table.outcome.granted
+    thresholds, granted = assessment.thresholds, assessment.table.direction.granted
     if len(thresholds.table):
         steps = table_of(
             thresholds.table.to_dict("records"),
@@ -129,7 +129,7 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
         blocks: list[Block] = [steps]
         if thresholds.constrained is not None:
             blocks += _constrained(
-                thresholds.constrained, assessment.options.threshold, assessment.table.outcome
+                thresholds.constrained, assessment.options.threshold, assessment.table.direction
             )
         blocks += [
             _curve_figure(curves, assessment.scores, granted) for curves in thresholds.curves
@@ -197,9 +197,11 @@ def calibration_table(assessment: Assessment) -> Table:
     )
 
 
-def _constrained(chosen: ConstrainedThreshold, today: float, outcome: Outcome) -> Iterator[Block]:
+def _constrained(
+    chosen: ConstrainedThreshold, today: float, direction: Direction
+) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
-    asked = asked_of_threshold(chosen, outcome)
+    asked = asked_of_threshold(chosen, direction)
     rows, others = map(count, chosen.rows)
     if np.isnan(chosen.threshold):
         yield Paragraph(f"At no threshold {asked} on the {rows} rows that were looked at.")
@@ -236,12 +238,14 @@ def _constrained(chosen: ConstrainedThreshold, today: float, outcome: Outcome) -
     )
 
 
-def asked_of_threshold(chosen: ConstrainedThreshold, outcome: Outcome) -> str:
+def asked_of_threshold(chosen: ConstrainedThreshold, direction: Direction) -> str:
     """Return what a constraint asks of a threshold, in words."""
     bound = f"{chosen.bound:g}"
     if chosen.constraint == RATIO:
-        return f"the smallest share {outcome.granted} of a group is at least {bound} of the largest"
-    return f"no two groups differ by more than {bound} in {outcome.rate_name(chosen.constraint)}"
+        return (
+            f"the smallest share {direction.granted} of a group is at least {bound} of the largest"
+        )
+    return f"no two groups differ by more than {bound} in {direction.rate_name(chosen.constraint)}"
 
 
 def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores], granted: str) -> Figure:

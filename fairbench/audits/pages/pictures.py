@@ -39,10 +39,10 @@ def pictures(assessment: Assessment) -> list[Section]:
         ends = np.array([estimate for _, _, *estimate in drawn])
         ends = 10 * ends[np.isfinite(ends)]
         low, high = float(np.floor(ends.min()) / 10), float(np.ceil(ends.max()) / 10)
-        outcome, left = assessment.table.outcome, len(measured) - len(drawn)
-        name = outcome.rate_names[metric]
+        direction, left = assessment.table.direction, len(measured) - len(drawn)
+        name = direction.rate_names[metric]
         more = f" Not drawn: {left} smaller groups." if left else ""
-        meaning = f"{outcome.meaning(metric)}.{more}"
+        meaning = f"{direction.meaning(metric)}.{more}"
         figures.append(_forest(name, meaning, drawn, (low, max(high, low + 0.1))))
     caption = "Dots: what was measured in each group. Lines: 95 % intervals, in brackets."
     gallery = Section("The groups in pictures", [Gallery(figures, caption)])

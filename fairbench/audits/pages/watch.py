@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audits.outcome import outcome_of, reading
+from fairbench.audits.direction import direction_of, reading
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.audits.watching.counting import BLOCK
 from fairbench.audits.watching.findings import (
@@ -100,7 +100,7 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     if len(state.names) == 2:
         (zero, one), options = state.names, state.options
         yield from reading(
-            outcome_of((zero, one), spelled(options.favourable), options.decision),
+            direction_of((zero, one), spelled(options.favourable), options.decision),
             score=options.score,
             decided=options.prediction,
             threshold=options.threshold,

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fairbench.audits.direction import Direction, decisions_named
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
-from fairbench.audits.outcome import Outcome, decisions_named
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.audits.watching.growing import Period
 from fairbench.core.errors import UserError, check_choice
@@ -126,8 +126,8 @@ class WatchOptions:
         label = None
         if good:
             label = int(good == (one or (plain_pair([good]) or ("", good))[1]))
-        outcome = Outcome(("", one or "1"), label, decisions_named(self.decision))
-        return {**RATE_NAMES, NEEDS_NO_LABELS: outcome.rate_names[NEEDS_NO_LABELS]}
+        direction = Direction(("", one or "1"), label, decisions_named(self.decision))
+        return {**RATE_NAMES, NEEDS_NO_LABELS: direction.rate_names[NEEDS_NO_LABELS]}
 
     @property
     def watched(self) -> tuple[str, ...]:

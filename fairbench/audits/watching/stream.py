@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
-from fairbench.audits.outcome import Decided, check_said, outcome_of
+from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.table import read_decisions
 from fairbench.audits.watching.state import WatchOptions, WatchState
 from fairbench.core.errors import note
@@ -74,14 +74,14 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
         score = scores_of(frame, Place(file, options.score)) if options.score else None
         if score is not None:
             check_score(label, score, file, options.score)
-        outcome = outcome_of(called, spelled(options.favourable), options.decision)
-        decision = read_decisions(frame, asked, outcome, score)
+        direction = direction_of(called, spelled(options.favourable), options.decision)
+        decision = read_decisions(frame, asked, direction, score)
     first = crossed(frame, options.group[0])
     named = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(outcome, [*named, called[1]], Decided(file, first, decision), side)
+    check_said(direction, [*named, called[1]], Decided(file, first, decision), side)
     if decided := options.prediction:
-        for sentence in notes_on_decisions(frame[decided], decided, called, outcome.decisions):
+        for sentence in notes_on_decisions(frame[decided], decided, called, direction.decisions):
             note(sentence)
     read = [name for name in asked.columns if name != options.target]
     if options.id:

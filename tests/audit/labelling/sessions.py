@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from fairbench.audits.direction import Direction
 from fairbench.audits.labelling.questions import next_rows
 from fairbench.audits.labelling.session import Session
 from fairbench.audits.labelling.state import Answer, State
-from fairbench.audits.outcome import Outcome
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns
@@ -32,7 +32,7 @@ def pool(rows=2000, *, bias=0.25, seed=0):
     groups = group_columns(singles, {"sex": "Male", "race": "White"}, 2)
     cells, unknown = combine([singles[name] for name in singles]), np.full(rows, np.nan)
     decision = (score > 0.5).astype(np.int64)
-    return AuditTable(score, decision, unknown, groups, cells, Outcome(("0", "1"))), label
+    return AuditTable(score, decision, unknown, groups, cells, Direction(("0", "1"))), label
 
 
 def session(table, *, question="worst", strategy="top_two", by="sex x race", seed=0):

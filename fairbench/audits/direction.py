@@ -42,7 +42,7 @@ _ADVERSE_STEMS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Direction:
     """What the two labels of a table and the decisions for them are called.
 
     Attributes
@@ -100,7 +100,7 @@ class Outcome:
         """The gap of the error that hurts a person: refused in spite of the label granted for."""
         return EQUAL_OPPORTUNITY if self.good else FALSE_POSITIVES
 
-    def as_predictions(self) -> Outcome:
+    def as_predictions(self) -> Direction:
         """Return it with decisions that are called predictions: others were made before them."""
         return replace(self, decisions=(), predicts=True)
 
@@ -125,8 +125,8 @@ class Outcome:
         }.get(metric, "")
 
 
-def outcome_of(names: tuple[str, str], favourable: str, decision: str) -> Outcome:
-    """Return the outcome of labels with these names, as far as options say.
+def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Direction:
+    """Return the direction of labels with these names, as far as options say.
 
     Parameters
     ----------
@@ -141,12 +141,12 @@ def outcome_of(names: tuple[str, str], favourable: str, decision: str) -> Outcom
     if not favourable:
         # Decisions that have the labels' names say which label is good.
         if decisions and {*decisions} == {*names}:
-            return Outcome(names, names.index(decisions[0]), decisions)
-        return Outcome(names, None, decisions)
+            return Direction(names, names.index(decisions[0]), decisions)
+        return Direction(names, None, decisions)
     if favourable in names:
-        return Outcome(names, names.index(favourable), decisions)
+        return Direction(names, names.index(favourable), decisions)
     if decisions and favourable == decisions[0]:
-        return Outcome(names, None, decisions)
+        return Direction(names, None, decisions)
     raise unknown_name("favourable label", favourable, names)
 
 
@@ -205,19 +205,21 @@ PURPOSE_OF: Mapping[str, Purpose] = MappingProxyType(
 )
 
 
-def on_purpose(outcome: Outcome, purpose: str) -> Iterator[str]:
+def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
     """Yield which gaps come first, and whom the errors behind them hurt."""
-    if outcome.favourable is None:
+    if direction.favourable is None:
         return
-    name = outcome.rate_names[outcome.wrongly_refused]
-    hurt = f"somebody with '{outcome.names[outcome.good]}'"
+    name = direction.rate_names[direction.wrongly_refused]
+    hurt = f"somebody with '{direction.names[direction.good]}'"
     if purpose:
-        hurt = f"{PURPOSE_OF[purpose].hurts} ('{outcome.names[outcome.good]}')"
+        hurt = f"{PURPOSE_OF[purpose].hurts} ('{direction.names[direction.good]}')"
     more = ""
     if purpose and PURPOSE_OF[purpose].counts_granted:
-        more = f" In {purpose}, how often each group is {outcome.granted} comes first as well."
-    yield f"The error that hurts a person is that {hurt} is {outcome.refused}: look first at the " \
-          f"gap in {name}.{more}"  # fmt: skip
+        more = f" In {purpose}, how often each group is {direction.granted} comes first as well."
+    yield (
+        f"The error that hurts a person is that {hurt} is {direction.refused}: look first at the "
+        f"gap in {name}.{more}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +256,7 @@ class Decided:
 
 
 def check_said(
-    outcome: Outcome, named: Sequence[str], rows: Decided, side: str, purpose: str = ""
+    direction: Direction, named: Sequence[str], rows: Decided, side: str, purpose: str = ""
 ) -> None:
     """Ask which decision is good for a person, where the names of a file leave it open.
 
@@ -269,11 +271,11 @@ def check_said(
     UserError : it was not said; shows what either answer means for the rows.
     """
     adverse = [name for name in named if sounds_adverse(name)]
-    if outcome.favourable is not None or not (adverse or outcome.decisions or purpose):
+    if direction.favourable is not None or not (adverse or direction.decisions or purpose):
         return
-    zero, one = outcome.names
-    good = outcome.decisions[0] if outcome.decisions else "granted"
-    why = f"{'decision' if outcome.decisions else 'purpose'}= is given"
+    zero, one = direction.names
+    good = direction.decisions[0] if direction.decisions else "granted"
+    why = f"{'decision' if direction.decisions else 'purpose'}= is given"
     if adverse:
         why = f"{quoted(adverse[0], 30)} may be bad for a person"
     raise UserError(
@@ -344,7 +346,7 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
 
 
 def reading(
-    outcome: Outcome,
+    direction: Direction,
     *,
     score: str,
     decided: str,
@@ -358,27 +360,28 @@ def reading(
     score, decided : the columns of scores and of decisions, either empty.
     granted : (n,) who gets the good decision, where all rows are at hand.
     """
-    zero, one = outcome.names
+    zero, one = direction.names
     foretells = f"'{score}' is read as the probability of '{one}'" if score else ""
-    side = f"{score} {'above' if outcome.good else 'of at most'} {threshold:g}"
-    who = f"{outcome.granted[:1].upper()}{outcome.granted[1:]}: "
+    side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"
+    who = f"{direction.granted[:1].upper()}{direction.granted[1:]}: "
     who += f"'{decided}' says so" if decided else side
     if granted is not None:
         who += f" ({_percent(granted.mean())} of {count(len(granted))} rows)"
-    if outcome.favourable is None:
+    if direction.favourable is None:
         yield f"{f'{foretells}. ' * bool(foretells)}{who}. Whether that is good for a person was " \
               f"not said: favourable={one} or favourable={zero} says it."  # fmt: skip
         return
-    good = f"decision for '{outcome.names[outcome.good]}' is good for a person"
+    good = f"decision for '{direction.names[direction.good]}' is good for a person"
     yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."
 
 
-def on_extremes(outcome: Outcome, share: float, threshold: float) -> Iterator[str]:
+def on_extremes(direction: Direction, share: float, threshold: float) -> Iterator[str]:
     """Yield what to say first of a threshold that grants, or refuses, hardly anybody."""
     if not EXTREME <= share <= 1 - EXTREME:
         yield (
-            f"At the threshold {threshold:g}, {_percent(share)} of the rows are {outcome.granted}. "
-            "If decisions are made at another threshold, name it by threshold=."
+            f"At the threshold {threshold:g}, {_percent(share)} of the rows are "
+            f"{direction.granted}. If decisions are made at another threshold, name it by "
+            "threshold=."
         )
 
 

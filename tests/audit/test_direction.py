@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from fairbench.audits.outcome import Outcome, outcome_of, runs_against, score_area, sounds_adverse
+from fairbench.audits.direction import (
+    Direction,
+    direction_of,
+    runs_against,
+    score_area,
+    sounds_adverse,
+)
 from fairbench.core.errors import UserError
 
 
@@ -29,30 +35,30 @@ def test_few_labels_tell_nothing_of_the_direction():
 
 @pytest.mark.parametrize("favourable", ["paid", "default"])
 def test_rates_are_named_by_the_decisions(favourable):
-    outcome = outcome_of(("paid", "default"), favourable, "approved/declined")
+    direction = direction_of(("paid", "default"), favourable, "approved/declined")
     positive = "declined" if favourable == "paid" else "approved"
-    assert outcome.granted == "approved"
-    assert outcome.rate_names["statistical_parity"] == f"share {positive}"
-    wrongly = outcome.rate_names[outcome.wrongly_refused]
+    assert direction.granted == "approved"
+    assert direction.rate_names["statistical_parity"] == f"share {positive}"
+    wrongly = direction.rate_names[direction.wrongly_refused]
     assert wrongly == f"share {positive} of those with '{favourable}'"
 
 
 def test_without_a_word_rates_keep_the_fields_terms():
-    assert Outcome(("0", "1")).rate_names["equal_opportunity"] == "true positive rate"
-    assert Outcome(("0", "1")).granted == "selected"
-    assert Outcome(("no", "yes"), 0).granted == "predicted 'no'"
-    assert Outcome(("no", "yes")).as_predictions().granted == "predicted 'yes'"
+    assert Direction(("0", "1")).rate_names["equal_opportunity"] == "true positive rate"
+    assert Direction(("0", "1")).granted == "selected"
+    assert Direction(("no", "yes"), 0).granted == "predicted 'no'"
+    assert Direction(("no", "yes")).as_predictions().granted == "predicted 'yes'"
 
 
 def test_decisions_with_the_labels_names_say_which_label_is_good():
-    outcome = outcome_of(("declined", "approved"), "", "approved/declined")
-    assert outcome.favourable == 1
+    direction = direction_of(("declined", "approved"), "", "approved/declined")
+    assert direction.favourable == 1
 
 
 @pytest.mark.parametrize("decision", ["approved", "a/b/c", "a/a", "/a"])
 def test_two_decisions_are_named(decision):
     with pytest.raises(UserError, match="must name two decisions"):
-        outcome_of(("0", "1"), "1", decision)
+        direction_of(("0", "1"), "1", decision)
 
 
 @pytest.mark.parametrize(

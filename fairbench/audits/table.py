@@ -268,8 +268,8 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
         return
     if runs_against(table.score, table.label):
         yield (
-            f"Scores are lower where the label is '{direction.names[1]}', of which they are said to "
-            f"be the probability (positive={direction.names[1]})."
+            f"Scores are lower where the label is '{direction.names[1]}', of which they are said "
+            f"to be the probability (positive={direction.names[1]})."
         )
     if not options.prediction:
         share = float((table.prediction == direction.good).mean())

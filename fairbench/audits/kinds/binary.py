@@ -353,7 +353,8 @@ def _sure(assessment: Assessment) -> Iterator[str]:
     elif not labels:
         yield (
             f"Without outcomes, everything but who is {assessment.table.direction.granted} takes "
-            "the scores at their word. If they are wrong, so is this, and nothing here would show it."
+            "the scores at their word. If they are wrong, so is this, and nothing here would show "
+            "it."
         )
     elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
         yield (
@@ -394,7 +395,7 @@ def _todo(assessment: Assessment) -> Iterator[str]:
         likely = _likely(nearest.needed)
         yield (
             f"Collect {_kind(nearest.needed)}: {'about ' * (len(likely) == 1)}"
-            f"{' to '.join(likely)} more would probably settle {nearest.rate_name} by "
+            f"{' to '.join(likely)} further ones would probably settle {nearest.rate_name} by "
             f"{nearest.attribute}, which takes the fewest."
         )
     elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):

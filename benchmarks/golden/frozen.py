@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "c97695f8edd49d96fd6e481166258ad199d4c290"
+COMMIT = "f97a08df93803a6400407aac17cc139cfbf425bb"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -19,12 +19,7 @@ TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
 PHRASES: Mapping[str, str] = {}
 # Keys and columns that today's tree has in addition.
-ADDED: frozenset[str] = frozenset(
-    {
-        *("decision", "decided", "id", "purpose", "within"),
-        *("still_open", "audited", "key_figures"),
-    }
-)
+ADDED: frozenset[str] = frozenset()
 # Neither a result nor the same twice: the version, where files were, when and by what it was made.
 IGNORED = frozenset({"version", "path", "out", "made"})
 

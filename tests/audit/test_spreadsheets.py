@@ -1,15 +1,19 @@
 """The first page of twelve spreadsheets names the wrong that was planted, or asks which way."""
 
+import json
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.columns import read_frame
-from fairbench.audits.findings import GAP, LARGE, PAIR, RATIO
-from fairbench.audits.kinds.binary import findings_of
-from fairbench.audits.sentences import in_short
+from fairbench.audits.findings import GAP, LARGE, PAIR, RATIO, Finding
+from fairbench.audits.kinds.binary import audit_of, findings_of
+from fairbench.audits.pages.first_page import key_figures
+from fairbench.audits.sentences import in_short, sentence_of, to_do
 from fairbench.audits.table import read_audit_table
+from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audit.spreadsheets import SHEETS
 from tests.audit.tables import audit, parse, written
@@ -150,3 +154,47 @@ def test_what_cannot_be_is_refused(words, said):
         options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex", *words])
         frame = SHEETS["scores of repayment"].make()
         read_audit_table(options, read_frame(options, source=frame))
+
+
+def test_a_scoring_tool_is_asked_which_end_of_its_scores_is_good(tmp_path, capsys):
+    path = written(LOANS.make(), tmp_path, "sheet.csv")
+    words = ["dossier", "ll144", str(path), "score=PD", "sex=sex", "race=nationality"]
+    out = f"out={tmp_path / 'out'}"
+    assert main([*words, out]) == 2
+    said = capsys.readouterr().err
+    assert "favourable=0 reads" in said and "favourable=1 turns it round" in said
+    assert main([*words, out, "favourable=0"]) == 0
+    data = json.loads((tmp_path / "out" / "ll144.json").read_text())
+    ratios = {category["group"]: category["ratio"] for category in data["categories"]}
+    assert "SY" in min(ratios, key=ratios.get)
+
+
+def test_a_group_that_few_decisions_are_of_is_not_called_small():
+    frame = SHEETS["scores of repayment"].make()
+    options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex", "threshold=0.98",
+                     "favourable=yes"])  # fmt: skip
+    table = read_audit_table(options, read_frame(options, source=frame))
+    said = " ".join(audit_of(assess(table, options)).unseen)
+    assert "has too few rows to be compared in share with 'yes' of those selected" in said
+
+
+def test_a_large_gap_has_the_rates_of_the_groups_that_it_names():
+    gap = Finding(GAP, "race", "share approved", LARGE, ("a", "b"), value=0.919, lower=0.4,
+                  upper=0.99, values=(0.916, 0.799), bound=0.05)  # fmt: skip
+    assert "(0.916 and 0.799; the largest difference of any two groups is 0.919" in sentence_of(gap)
+    (row,) = key_figures([gap], ["race"], "").rows
+    assert row[1] == "gap in share approved"  # which is not that of a and b
+
+
+def test_advice_is_about_the_gap_that_the_page_says_to_look_at():
+    findings_of_sheet, headlines = _short("scores of repayment")
+    first, *_ = to_do(findings_of_sheet, headlines)
+    assert headlines[0] in first
+
+
+def test_a_combination_is_in_the_summary_where_no_attribute_shows_it():
+    crossed = Finding(GAP, "sex x race", "accuracy", LARGE, ("f x b", "m x w"), value=0.4,
+                      values=(0.8, 0.4), bound=0.05)  # fmt: skip
+    alone = replace(crossed, attribute="sex", groups=("f", "m"))
+    assert len(in_short([crossed])) == 1
+    assert in_short([crossed, alone]) == in_short([alone])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.core.errors import UserError, check_choice, check_share
-from fairbench.core.formats import is_number
+from fairbench.core.formats import is_number, shortened
 from fairbench.core.options import check_declared, hidden, option
 from fairbench.data.bands import bands_apart, check_bands
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
@@ -261,6 +261,10 @@ class Options:
             check_bands(cuts, name)
             object.__setattr__(self, name, columns)
             object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
+        check_bands(self.cuts)
+        for cut in self.cuts:
+            if cut.rpartition(":")[0] not in (*self.group, *self.within):
+                raise UserError(f"bands {shortened(cut)} are of no column of group= or within=")
         if not (self.score or self.scores or self.prediction):
             raise UserError("neither score= nor prediction= is given: name a column of either")
         for name in ("group", "proxy", "within"):

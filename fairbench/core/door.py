@@ -52,6 +52,8 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
             handle = os.open(path.name, flags | _FILE, mode, dir_fd=folder)
         except OSError as error:
             raise _refusal(error, path) from None
+        except ValueError as error:  # a byte of value 0, which no name has
+            raise StrangeFileError(path, str(error)) from None
     about = os.fstat(handle)
     if stat.S_ISREG(about.st_mode) and (about.st_nlink <= 1 or not flags & os.O_ACCMODE):
         return handle
@@ -164,7 +166,7 @@ def entry(path: Path) -> os.stat_result | None:
     try:
         with within(path.parent) as folder:
             return os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
+    except (OSError, ValueError):  # no name has a byte of value 0
         return None
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from fairbench.core.door import opened, read_bytes
+from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
     DamagedError,
@@ -141,6 +142,11 @@ class PackFileWriter:
         if not self._waiting:
             return
         table = pa.concat_tables(self._waiting).replace_schema_metadata(None)
+        if table.schema != self._writer.schema:
+            raise UserError(
+                "a table has other columns than the others that it is packed with: fairbench store "
+                "verify says which file is damaged"
+            )
         self._writer.write_table(table, row_group_size=max(len(table), 1))
         self._groups.append((len(self._ids), self._sink.size, self._sink.cut()))
         self._all += self._bytes

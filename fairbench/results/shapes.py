@@ -49,8 +49,6 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
     ------
     DamagedError : a column is missing, there twice, or of another type; or a row has no metric.
     """
-    from pyarrow import compute
-
     check_columns(table.column_names, wanted)
     check_numbers(table, but=_TEXTS)
     for name in _TEXTS & {*table.column_names}:
@@ -59,9 +57,6 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
         whole = str(table[name].type) in (*_INTEGERS, *["null"] * (name in _COUNTS))
         if not whole or (name in _PLACES and table[name].null_count):
             raise DamagedError(f"column {name} is not of whole numbers")
-        ends = compute.min_max(table[name]).as_py()
-        if max(abs(ends["min"] or 0), abs(ends["max"] or 0)) > _LARGEST:
-            raise DamagedError(f"column {name} has a number beyond {_LARGEST:,}")
 
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -75,10 +70,18 @@ def check_numbers(table: pa.Table, but: Collection[str] = ()) -> None:
     ------
     DamagedError : they are not.
     """
+    from pyarrow import compute
+
     check_plain(table)
     for name in table.column_names:
-        if name not in but and _kind(table[name]) not in _NUMBERS:
+        if name in but:
+            continue
+        if _kind(table[name]) not in _NUMBERS:
             raise DamagedError(f"column {name} is of {table[name].type}, not of numbers")
+        if str(table[name].type) in _INTEGERS:
+            ends = compute.min_max(table[name]).as_py()
+            if max(abs(ends["min"] or 0), abs(ends["max"] or 0)) > _LARGEST:
+                raise DamagedError(f"column {name} has a number beyond {_LARGEST:,}")
 
 
 def check_plain(table: pa.Table) -> None:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbench.audits.direction import Direction, decisions_named
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
@@ -225,6 +227,9 @@ def _check_shape(state: WatchState) -> None:
         len(ends) != 3 for mark in state.marks for ends in mark.limits.values()
     ):
         raise ValueError("it is of another shape")
+    for mark in state.marks:
+        for sums in mark.counts.values():
+            np.asarray(sums, float)  # ValueError where they are no numbers
     named = [state.shares, *[mark.limits for mark in state.marks[-1:]]]
     if any(named) and any(
         {*names} != {gap.name for gap in quantities(state)[0]} for names in named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +91,8 @@ class Printed:
 
 def as_typed() -> str:
     """Return the command line that is carried out, quoted so that a shell reads it again."""
+    import shlex
+
     return shlex.join(("fairbench", *TYPED.get()))
 
 

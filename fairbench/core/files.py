@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from fairbench.core.door import StrangeFileError, is_file, opened, read_bytes, rename, within
 from fairbench.core.errors import DataError, UserError, warn
 from fairbench.core.formats import is_number
-from fairbench.core.parquet_pages import ColumnSize, Part, page_bounds, page_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
+
+    from fairbench.core.parquet_pages import ColumnSize, Part
 
 _SEAL = "seal"
 _MARK = b"fairbench-sha256:"
@@ -492,6 +493,8 @@ def check_parquet(
     )
     groups = range(about.num_row_groups) if groups is None else groups
     widths = [_width(field) for field in fields]
+    from fairbench.core.parquet_pages import page_bounds, page_sizes
+
     sizes = page_bounds(file, groups, places)
     if _total(sizes, widths) > most_memory() or _long(fields, sizes):
         sizes = page_sizes(file, part, groups, places)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from contextlib import suppress
@@ -26,6 +25,8 @@ def keep_freed_memory() -> bool:
     the system fills every page of it with zeros, which takes longer than much that is computed with
     it. Only glibc can be asked (mallopt(3)); elsewhere nothing changes but the time.
     """
+    import ctypes  # slow to import: listing runs does without
+
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, TypeError, AttributeError):  # no such library: Windows, macOS, musl

@@ -101,8 +101,8 @@ def ls(options: ListOptions) -> None:
     check_keys(options.keys)
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
     runs = Catalogue(options.results).matching(words)
-    for line in runs_lines(runs) if runs.runs else ():
-        print(visible(line))
+    if runs.runs:
+        print("\n".join(map(visible, runs_lines(runs))))
     print_line(f"{len(runs)} finished runs of {options.results}")
 
 

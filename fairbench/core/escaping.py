@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
 
 if TYPE_CHECKING:
@@ -108,3 +109,18 @@ def mathtext(text: str) -> str:
     """
     shown = visible(text)
     return " " * shown.startswith("_") + shown.replace("$", r"\$")
+
+
+def file_name(name: str) -> str:
+    """Return a stored name as one part of a path, plain ones as they are.
+
+    A stranger's record may call its data set ``/`` or ``..``: no file is written elsewhere for it.
+
+    Examples
+    --------
+    >>> file_name("german"), file_name("../..").startswith("_")
+    ('german', True)
+    """
+    signs = (sign if sign.isalnum() or sign in "-_." else "_" for sign in name.strip(".")[:100])
+    plain = "".join(signs).strip(".")
+    return name if plain == name and name else f"{plain or '_'}-{digest(name)[:8]}"

@@ -13,6 +13,7 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
+from fairbench.core.escaping import file_name
 from fairbench.core.files import atomic, write_text
 from fairbench.core.formats import csv_text
 from fairbench.core.options import option
@@ -69,7 +70,8 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     print_document(
         tradeoff_document(table, METRICS, title=title, base=base, spread=SPREADS[options.repeats])
     )
-    stem = written_beside(results) / "tradeoff" / f"{options.dataset}_{protect.replace(' ', '')}"
+    name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
+    stem = written_beside(results) / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))
     figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
     with atomic(stem.with_suffix(".png")) as file:

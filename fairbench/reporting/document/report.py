@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from fairbench.core.errors import UserError, refused, unknown_name
-from fairbench.core.escaping import latex_comment
+from fairbench.core.escaping import file_name, latex_comment
 from fairbench.core.files import write_bytes, write_text
 from fairbench.core.formats import csv_text
 from fairbench.reporting.document.frames import table_frame, titled_tables
@@ -155,7 +155,7 @@ class DocumentReport:
             for kind in ("png", "svg", "pdf"):
                 drawn = io.BytesIO()
                 figure.savefig(drawn, format=kind)
-                write_bytes(folder / f"{name}.{kind}", drawn.getvalue(), mode=_MODE)
+                write_bytes(folder / f"{file_name(name)}.{kind}", drawn.getvalue(), mode=_MODE)
 
 
 def _as_text(document: Document) -> str:

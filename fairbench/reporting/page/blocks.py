@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbench.core.escaping import file_name
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import values_of
 from fairbench.results.catalogue import Catalogue, read_metrics, told_apart
@@ -94,7 +95,7 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
         titled = sorted(zip(of_dataset.values(), titles, strict=True), key=_most_runs_first)
         for i, (runs, title) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
-            found.append(RunBlock(name, title, runs))
+            found.append(RunBlock(file_name(name), title, runs))
     return found
 
 

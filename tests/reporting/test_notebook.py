@@ -1,5 +1,6 @@
 """What Python code and notebooks ask for: an audit of a data frame, its parts and its files."""
 
+import json
 import re
 
 import numpy as np
@@ -40,7 +41,8 @@ def test_pandas_polars_and_a_file_say_the_same(frame, report, tmp_path):
     frame.to_csv(tmp_path / "predictions", index=False)
     of_polars = fairbench.audit(pl.from_pandas(frame), **COLUMNS)
     of_file = fairbench.audit(tmp_path / "predictions", **COLUMNS)
-    assert of_polars.to_json() == report.to_json()
+    one, other = (json.loads(document.to_json()) for document in (of_polars, report))
+    assert {**one, "made": ""} == {**other, "made": ""}  # which has the time of day
     pd.testing.assert_frame_equal(of_file.table, report.table)
 
 

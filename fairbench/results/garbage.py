@@ -92,12 +92,11 @@ def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
     cells = dict.fromkeys(cell for run in runs for cell in cells_of(run) if cell not in needed)
     read = {run.environment.get(key) for run in runs for key in ("rows", "data")}
     paths = [path for path in map(store.cell_path, cells) if is_file(path)]
-    every = [
+    return [
         *(_garbage(run.path, RUN) for run in runs),
         *(_garbage(path, OWN_CELL) for path in paths),
         *(unread for unread in _unread(store.root, ids) if unread.path.stem in read),
     ]
-    return every
 
 
 def cells_of(run: Run) -> list[str]:

@@ -202,11 +202,11 @@ def gc(options: GarbageOptions) -> None:
         if not options.dry_run:
             garbage.remove(found)
     _print_garbage(found)
-    size = sum(each.bytes for each in found)
-    print(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
-    for each in found:
-        if each.kind in garbage.STRAY:
-            print(f"{each.kind}: {each.path}")
+    size = sum(file.bytes for file in found)
+    print_line(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
+    for file in found:
+        if file.kind in garbage.STRAY:
+            print_line(f"{file.kind}: {file.path}")
 
 
 def _print_garbage(found: Sequence[Garbage]) -> None:

@@ -118,7 +118,8 @@ def _filled(rows: Iterable[Sequence[Any]], name: str) -> Rows:
     for row in rows:
         cells += len(row)
         check_memory(cells * FIELD, name)
-        texts.append([_text(cell) for cell in row] if any(row) else [""] * len(row))
+        # Most cells of a wide sheet are empty: what they are is not asked of each.
+        texts.append(["" if cell is None else _text(cell) for cell in row])
     while texts and not any(texts[-1]):
         texts.pop()
     width = max((_width(row) for row in texts), default=0)

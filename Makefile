@@ -20,7 +20,7 @@ help: ## list the targets
 
 setup: $(STAMP) ## create or update the environment
 
-$(STAMP): requirements.lock requirements-torch.lock
+$(STAMP): requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: fairbench needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV): one minute or two, once ..."

@@ -121,6 +121,20 @@ def logged_metrics(folder: Run) -> list[LoggedMetric]:
     return [*(LoggedMetric(name, value) for name, value in single), *curves]
 
 
+def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
+    """Return what MLflow is told of a table of :func:`fairbench.evaluate`, as of a run.
+
+    Every attribute is told in full; under ``parity/`` stands the first one.
+    """
+    summary = table.rename(columns={"value": "mean"}).assign(variant="")
+    means, task = means_of(summary), task_of(summary)
+    attributes = [name for name in dict.fromkeys(row.attribute for row in means) if name]
+    values: dict[str, float] = {}
+    for attribute in attributes:
+        values |= dict(metric_values(means, attribute)) | dict(interval_values(means, attribute))
+    return values | dict(aligned_values(values, attributes[0], task))
+
+
 def aligned_values(
     values: Mapping[str, float], protect: str, task: str
 ) -> Iterator[tuple[str, float]]:

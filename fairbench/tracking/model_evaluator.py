@@ -1,0 +1,215 @@
+"""fairbench within :func:`mlflow.models.evaluate`: ``evaluators="fairbench"``.
+
+MLflow finds the evaluator by the entry point ``mlflow.model_evaluator`` of the installed package,
+and imports this module whenever it evaluates a model: nothing heavy is imported before that.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.formats import csv_text
+
+if TYPE_CHECKING:
+    from mlflow.data.evaluation_dataset import EvaluationDataset
+    from mlflow.models import EvaluationResult
+
+ARTIFACT = "fairbench.csv"
+_TASKS = ("classifier", "regressor")  # MLflow's types of models
+_OWN = ("sensitive_features", "score", "threshold", "classes", "positive")
+# What `fairbench.evaluate` takes as it is; of these, columns may be given by their names.
+_COLUMNS = ("uncertainty", "sd", "sample_weight", "clusters")
+_PASSED = ("privileged", "seed", "evaluator")
+
+
+class FairnessEvaluator:
+    """Logs metrics and gaps between groups, with 95 % intervals, to the run that MLflow evaluates.
+
+    ``evaluator_config`` must name the groups, by ``sensitive_features``: the name of a column of
+    the data, several names, or their values by name. It takes, too:
+
+    ``score``
+        the column of the probability of label 1, or of several classes one column each; values
+        are taken as well.
+    ``threshold``
+        of a model that predicts probabilities: a higher one is a decision for label 1.
+    ``classes``
+        of a model that predicts the probabilities of several classes: their order.
+    ``positive``, ``privileged``, ``sample_weight``, ``clusters``, ``uncertainty``, ``sd``, ``seed``
+        as :func:`fairbench.evaluate` takes them; columns by name or value.
+
+    The whole table is the artifact ``fairbench.csv``.
+    """
+
+    @classmethod
+    def can_evaluate(
+        cls, *, model_type: str, evaluator_config: Mapping[str, Any] | None, **_: Any
+    ) -> bool:
+        """Say whether groups are named: without them, MLflow's other evaluators are left alone."""
+        return model_type in _TASKS and "sensitive_features" in (evaluator_config or {})
+
+    def evaluate(
+        self,
+        *,
+        model_type: str,
+        dataset: EvaluationDataset,
+        run_id: str,
+        evaluator_config: Mapping[str, Any],
+        model: Any = None,
+        predictions: str | None = None,
+        model_id: str | None = None,
+        **_: Any,
+    ) -> EvaluationResult:
+        """Evaluate predictions, log what they give, and return it.
+
+        Raises
+        ------
+        UserError : an option that there is not, a column that is not in the data, or what
+            :func:`fairbench.evaluate` refuses.
+        """
+        table = _evaluated(model_type, dataset, evaluator_config, model, predictions)
+        return _logged(table, run_id, model_id)
+
+
+def _evaluated(
+    model_type: str,
+    dataset: EvaluationDataset,
+    config: Mapping[str, Any],
+    model: Any,
+    predictions: str | None,
+) -> pd.DataFrame:
+    """Return the rows of `fairbench.evaluate` of a model's predictions."""
+    from fairbench.evaluation.evaluator import evaluate
+
+    valid = (*_OWN, *_COLUMNS, *_PASSED)
+    for name in config:
+        if name not in valid:
+            raise unknown_name("option of evaluator_config for fairbench", str(name), valid)
+    target, data = np.asarray(dataset.labels_data), dataset.features_data
+    columns = {
+        name: _column(config[name], name, data) for name in _COLUMNS if config.get(name) is not None
+    }
+    score = config.get("score")
+    if score is not None:
+        columns["score"] = _column(score, "score", data)
+    predicted = _predicted(dataset, model, predictions)
+    classes = config.get("classes")
+    task = "regression"
+    if model_type == "classifier":
+        names = list(classes) if classes is not None else sorted(set(target.tolist()))
+        predicted, scored = _classified(predicted, target, names, config.get("threshold"))
+        if scored is not None:
+            columns.setdefault("score", scored)
+        task = "multiclass" if len(names) > 2 else "binary"
+        if task == "multiclass":
+            columns["classes"] = names
+    return evaluate(
+        target,
+        predicted,
+        sensitive_features=_groups(config["sensitive_features"], data),
+        task=task,
+        positive=config.get("positive"),
+        **columns,
+        **{name: config[name] for name in _PASSED if name in config},
+    )
+
+
+def _predicted(dataset: EvaluationDataset, model: Any, named: str | None) -> NDArray[Any]:
+    """Return what the model predicts, (n,), or (n, C) probabilities."""
+    if model is None:
+        if not dataset.has_predictions:
+            raise UserError("fairbench needs a model, or the column of its predictions=")
+        return np.asarray(dataset.predictions_data)
+    given = model.predict(dataset.features_data)
+    if isinstance(given, pd.DataFrame):
+        if named is not None:
+            return np.asarray(_column(named, "predictions", given))
+        if given.shape[1] == 1:
+            return np.asarray(given.iloc[:, 0])
+    return np.asarray(given)
+
+
+def _classified(
+    predicted: NDArray[Any], target: NDArray[Any], names: Sequence[Any], threshold: float | None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the predicted labels (n,), and the scores where the model predicts these.
+
+    Parameters
+    ----------
+    names : of the classes, in the order of the columns of probabilities.
+    """
+    if predicted.ndim == 2:
+        if predicted.shape[1] != len(names):
+            raise UserError(
+                f"the model predicts {predicted.shape[1]} columns, and there are {len(names)} "
+                "classes: name them all, in the order of the columns, by classes= in "
+                "evaluator_config"
+            )
+        if threshold is not None and len(names) == 2:
+            above = predicted[:, 1] > threshold
+        else:
+            above = predicted.argmax(axis=1)
+        return np.asarray(names)[above.astype(int)], predicted
+    of_labels = set(predicted.tolist()) <= {*names, *target.tolist()}
+    numeric = predicted.dtype.kind == "f" and len(names) == 2
+    if of_labels or not numeric:
+        return predicted, None
+    if threshold is None:
+        raise UserError(
+            "the model predicts numbers that are no labels: where they are probabilities, say by "
+            "threshold= in evaluator_config above which one decides for label "
+            f"{names[1]}, such as 0.5"
+        )
+    return np.asarray(names)[(predicted > threshold).astype(int)], predicted
+
+
+def _groups(given: Any, data: Any) -> Any:
+    """Return the groups of rows, by the name of their attribute."""
+    if isinstance(given, str):
+        return {given: _column(given, "sensitive_features", data)}
+    listed = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
+    if listed and (len(given) != len(data) or {*given} <= {*_names(data)}):
+        return {name: _column(name, "sensitive_features", data) for name in given}
+    return given
+
+
+def _column(given: Any, option: str, data: Any) -> Any:
+    """Return a column that is given by its name, or by value."""
+    if not isinstance(given, str):
+        return given
+    if given not in _names(data):
+        raise unknown_name(f"column in {option}", given, _names(data))
+    return data[given].to_numpy()
+
+
+def _names(data: Any) -> list[str]:
+    """Return the names of the columns of MLflow's data, which may be an array."""
+    return [str(name) for name in data.columns] if isinstance(data, pd.DataFrame) else []
+
+
+def _logged(table: pd.DataFrame, run_id: str, model_id: str | None) -> EvaluationResult:
+    """Log the metrics and the table of an evaluation, and return both."""
+    import mlflow
+    from mlflow.models.evaluation import artifacts
+
+    from fairbench.tracking.metrics import values_of_evaluation
+
+    made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
+    result: Any = mlflow.models.EvaluationResult
+    metrics = values_of_evaluation(table)
+    mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ARTIFACT
+        path.write_text(csv_text(table), encoding="utf-8")
+        mlflow.log_artifact(str(path), run_id=run_id)
+    uri = f"runs:/{run_id}/{ARTIFACT}"
+    logged: EvaluationResult = result(metrics, {ARTIFACT: made_of(uri=uri, content=table)}, run_id)
+    return logged

@@ -1,0 +1,165 @@
+"""`mlflow.models.evaluate(..., evaluators="fairbench")`, found by its entry point."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.core.errors import UserError
+from fairbench.tracking.model_evaluator import FairnessEvaluator
+
+# Importing what MLflow evaluates with gives a dozen warnings, none of which is about this project.
+pytestmark = pytest.mark.filterwarnings("ignore")
+ROOT = Path(__file__).parents[2]
+GROUP = "mlflow.model_evaluator"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have the package be installed with the entry point that pyproject.toml names."""
+    (place,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
+        GROUP
+    ].values()
+    folder = tmp_path_factory.mktemp("mlflow")
+    about = folder / "installed" / "fairbench_harness-0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: fairbench-harness\nVersion: 0\n")
+    (about / "entry_points.txt").write_text(f"[{GROUP}]\nfairbench = {place}\n")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(str(about.parent))
+        importlib.invalidate_caches()
+        registry = importlib.import_module("mlflow.models.evaluation.evaluator_registry")
+        registry._model_evaluation_registry.register_entrypoints()
+        before = mlflow.get_tracking_uri()
+        mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+        mlflow.set_experiment(experiment_id=mlflow.create_experiment("e", f"file://{folder}/files"))
+        yield
+        mlflow.set_tracking_uri(before)
+
+
+def _people(rows: int = 400) -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    score = draw.random(rows)
+    return pd.DataFrame({
+        "x": score,
+        "sex": draw.choice(["f", "m"], rows),
+        "age": draw.choice(["young", "old"], rows),
+        "label": (draw.random(rows) < score).astype(int),
+        "decision": (score > 0.5).astype(int),
+        "score": score,
+    })  # fmt: skip
+
+
+def _given(config: dict[str, Any], data: pd.DataFrame | None = None, **other: Any) -> Any:
+    options = {"targets": "label", "predictions": "decision", "model_type": "classifier"} | other
+    with mlflow.start_run():
+        return mlflow.models.evaluate(
+            data=_people() if data is None else data,
+            evaluators="fairbench", evaluator_config=config, **options,
+        )  # fmt: skip
+
+
+def test_the_package_is_found_by_its_entry_point() -> None:
+    (own,) = {point.value: point for point in entry_points(group=GROUP, name="fairbench")}.values()
+    assert own.load() is FairnessEvaluator
+
+
+def test_gaps_are_logged_with_intervals_as_evaluate_has_them() -> None:
+    people = _people()
+    result = _given({"sensitive_features": ["sex", "age"], "score": "score"})
+    expected = fairbench.evaluate(
+        people.label, people.decision, score=people.score,
+        sensitive_features=people[["sex", "age"]],
+    )  # fmt: skip
+    gaps = expected.query("statistic == 'value' and metric == 'equalized_odds'")
+    assert set(gaps.attribute) == {"sex", "age", "sex x age"}
+    for row in gaps.itertuples():
+        name = f"{row.attribute}/equalized_odds"
+        logged = [result.metrics[f"{name}{end}"] for end in ("", " lower", " upper")]
+        assert logged == pytest.approx([row.value, row.lower, row.upper])
+    run = mlflow.last_active_run()
+    assert run.data.metrics == pytest.approx(result.metrics)
+    assert "roc_auc" in result.metrics
+    assert result.metrics["parity/equalized_odds"] == result.metrics["sex/equalized_odds"]
+    path = mlflow.artifacts.download_artifacts(
+        run_id=run.info.run_id, artifact_path="fairbench.csv"
+    )
+    assert len(pd.read_csv(path)) == len(expected)
+
+
+def test_a_model_is_asked_and_its_probabilities_are_scores() -> None:
+    people = _people()[["x", "sex", "label"]]
+
+    def model(features: pd.DataFrame) -> Any:
+        return np.column_stack([1 - features.x, features.x])
+
+    with mlflow.start_run():
+        result = mlflow.models.evaluate(
+            model, people, targets="label", model_type="classifier", evaluators="fairbench",
+            evaluator_config={"sensitive_features": "sex"},
+        )  # fmt: skip
+    decided = _given({"sensitive_features": "sex", "score": "score"})
+    assert result.metrics == pytest.approx(
+        {name: value for name, value in decided.metrics.items() if not name.startswith("age")}
+    )
+
+
+def test_probabilities_of_one_column_need_a_threshold() -> None:
+    config: dict[str, Any] = {"sensitive_features": "sex"}
+    with pytest.raises(UserError, match=r"threshold= in evaluator_config"):
+        _given(config, predictions="score")
+    result = _given({**config, "threshold": 0.5}, predictions="score")
+    assert result.metrics == pytest.approx(_given({**config, "score": "score"}).metrics)
+
+
+def test_numbers_and_several_classes_are_evaluated() -> None:
+    people = _people().assign(number=lambda frame: frame.x + 0.1)
+    numbers = _given({"sensitive_features": "sex"}, people, targets="x", predictions="number",
+                     model_type="regressor")  # fmt: skip
+    assert numbers.metrics["mae"] == pytest.approx(0.1)
+    people["label"] = np.random.default_rng(1).choice(["a", "b", "c"], len(people))
+    people["decision"] = people["label"].replace({"c": "a"})
+    classes = _given({"sensitive_features": "sex"}, people)
+    assert classes.metrics["accuracy"] == pytest.approx((people.label != "c").mean())
+
+
+def test_without_groups_other_evaluators_are_left_alone() -> None:
+    people = _people()[["x", "label", "decision"]]
+    with mlflow.start_run():
+        result = mlflow.models.evaluate(
+            data=people, targets="label", predictions="decision", model_type="classifier"
+        )
+    assert "accuracy_score" in result.metrics
+    assert not any(name.startswith("parity/") for name in result.metrics)
+
+
+@pytest.mark.parametrize(
+    ("config", "other", "said"),
+    [
+        ({"sensitive_features": "sx"}, {}, "unknown column in sensitive_features 'sx'"),
+        ({"sensitive_features": "sex", "scores": "score"}, {}, "'scores'"),
+        ({"sensitive_features": "sex"}, {"predictions": None}, "predictions="),
+        ({"sensitive_features": "sex", "score": "x" * 9}, {}, "column in score"),
+    ],
+)
+def test_what_cannot_be_is_said(config: dict[str, Any], other: dict[str, Any], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        _given(config, **other)
+
+
+def test_importing_the_evaluator_brings_no_mlflow() -> None:
+    import subprocess
+
+    asked = "import sys, fairbench.tracking.model_evaluator; sys.exit('mlflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True)

@@ -177,7 +177,8 @@ class Page(HTMLParser):
         self.kinds |= {
             f"{tag} to {value}"
             for name, value in attrs
-            if name in ("href", "src") and re.match(r"(?i)\s*((javascript|https?):|//)", value or "")
+            if name in ("href", "src")
+            and re.match(r"(?i)\s*((javascript|https?):|//)", value or "")
         }
 
 

@@ -281,7 +281,8 @@ def test_open_gaps_are_counted_beside_large_and_small_ones(dossiers):
 def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_applies(dossiers):
     first = dossiers["ai-act"]["summary"]
     assert "Only the rows of this file were measured" in first["unseen"][0]
-    assert any("before 2 December 2027" in each for each in first["unseen"])
+    warnings = dossiers["ai-act"]["rules"]["warnings"]
+    assert any("Before 2 December 2027" in each for each in warnings)
     assert "2 August 2028" in first["audited"]["Rules"]
 
 

@@ -157,7 +157,7 @@ def smallest_ratio(categories: Sequence[Category], rate: str) -> str:
     if first.reason:
         return f"By {first.attribute}, no category has an impact ratio: {first.reason}."
     lowest = min(categories, key=lambda category: category.ratio)
-    most = " and ".join(first.most_selected)
+    most = listed(first.most_selected)
     if lowest.ratio == 1:
         return f"By {first.attribute}, every {rate} is {number(lowest.rate)}: all ratios are 1."
     top = next(category for category in categories if category.is_most_selected)
@@ -172,6 +172,13 @@ def smallest_ratio(categories: Sequence[Category], rate: str) -> str:
         f"By {first.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}: "
         f"{lowest.group} ({_of(lowest)}) over {most} ({_of(top)}); {beside}."
     )
+
+
+def listed(groups: Sequence[str], most: int = 3) -> str:
+    """Return groups that tie in a sentence, where they are many the first."""
+    rest = len(groups) - most
+    shown = [*groups[:most], f"{rest} more"] if rest > 1 else groups
+    return " and ".join(shown)
 
 
 def _of(category: Category) -> str:
@@ -213,7 +220,7 @@ def _end(categories: Sequence[Category]) -> float:
 
 def _table(categories: Sequence[Category], rate: str, by: str, mark: float, more: str) -> Table:
     first, ours = categories[0], categories[0].stable
-    most = " and ".join(first.most_selected) or "none"
+    most = listed(first.most_selected)
     why = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
     chosen = "as reference= says" if ours.given else why
     caption = (

@@ -20,6 +20,7 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
     TableCell,
+    Verdict,
 )
 from fairbench.reporting.group_tables import table_of
 
@@ -57,7 +58,7 @@ def dossier(
         if rule.key not in without and rule.when in ("", about)
     ]
     missing = [answer for answer in asked if answer.status == MISSING]
-    unseen, todo = [*pack.warnings(day), NOTICE], [_AGAIN]
+    unseen, todo = [NOTICE], [_AGAIN]
     if missing:
         keys = ", ".join(answer.rule.key for answer in missing)
         unseen.append(
@@ -65,9 +66,11 @@ def dossier(
             "are named under what to do next."
         )
         todo = [f"Answer what is missing in a file, and name it by facts=FILE: {keys}.", _AGAIN]
-    summary = measured.summary or ExecutiveSummary([])
+    summary, verdict = measured.summary or ExecutiveSummary([]), measured.verdict or Verdict((), ())
+    said = [*pack.warnings(day), *[verdict.warning] * bool(verdict.warning)]
     return replace(
         measured,
+        verdict=replace(verdict, warning=" ".join(said)),
         sections=[
             Section("What is asked for", [_asked(asked, day)], name="asked"),
             *measured.sections,

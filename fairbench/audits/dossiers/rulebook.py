@@ -147,7 +147,7 @@ class RulePack:
         if later := sorted({rule.effective for rule in rules if rule.effective > day}):
             waiting = sum(rule.effective > day for rule in rules)
             days = " and ".join(written_day(each) for each in later)
-            said.append(f"Not yet to be applied, before {days}: {waiting} of {len(rules)} rules.")
+            said.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
         return said
 
     def standing(self, day: date) -> str:

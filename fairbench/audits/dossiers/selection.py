@@ -18,6 +18,7 @@ from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.dossiers.categories import (
     Category,
     categories_of,
+    listed,
     section_of,
     smallest_ratio,
 )
@@ -214,7 +215,7 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float,
     return selected, median, how
 
 
-def _listed(names: Iterable[str]) -> str:
+def _or_none(names: Iterable[str]) -> str:
     return "; ".join(names) or "none"
 
 
@@ -254,6 +255,8 @@ def four_fifths(
     """
     _refuse_others(options)
     audited, people = read_audit_table(options, frame=frame), len(frame)
+    if not audited.groups:
+        raise UserError(f"{options.path.name}: no two groups to compare")
     silent = _unknown({name: audited.groups[name] for name in options.group}, unknown)
     known = dict(silent.known)
     for first, second in combinations(options.group, 2):
@@ -279,14 +282,13 @@ def four_fifths(
         **told,
         "rates": f"{len(every)} groups, in the tables",
         "highest": "; ".join(
-            f"{name}: {' and '.join(of_one[0].most_selected)}"
-            for name, of_one in categories.items()
+            f"{name}: {listed(of_one[0].most_selected)}" for name, of_one in categories.items()
         ),
         "ratios": "in the tables",
-        "under_four_fifths": _listed(_named(row) for row in under),
+        "under_four_fifths": _or_none(_named(row) for row in under),
         "significance": "in the table of differences",
         "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: "
-        + _listed(
+        + _or_none(
             f"{c.attribute}: {c.group} ({count(c.rows)})"
             for c in every
             if c.rows < FEWEST_ROWS or c.is_small
@@ -358,8 +360,8 @@ def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
     """Return of which groups under four fifths one different person selected would turn that."""
     if not under:
         return "no group is under four fifths"
-    reversed_ = _listed(_named(row) for row in under if row["reversed_by"] == 1)
-    turned = _listed(_named(row) for row in under if row["turned_by"] == 1)
+    reversed_ = _or_none(_named(row) for row in under if row["reversed_by"] == 1)
+    turned = _or_none(_named(row) for row in under if row["turned_by"] == 1)
     return f"would give the higher rate to: {reversed_}; would take to four fifths: {turned}"
 
 

@@ -14,8 +14,9 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.rates import selection_rate
 
-# A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it:
-# the Uniform Guidelines' advice on groups under 2 % (29 CFR 1607, questions 15 and 16).
+# A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it.
+# No rule says so: 2 % is where rules begin to look at groups, of the data (6 RCNY 5-301(d)) or of a
+# labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairbench.audits.question import Options
 from fairbench.cli.command import Command
@@ -28,14 +29,45 @@ class DossierOptions(AuditOptions):
         "JSON. The dossier names what is missing.",
         shown="FILE",
     )
+    as_of: str = option(
+        "", "Take the rules as they are on this day, such as 2026-11-23; by default today.",
+        shown="DAY",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class HiringOptions(DossierOptions):
+class ListOptions:
+    """The day as of which rule packs are listed."""
+
+    as_of: str = option(
+        "", "List the rules as they are on this day, such as 2026-11-23; by default today.",
+        shown="DAY",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SelectionOptions(DossierOptions):
+    """The same, of rules on categories of people."""
+
+    unknown: tuple[str, ...] = option(
+        (),
+        "Answers that mean that a category is not known, beside those that usually do, such as "
+        "'Prefer not to say' and 'N/A'. Such people are counted, and in no category.",
+        shown="[LABEL,...]",
+    )
+
+
+@dataclass(frozen=True)
+class HiringOptions(SelectionOptions):
     """The same, with the columns that New York's rules are about."""
 
     sex: str = option("", "The column of sex.", shown="COLUMN")
     race: str = option("", "The column of race or ethnicity.", shown="COLUMN")
+    keep_small: bool = option(
+        True,
+        "Categories of under 2 % of the people of the file have impact ratios as all others. With "
+        "false they are excluded, as an independent auditor may decide and has to justify.",
+    )
 
 
 def ll144(options: HiringOptions) -> None:
@@ -43,10 +75,21 @@ def ll144(options: HiringOptions) -> None:
     if not (options.sex and options.race):
         raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
     of_both = replace(options, group=(options.sex, options.race))
-    write_dossier("ll144", of_both, at_threshold="threshold" in options.given)
+    write_dossier(
+        "ll144",
+        of_both,
+        at_threshold="threshold" in options.given,
+        unknown=options.unknown,
+        keep_small=options.keep_small,
+    )
 
 
-def write_dossier(kind: str, options: DossierOptions, **how: bool) -> None:
+def four_fifths(options: SelectionOptions) -> None:
+    """Write what the four-fifths rule looks at."""
+    write_dossier("four-fifths", options, unknown=options.unknown)
+
+
+def write_dossier(kind: str, options: DossierOptions, **how: Any) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
     Parameters
@@ -54,17 +97,40 @@ def write_dossier(kind: str, options: DossierOptions, **how: bool) -> None:
     how : what else its function takes.
     """
     from fairbench.audits.dossiers import DOSSIERS
-    from fairbench.audits.dossiers.facts import facts_of, names_told, read_facts
+    from fairbench.audits.dossiers.facts import names_told, read_facts
+    from fairbench.audits.dossiers.rulebook import day_of, pack_of
 
-    facts = facts_of(kind)
-    told = read_facts(options.facts, facts)
+    day = day_of(options.as_of)
+    rules = pack_of(kind).on(day)
+    told = read_facts(options.facts, rules)
     asked, frame = read_input(options)
     if not asked.path.is_file():
         known = _of_run(options)
-        told = {name: known[name] for name in names_told(facts) if name in known} | told
-    document = DOSSIERS[kind](asked, frame, told, **how)
+        told = {name: known[name] for name in names_told(rules) if name in known} | told
+    document = DOSSIERS[kind](asked, frame, told, day, **how)
     place = partial(_place, options, asked, kind)
     print_and_write(document, place, kind, options.formats, detail=options.detail)
+
+
+def list_packs(options: ListOptions) -> None:
+    """Print every rule pack with its dates."""
+    from fairbench.audits.dossiers.listing import list_of_packs
+    from fairbench.audits.dossiers.rulebook import day_of
+    from fairbench.reporting.document.terminal import print_document
+
+    print_document(list_of_packs(day_of(options.as_of)))
+
+
+def say_repealed(kind: str, options: DossierOptions) -> None:
+    """Say of a law that no dossier is made of why there is none.
+
+    Raises
+    ------
+    UserError : says so.
+    """
+    from fairbench.audits.dossiers.rulebook import day_of, pack_of
+
+    pack_of(kind).on(day_of(options.as_of))
 
 
 def _of_run(options: DossierOptions) -> dict[str, str]:
@@ -93,18 +159,14 @@ def _place(options: DossierOptions, asked: Options, kind: str) -> Path:
 
 _PARTS = (
     (
-        "four-fifths",
-        "The four-fifths rule of the Uniform Guidelines, with whether chance explains it.",
-        "candidates.csv prediction=hired group=[sex,race]",
-    ),
-    (
         "model-card",
         "A model card (Mitchell et al. 2019) whose figures have intervals.",
         "loans.csv target=repaid score=score group=[sex,race]",
     ),
     (
         "ai-act",
-        "The measurements that articles 10 and 15 of the AI Act ask for, and what is missing.",
+        "The measurements that the AI Act asks for in its articles 10, 13 and 15 and Annex IV, and "
+        "what is missing.",
         "loans.csv target=repaid score=score group=[sex,race]",
     ),
 )
@@ -119,6 +181,15 @@ COMMANDS = {
             "fairbench dossier ll144 candidates.csv prediction=hired sex=sex race=race",
         ),
     ),
+    "four-fifths": Command(
+        SelectionOptions,
+        four_fifths,
+        sentence="The four-fifths rule of the Uniform Guidelines, with whether chance or one "
+        "different person selected explains it.",
+        examples=(
+            "fairbench dossier four-fifths candidates.csv prediction=hired group=[sex,race]",
+        ),
+    ),
     **{
         kind: Command(
             DossierOptions,
@@ -128,4 +199,18 @@ COMMANDS = {
         )
         for kind, sentence, example in _PARTS
     },
+    "list": Command(
+        ListOptions,
+        list_packs,
+        sentence="Every law and format that there are rules of: of which date, whether in force, "
+        "and how many of the rules are verified.",
+        examples=("fairbench dossier list as_of=2027-12-02",),
+        holds=False,
+    ),
+    "colorado": Command(
+        DossierOptions,
+        partial(say_repealed, "colorado"),
+        sentence="Colorado's SB 24-205 was repealed: says by what.",
+        holds=False,
+    ),
 }

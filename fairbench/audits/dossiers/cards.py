@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 
 import pandas as pd
 
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.dossiers.contents import dossier
-from fairbench.audits.dossiers.facts import facts_of
+from fairbench.audits.dossiers.rulebook import pack_of
 from fairbench.audits.findings import LARGE
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.question import Options
@@ -28,7 +29,9 @@ _OF_EVERYONE = (
 )  # fmt: skip
 
 
-def model_card(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
+def model_card(
+    options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date
+) -> Document:
     """Return a model card (Mitchell et al. 2019) whose figures have intervals."""
     assessment = _assessed(options, frame)
     combined = [name for name in assessment.table.groups if name not in options.group]
@@ -45,10 +48,10 @@ def model_card(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -
         else "there is one attribute alone",
         "caveats": "under notes, and under what was not looked at",
     }
-    return _with_audit("model-card", "Model card", assessment, {**told, **answers})
+    return _with_audit("model-card", "Model card", assessment, {**told, **answers}, day)
 
 
-def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
+def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date) -> Document:
     """Return what articles 10 and 15 of the AI Act ask to be measured, and what is missing."""
     assessment = _assessed(options, frame)
     single = [size for size in assessment.sizes if size.attribute in options.group]
@@ -64,10 +67,11 @@ def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Do
         f"group not known: {'; '.join(unknown) or 'of nobody'}",
         "representativeness": "rows of every group are in the tables; the smallest: "
         f"{'; '.join(small)}",
-        "accuracy": "overall and by group, with intervals, in the tables",
+        "accuracy": "overall, with intervals, in the tables",
+        "accuracy_by_group": "by group, with intervals, in the tables",
     }
     title = "AI Act, articles 10 and 15: what was measured, and what is missing"
-    return _with_audit("ai-act", title, assessment, {**told, **answers})
+    return _with_audit("ai-act", title, assessment, {**told, **answers}, day)
 
 
 def _assessed(options: Options, frame: pd.DataFrame) -> Assessment:
@@ -79,7 +83,7 @@ def _rows_and_labels(assessment: Assessment) -> str:
 
 
 def _with_audit(
-    kind: str, title: str, assessment: Assessment, answers: Mapping[str, str]
+    kind: str, title: str, assessment: Assessment, answers: Mapping[str, str], day: date
 ) -> Document:
     """Return the answers, the metrics of everyone, and the audit."""
     audit = replace(audit_of(assessment), title=title)
@@ -97,4 +101,4 @@ def _with_audit(
     )
     sections = [Section("Everyone", [everyone]), *audit.sections]
     measured = document_of(replace(audit, sections=sections))
-    return dossier(kind, measured, assessment.options, facts_of(kind), answers)
+    return dossier(pack_of(kind), measured, assessment.options, answers, day)

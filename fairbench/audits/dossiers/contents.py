@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 
-from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, Fact
+from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, Answer
+from fairbench.audits.dossiers.rulebook import RulePack, written_day
 from fairbench.audits.question import Options
 from fairbench.core import VERSION
 from fairbench.reporting.document.making import made_from
@@ -15,6 +17,7 @@ from fairbench.reporting.document.model import (
     ExecutiveSummary,
     Paragraph,
     Section,
+    Table,
     TableCell,
 )
 from fairbench.reporting.group_tables import table_of
@@ -23,52 +26,135 @@ NOTICE = (
     "These are measurements, and what people said. Whether a law or a rule is kept is for people "
     "to judge, who know more than is here."
 )
+NOT_VERIFIED = "not verified: no text of it was found"
 _STYLES = {MEASURED: "small", GIVEN: "assumed", MISSING: "large"}
 
 
 def dossier(
-    kind: str,
+    pack: RulePack,
     measured: Document,
     options: Options,
-    facts: Sequence[Fact],
     answers: Mapping[str, str],
+    day: date,
+    *,
+    about: str = "",
+    names: Mapping[str, str] | None = None,
+    without: Collection[str] = (),
 ) -> Document:
     """Return a document of measurements, with what is asked for and the answers before them.
 
     Parameters
     ----------
-    facts : what is asked for. answers : to them by name, of the predictions and of people.
+    answers : to the rules by their keys, of the predictions and of people.
+    day : as of which the rules are taken.
+    about : ``scores`` or ``decisions``, which leaves out rules that are about the other.
+    names : what stands in braces in the rules. without : keys of rules that ask nothing here.
     """
-    asked = [fact.answered(answers.get(fact.key, "")) for fact in facts]
-    missing = [fact for fact in asked if fact.status == MISSING]
-    unseen, todo = [NOTICE], ["Make it again when the model changes, or who it is used on."]
+    asked = [
+        Answer(rule, rule.what.format(**(names or {})), answers.get(rule.key, ""))
+        for rule in pack.on(day)
+        if rule.key not in without and rule.when in ("", about)
+    ]
+    missing = [answer for answer in asked if answer.status == MISSING]
+    unseen, todo = [*pack.warnings(day), NOTICE], [_AGAIN]
     if missing:
-        what, names = "; ".join(f.what for f in missing), ", ".join(f.key for f in missing)
+        what = "; ".join(answer.what for answer in missing)
+        keys = ", ".join(answer.rule.key for answer in missing)
         unseen.append(f"Missing, as only people can say it: {what}.")
-        todo = [f"Answer what is missing in a file, and name it by facts=FILE: {names}."]
-    table = table_of(
-        asked,
-        [
-            ("what", Column("asked for")),
-            ("source", Column("by")),
-            (lambda fact: TableCell(fact.status, mark=_STYLES[fact.status]), Column("status")),
-            ("answer", Column("answer")),
-        ],
-        by="",
-    )
+        todo = [f"Answer what is missing in a file, and name it by facts=FILE: {keys}.", _AGAIN]
     summary = measured.summary or ExecutiveSummary([])
     return replace(
         measured,
-        sections=[Section("What is asked for", [table], name="asked"), *measured.sections],
+        sections=[
+            Section("What is asked for", [_asked(asked, day)], name="asked"),
+            *measured.sections,
+            Section("The rules in their own words", [_words(asked)], name="rules"),
+        ],
         lead=[Paragraph(f"Of the predictions in {options.path.name}.", "note"), *measured.lead],
         origin=measured.origin or f"fairbench {VERSION}; seed {options.seed}.",
         made=measured.made or made_from(options.path, options.seed),
-        summary=replace(summary, unseen=[*unseen, *summary.unseen], todo=[*todo, *summary.todo]),
+        summary=replace(
+            summary,
+            unseen=[*unseen, *summary.unseen],
+            todo=[*todo, *summary.todo],
+            audited=[("Rules", pack.standing(day)), *summary.audited],
+        ),
         data={
-            "dossier": kind,
+            "dossier": pack.name,
             "version": VERSION,
             "file": options.path.name,
-            "asked": [asdict(fact) for fact in asked],
+            "rules": {
+                "title": pack.title,
+                "jurisdiction": pack.jurisdiction,
+                "version": pack.version.isoformat(),
+                "checked": pack.checked.isoformat(),
+                "review_by": pack.review_by.isoformat(),
+                "status": pack.status,
+                "about": pack.about,
+                "as_of": day.isoformat(),
+                "verified": sum(answer.rule.verified for answer in asked),
+                "asked": len(asked),
+                "warnings": pack.warnings(day),
+            },
+            "asked": [answer.plain(day) for answer in asked],
             **measured.data,
         },
     )
+
+
+_AGAIN = "Make it again when the model changes, or who it is used on."
+
+
+def _asked(asked: Sequence[Answer], day: date) -> Table:
+    def cited(answer: Answer) -> TableCell:
+        from_then = f"from {written_day(answer.rule.effective)}"
+        return TableCell(answer.rule.citation, note="" if answer.applies(day) else from_then)
+
+    return table_of(
+        asked,
+        [
+            ("what", Column("asked for")),
+            (cited, Column("by")),
+            (
+                lambda answer: TableCell(answer.status, mark=_STYLES[answer.status]),
+                Column("status"),
+            ),
+            ("text", Column("answer")),
+        ],
+        by="",
+    )
+
+
+def _words(asked: Sequence[Answer]) -> Table:
+    """Return the sentences that are quoted, each with its text and the date of that."""
+    places: dict[tuple[str, str], Answer] = {}
+    for answer in asked:
+        places.setdefault((answer.rule.citation, answer.rule.quote), answer)
+    titles = dict.fromkeys(answer.rule.source for answer in places.values() if answer.rule.source)
+    numbers = {source: place for place, source in enumerate(titles, start=1)}
+    texts = "; ".join(
+        f"[{place}] {source.title}, {source.address}" for source, place in numbers.items()
+    )
+
+    def words(answer: Answer) -> str:
+        rule = answer.rule
+        return f"“{rule.quote}” [{numbers[rule.source]}]" if rule.source else NOT_VERIFIED
+
+    return table_of(
+        list(places.values()),
+        [
+            (lambda answer: answer.rule.citation, Column("by")),
+            (words, Column("text")),
+            (
+                lambda answer: _iso(answer.rule.source and answer.rule.source.text_date),
+                Column("of"),
+            ),
+            (lambda answer: _iso(answer.rule.effective), Column("applies from")),
+        ],
+        by="",
+        caption=f"texts that were read: {texts or 'none'}",
+    )
+
+
+def _iso(day: date | None) -> str:
+    return day.isoformat() if day else ""

@@ -1,13 +1,13 @@
-"""What each dossier is asked for, and by which rule: the lists of ``facts.toml``, and answers."""
+"""What people say of a model, beside what is measured of it: the answers to the rules of a pack."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.resources import files
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
+from fairbench.audits.dossiers.rulebook import MEASURE, Rule
 from fairbench.core.errors import unknown_name
 from fairbench.data.named_texts import read_named_texts
 
@@ -15,68 +15,62 @@ MEASURED, GIVEN, MISSING = "measured", "given", "missing"
 
 
 @dataclass(frozen=True)
-class Fact:
-    """One thing that is asked for.
+class Answer:
+    """A rule, what it asks for in words, and the answer; empty where nobody gave it."""
 
-    Attributes
-    ----------
-    key : its name in the JSON, and in a file of facts. what : what is asked for. source : where.
-    status : whether the predictions answer it, somebody has, or nobody. answer : in words.
-    """
-
-    key: str
+    rule: Rule
     what: str
-    source: str
-    status: str = MISSING
-    answer: str = ""
+    text: str = ""
 
-    def answered(self, answer: str) -> Fact:
-        """Return the fact with its answer, or without one where people have not said it."""
-        status = self.status if self.status == MEASURED else GIVEN if answer else MISSING
-        return replace(self, status=status, answer=answer)
+    @property
+    def status(self) -> str:
+        """Whether the predictions answer it, somebody has, or nobody."""
+        return MEASURED if self.rule.asks == MEASURE else GIVEN if self.text else MISSING
+
+    def applies(self, day: date) -> bool:
+        """Whether the rule applies on a day already."""
+        return self.rule.effective <= day
+
+    def plain(self, day: date) -> dict[str, Any]:
+        """Return the same in plain values, for the JSON."""
+        rule, source = self.rule, self.rule.source
+        return {
+            "key": rule.key,
+            "asks": rule.asks,
+            "what": self.what,
+            "citation": rule.citation,
+            "quote": rule.quote,
+            "source": source
+            and {
+                "title": source.title,
+                "address": source.address,
+                "text_date": source.text_date.isoformat(),
+            },
+            "effective": rule.effective.isoformat(),
+            "ends": rule.ends and rule.ends.isoformat(),
+            "applies": self.applies(day),
+            "status": self.status,
+            "answer": self.text,
+        }
 
 
-def facts_of(kind: str) -> list[Fact]:
-    """Return what a dossier is asked for, in the order it is told, without answers."""
-    return [Fact(key, *about) for key, about in _lists()[kind].items()]
+def names_told(rules: Iterable[Rule]) -> list[str]:
+    """Return the names of what only people can tell."""
+    return [rule.key for rule in rules if rule.asks != MEASURE]
 
 
-def ll144_facts(rate: str, columns: Mapping[str, str]) -> list[Fact]:
-    """Return what Local Law 144 asks for of the categories of columns.
+def read_facts(path: str, rules: Iterable[Rule]) -> dict[str, str]:
+    """Return what people say of a model, by the names of rules; nothing where there is no file.
 
     Parameters
     ----------
-    rate : ``selection rate`` or ``scoring rate``. columns : ``sex``, ``race`` and ``both`` -> name.
-    """
-    names = {"rate": rate, **columns, **_lists()["paragraphs"][rate]}
-    return [
-        replace(fact, what=fact.what.format(**names), source=fact.source.format(**names))
-        for fact in facts_of("ll144")
-    ]
-
-
-def _lists() -> dict[str, Any]:
-    text = files("fairbench.audits.dossiers").joinpath("facts.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
-def names_told(facts: Sequence[Fact]) -> list[str]:
-    """Return the names of the facts that only people can tell."""
-    return [fact.key for fact in facts if fact.status != MEASURED]
-
-
-def read_facts(path: str, facts: Sequence[Fact]) -> dict[str, str]:
-    """Return what people say of a model, by the names of facts; nothing where there is no file.
-
-    Parameters
-    ----------
-    facts : what is asked for; only what is not measured can be given.
+    rules : what is asked for; only what is not measured can be given.
 
     Raises
     ------
     UserError : a file that cannot be read, or a name that the dossier does not ask for.
     """
-    told, valid = read_named_texts(path, "facts") if path else {}, names_told(facts)
+    told, valid = read_named_texts(path, "facts") if path else {}, names_told(rules)
     for name in told:
         if name not in valid:
             raise unknown_name("fact", name, valid)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.dossiers.contents import dossier
-from fairbench.audits.dossiers.facts import facts_of, ll144_facts
+from fairbench.audits.dossiers.rulebook import DECISIONS, SCORES, pack_of
 from fairbench.audits.impact import impact_ratios
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
@@ -53,7 +54,12 @@ Bools = NDArray[np.bool_]
 
 
 def ll144(
-    options: Options, frame: pd.DataFrame, told: Mapping[str, str], *, at_threshold: bool = False
+    options: Options,
+    frame: pd.DataFrame,
+    told: Mapping[str, str],
+    day: date,
+    *,
+    at_threshold: bool = False,
 ) -> Document:
     """Return the tables that the rules on Local Law 144 ask for (6 RCNY 5-300 to 5-304).
 
@@ -95,7 +101,7 @@ def ll144(
         **told,
         "median": "" if median is None else number(median),
         "unknown": "; ".join(f"{name}: {count(people)}" for name, people in unknown.items()),
-        "left_out": _listed(f"{c.attribute}: {c.group} ({count(c.rows)})" for c in small),
+        "small": _listed(f"{c.attribute}: {c.group} ({count(c.rows)})" for c in small),
         "people": count(len(frame)),
     }
     for kind, name in (("sex", sex), ("race", race), ("sex_and_race", both)):
@@ -108,8 +114,6 @@ def ll144(
             f"{len(small)} categories of under 2 % of the people have a rate and no impact ratio."
         )
         sections.append(_left_out(small, rate))
-    is_asked = {"median": scoring, "exclusion_reason": bool(small)}
-    asked = ll144_facts(rate, {"sex": sex, "race": race, "both": both})
     data = {
         "rate": rate,
         "median": median,
@@ -125,8 +129,16 @@ def ll144(
     measured = Document(
         title, sections, summary=ExecutiveSummary(found, [*read_as, _SURE]), data=data
     )
-    asked = [fact for fact in asked if is_asked.get(fact.key, True)]
-    return dossier("ll144", measured, options, asked, answers)
+    return dossier(
+        pack_of("ll144"),
+        measured,
+        options,
+        answers,
+        day,
+        about=SCORES if scoring else DECISIONS,
+        names={"sex": sex, "race": race, "both": both},
+        without=() if small else ("exclusion_reason",),
+    )
 
 
 def _refuse_others(options: Options) -> None:
@@ -233,7 +245,9 @@ def _left_out(small: Sequence[ImpactRatio], rate: str) -> Section:
     return Section("Categories left out", [table])
 
 
-def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) -> Document:
+def four_fifths(
+    options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date
+) -> Document:
     """Return what the four-fifths rule of the Uniform Guidelines (29 CFR 1607.4(D)) looks at."""
     _refuse_others(options)
     audited = read_audit_table(options, frame=frame)
@@ -259,7 +273,7 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
             for ratio in every
             if ratio.rows / len(frame) < SMALLEST_SHARE
         ),
-        "shortfall": "in the table of differences",
+        "one_person": "in the table of differences",
     }
     measured = Document(
         "The four-fifths rule: selection rates and impact ratios",
@@ -277,7 +291,7 @@ def four_fifths(options: Options, frame: pd.DataFrame, told: Mapping[str, str]) 
             "differences": differences,
         },
     )
-    return dossier("four-fifths", measured, options, facts_of("four-fifths"), answers)
+    return dossier(pack_of("four-fifths"), measured, options, answers, day)
 
 
 def _difference(ratio: ImpactRatio, reference: ImpactRatio, people: int) -> dict[str, Any]:

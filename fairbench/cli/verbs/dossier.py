@@ -28,6 +28,20 @@ class DossierOptions(AuditOptions):
         "JSON. The dossier names what is missing.",
         shown="FILE",
     )
+    as_of: str = option(
+        "", "Take the rules as they are on this day, such as 2026-11-23; by default today.",
+        shown="DAY",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The day as of which rule packs are listed."""
+
+    as_of: str = option(
+        "", "List the rules as they are on this day, such as 2026-11-23; by default today.",
+        shown="DAY",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,17 +68,40 @@ def write_dossier(kind: str, options: DossierOptions, **how: bool) -> None:
     how : what else its function takes.
     """
     from fairbench.audits.dossiers import DOSSIERS
-    from fairbench.audits.dossiers.facts import facts_of, names_told, read_facts
+    from fairbench.audits.dossiers.facts import names_told, read_facts
+    from fairbench.audits.dossiers.rulebook import day_of, pack_of
 
-    facts = facts_of(kind)
-    told = read_facts(options.facts, facts)
+    day = day_of(options.as_of)
+    rules = pack_of(kind).on(day)
+    told = read_facts(options.facts, rules)
     asked, frame = read_input(options)
     if not asked.path.is_file():
         known = _of_run(options)
-        told = {name: known[name] for name in names_told(facts) if name in known} | told
-    document = DOSSIERS[kind](asked, frame, told, **how)
+        told = {name: known[name] for name in names_told(rules) if name in known} | told
+    document = DOSSIERS[kind](asked, frame, told, day, **how)
     place = partial(_place, options, asked, kind)
     print_and_write(document, place, kind, options.formats, detail=options.detail)
+
+
+def list_packs(options: ListOptions) -> None:
+    """Print every rule pack with its dates."""
+    from fairbench.audits.dossiers.listing import list_of_packs
+    from fairbench.audits.dossiers.rulebook import day_of
+    from fairbench.reporting.document.terminal import print_document
+
+    print_document(list_of_packs(day_of(options.as_of)))
+
+
+def say_repealed(kind: str, options: DossierOptions) -> None:
+    """Say of a law that no dossier is made of why there is none.
+
+    Raises
+    ------
+    UserError : says so.
+    """
+    from fairbench.audits.dossiers.rulebook import day_of, pack_of
+
+    pack_of(kind).on(day_of(options.as_of))
 
 
 def _of_run(options: DossierOptions) -> dict[str, str]:
@@ -104,7 +141,8 @@ _PARTS = (
     ),
     (
         "ai-act",
-        "The measurements that articles 10 and 15 of the AI Act ask for, and what is missing.",
+        "The measurements that the AI Act asks for in its articles 10, 13 and 15 and Annex IV, and "
+        "what is missing.",
         "loans.csv target=repaid score=score group=[sex,race]",
     ),
 )
@@ -128,4 +166,18 @@ COMMANDS = {
         )
         for kind, sentence, example in _PARTS
     },
+    "list": Command(
+        ListOptions,
+        list_packs,
+        sentence="Every law and format that there are rules of: of which date, whether in force, "
+        "and how many of the rules are verified.",
+        examples=("fairbench dossier list as_of=2027-12-02",),
+        holds=False,
+    ),
+    "colorado": Command(
+        DossierOptions,
+        partial(say_repealed, "colorado"),
+        sentence="Colorado's SB 24-205 was repealed: says by what.",
+        holds=False,
+    ),
 }

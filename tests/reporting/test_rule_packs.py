@@ -1,0 +1,206 @@
+"""Rule packs are read strictly, picked by their day, and say on the first page what is not sure."""
+
+import json
+import re
+from datetime import date, timedelta
+
+import pandas as pd
+import pytest
+
+from fairbench.audits.dossiers import DOSSIERS, rulebook
+from fairbench.audits.dossiers.rulebook import (
+    LONGEST_QUOTE,
+    MEASURE,
+    pack_names,
+    pack_of,
+    read_pack,
+)
+from fairbench.cli.main import main
+from fairbench.core.errors import DataError, UserError
+
+PACK = """
+[pack]
+name = "toy"
+title = "A toy"
+jurisdiction = "Nowhere"
+version = 2020-01-01
+checked = 2026-01-01
+review_by = 2026-06-01
+status = "in force"
+about = "A sentence."
+[sources.text]
+title = "The text"
+address = "https://example.org"
+text_date = 2020-01-01
+"""
+RULE = """
+[[rule]]
+key = "rate"
+asks = "measure"
+what = "the rate"
+citation = "1(a)"
+quote = "Calculate the rate."
+source = "text"
+effective = 2020-01-01
+"""
+SECOND = RULE.replace("2020-01-01", "2027-01-01").replace("Calculate", "Compute")
+
+
+def toy(rules=RULE, pack=PACK):
+    return read_pack("toy", pack + rules)
+
+
+@pytest.mark.parametrize("name", pack_names())
+def test_a_quotation_is_short_and_has_a_source_with_its_date(name):
+    for rule in pack_of(name).rules:
+        assert len(rule.quote.split()) <= LONGEST_QUOTE
+        assert bool(rule.quote) == (rule.source is not None)
+        if rule.source:
+            assert rule.source.title and rule.source.address.startswith("http")
+            assert rule.source.text_date <= pack_of(name).checked
+
+
+@pytest.mark.parametrize(
+    ("rules", "pack", "said"),
+    [
+        (RULE.replace('"Calculate the rate."', f'"{"word " * 41}"'), PACK, "41 words"),
+        (RULE.replace('source = "text"', ""), PACK, "needs its source"),
+        (RULE.replace('"text"', '"texts"'), PACK, "no [sources.texts]"),
+        (RULE.replace("measure", "guess"), PACK, "asks = guess"),
+        (RULE + 'when = "always"', PACK, "when = always"),
+        (RULE.replace("= 2020-01-01", '= "2020-01-01"'), PACK, "has to be a date"),
+        (RULE.replace("= 2020-01-01", "= 2020-01-01T00:00:00"), PACK, "has to be a date"),
+        (RULE + "ends = 2019-01-01", PACK, "before it is effective"),
+        (RULE + "fine = 500", PACK, "unknown field 'fine'"),
+        (RULE.replace('citation = "1(a)"', ""), PACK, "'citation' is missing"),
+        (RULE + RULE, PACK, "two rules 'rate'"),
+        (RULE + SECOND, PACK, "two rules 'rate'"),
+        (RULE + SECOND + 'when = "scores"', PACK, "two rules 'rate'"),
+        (RULE, PACK.replace("2026-06-01", "2025-06-01"), "review_by is before checked"),
+        (RULE, PACK.replace("text_date = 2020", "text_date = 2030"), "later than the day"),
+        (RULE, PACK.replace('"toy"', '"toys"'), "that of its file toy"),
+        (RULE, "[pack", "not TOML"),
+    ],
+)
+def test_a_pack_that_is_not_right_is_refused_in_a_line(rules, pack, said):
+    with pytest.raises(DataError) as error:
+        toy(rules, pack)
+    assert said in str(error.value) and "rules/toy.toml" in str(error.value)
+
+
+def test_the_version_of_a_rule_is_that_of_the_day():
+    pack = toy(RULE + "ends = 2027-01-01\n" + SECOND)
+    for day, words in [
+        (date(2019, 1, 1), "Calculate"),  # the next that will be
+        (date(2026, 12, 31), "Calculate"),
+        (date(2027, 1, 1), "Compute"),
+    ]:
+        (rule,) = pack.on(day)
+        assert rule.quote.startswith(words)
+
+
+def test_rules_that_have_all_ended_are_refused():
+    with pytest.raises(UserError, match="toy: A toy: in force"):
+        toy(RULE + "ends = 2021-01-01").on(date(2022, 1, 1))
+
+
+def test_what_is_not_sure_is_said():
+    pack = toy(RULE.replace('quote = "Calculate the rate."\nsource = "text"\n', ""))
+    assert pack.warnings(date(2026, 6, 1)) == [
+        "Not verified, as no text of it was found: 1 of 1 rules (1(a))."
+    ]
+    assert "may no longer hold" in toy().warnings(date(2026, 6, 2))[0]
+    assert not toy().warnings(date(2026, 6, 1))
+    assert "before 1 January 2020" in toy().warnings(date(2019, 1, 1))[-1]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    place = tmp_path_factory.mktemp("packs")
+    frame = pd.DataFrame(
+        {
+            "sex": ["m", "f"] * 60,
+            "race": (["a"] * 3 + ["b"] * 2) * 24,
+            "hired": [1, 0, 0, 1, 0, 1] * 20,
+            "skilled": [1, 0] * 60,
+        }
+    )
+    frame.to_csv(place / "people.csv", index=False)
+    return place
+
+
+WORDS = {
+    "ll144": ["prediction=hired", "sex=sex", "race=race", "favourable=1"],
+    "four-fifths": ["prediction=hired", "group=[sex,race]", "favourable=1"],
+    "model-card": ["prediction=hired", "target=skilled", "group=[sex]", "favourable=1"],
+    "ai-act": ["prediction=hired", "target=skilled", "group=[sex]", "favourable=1"],
+}
+
+
+def made(people, kind, *words):
+    out = people / "out"
+    asked = [str(people / "people.csv"), *WORDS[kind], *words, f"out={out}"]
+    assert main(["dossier", kind, *asked, "formats=[json,html]"]) == 0
+    return json.loads((out / f"{kind}.json").read_text()), (out / f"{kind}.html").read_text()
+
+
+def first_page(html):
+    return re.sub(r"<[^>]+>", "", html.partition('id="asked"')[0])
+
+
+@pytest.mark.parametrize("kind", DOSSIERS)
+def test_a_pack_past_its_date_says_so_on_the_first_page(people, kind, monkeypatch):
+    late = pack_of(kind).review_by + timedelta(days=1)
+    for_one, page = made(people, kind, f"as_of={late.isoformat()}")
+    assert any("may no longer hold" in each for each in for_one["summary"]["unseen"])
+    assert "may no longer hold" in first_page(page)
+    monkeypatch.setattr(rulebook, "today", lambda: late)
+    by_clock, _ = made(people, kind)
+    assert by_clock["rules"]["as_of"] == late.isoformat()
+    assert by_clock["summary"]["unseen"] == for_one["summary"]["unseen"]
+    monkeypatch.undo()
+    within, _ = made(people, kind, f"as_of={pack_of(kind).checked.isoformat()}")
+    assert not any("may no longer hold" in each for each in within["summary"]["unseen"])
+
+
+@pytest.mark.parametrize("kind", DOSSIERS)
+def test_rules_that_are_not_verified_are_named_on_the_first_page(people, kind):
+    found, page = made(people, kind)
+    unread = [each for each in found["asked"] if not each["quote"]]
+    assert bool(unread) == any("Not verified" in each for each in found["summary"]["unseen"])
+    for each in unread:
+        assert each["citation"] in first_page(page)
+
+
+@pytest.mark.parametrize("kind", DOSSIERS)
+def test_every_measure_is_answered(people, kind):
+    found, _ = made(people, kind)
+    for each in found["asked"]:
+        if each["asks"] == MEASURE:
+            assert each["answer"], each["key"]
+        assert each["what"] in json.dumps(found, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("text", ["23.11.2026", "2026-11", "20261123", "2026-02-30", "today"])
+@pytest.mark.parametrize("words", [["list"], ["four-fifths", "nobody.csv"]])
+def test_other_forms_of_a_day_are_refused_in_a_line(capsys, text, words):
+    assert main(["dossier", *words, f"as_of={text}"]) == 2
+    error = capsys.readouterr().err
+    assert f"as_of={text}" in error and "2026-11-23" in error and error.count("\n") == 1
+
+
+def test_the_list_names_every_pack_and_says_what_was_repealed(capsys):
+    assert main(["dossier", "list", "as_of=2026-11-23"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for name in pack_names():
+        pack = pack_of(name)
+        assert name in printed and pack.jurisdiction in printed
+        assert pack.about in printed
+    assert "SB 24-205 was repealed and replaced by SB 26-189" in printed
+    assert "as of 23 November 2026" in printed
+
+
+def test_a_repealed_law_is_said_to_be_one(capsys):
+    assert main(["dossier", "colorado"]) == 2
+    error = capsys.readouterr().err
+    assert "SB 26-189" in error and "repealed" in error and error.count("\n") == 1

@@ -33,6 +33,7 @@ OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 PURPOSES = ("lending", "hiring", "care", "justice")
 _COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
 PROBABILITY, PERCENT = "probability", "percent"
+HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
 def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> Any:
@@ -341,6 +342,11 @@ class Options:
         return tuple(name for name in (self.score, self.against, *self.scores) if name)
 
     @property
+    def numeric_columns(self) -> list[str]:
+        """The columns in which a comma is a decimal one, beside labels, decisions and bands."""
+        return [name for name in (*self.score_columns, *self.proxy, self.weight) if name]
+
+    @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster, self.id)
@@ -348,6 +354,86 @@ class Options:
         rest = (*self.bounds, self.lists)
         named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
         return [name for name in dict.fromkeys(named) if name]
+
+
+@dataclass(frozen=True)
+class LendingQuestion(Options):
+    """What a lender's dossier is asked for, beside what any audit is."""
+
+    price: tuple[str, ...] = option(
+        (),
+        "Columns of prices, such as the APR; blank where none was made. High is bad for a person.",
+        shown="[COLUMN,...]",
+    )
+    factors: tuple[str, ...] = option(
+        (),
+        "Columns of legitimate factors, numbers or categories: differences of scores and prices "
+        "are also given among people of the same factors, by least-squares regression.",
+        shown="[COLUMN,...]",
+    )
+    quantiles: tuple[float, ...] = option(
+        (0.1, 0.25, 0.5),
+        "Which shares of all, the best by score, are looked at: who would be granted at that cut.",
+        shown="[SHARE,...]",
+    )
+    good_scores: str = option(
+        "",
+        "With score= and prediction=: which scores are good for a person. Without prediction=, "
+        "favourable= says it.",
+        choices=(HIGH, LOW),
+    )
+    score: str = column(
+        "The column of scores: with prediction= any numbers, without it the probability of the "
+        "positive label, by which decisions are made at threshold=."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could mend."""
+        super().__post_init__()
+        own = {"price": self.price, "factors": self.factors}
+        audited = {
+            "group": self.group,
+            "target": (self.target,),
+            "prediction": (self.prediction,),
+            "score": (self.score,),
+        }
+        for option_name, names in own.items():
+            if len(set(names)) < len(names):
+                raise UserError(f"{option_name}=[{','.join(names)}] names a column twice")
+            for role, columns in audited.items():
+                for name in names:
+                    if name in columns:
+                        raise UserError(
+                            f"{option_name}= names '{name}', which {role}= names: name another "
+                            "column"
+                        )
+        if both := [name for name in self.price if name in self.factors]:
+            raise UserError(f"'{both[0]}' is named by price= and by factors=: leave one out")
+        if self.factors and not (self.score or self.price):
+            raise UserError(
+                "factors= are for differences of scores and prices: name score= or price= as well"
+            )
+        shares = self.quantiles
+        if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
+            raise UserError(
+                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
+                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
+            )
+        if self.good_scores and not (self.score and self.prediction):
+            raise UserError(
+                "good_scores= is for scores beside decisions (score= and prediction=): without "
+                "prediction=, favourable= says which scores are good"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read, each once."""
+        return list(dict.fromkeys([*super().columns, *self.price, *self.factors]))
+
+    @property
+    def numeric_columns(self) -> list[str]:
+        """The columns in which a comma is a decimal one."""
+        return [*super().numeric_columns, *self.price, *self.factors]
 
 
 def check_unchanged(

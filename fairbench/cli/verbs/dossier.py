@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fairbench.audits.question import Options
+from fairbench.audits.question import LendingQuestion, Options
 from fairbench.cli.command import Command
 from fairbench.cli.verbs.audit import AuditOptions, print_and_write, read_input
 from fairbench.core.errors import UserError
@@ -52,6 +52,11 @@ class HiringOptions(DossierOptions):
     race: str = option("", "The column of race or ethnicity.", shown="COLUMN")
 
 
+@dataclass(frozen=True)
+class LendingOptions(DossierOptions, LendingQuestion):
+    """The same, with what is asked of a lender."""
+
+
 def ll144(options: HiringOptions) -> None:
     """Write the tables of Local Law 144."""
     if not (options.sex and options.race):
@@ -60,12 +65,14 @@ def ll144(options: HiringOptions) -> None:
     write_dossier("ll144", of_both, at_threshold="threshold" in options.given)
 
 
-def write_dossier(kind: str, options: DossierOptions, **how: bool) -> None:
+def write_dossier(
+    kind: str, options: DossierOptions, question: type[Options] = Options, **how: bool
+) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
     Parameters
     ----------
-    how : what else its function takes.
+    question : the dataclass of what its function is asked. how : what else that takes.
     """
     from fairbench.audits.dossiers import DOSSIERS
     from fairbench.audits.dossiers.facts import names_told, read_facts
@@ -74,7 +81,7 @@ def write_dossier(kind: str, options: DossierOptions, **how: bool) -> None:
     day = day_of(options.as_of)
     rules = pack_of(kind).on(day)
     told = read_facts(options.facts, rules)
-    asked, frame = read_input(options)
+    asked, frame = read_input(options, question)
     if not asked.path.is_file():
         known = _of_run(options)
         told = {name: known[name] for name in names_told(rules) if name in known} | told
@@ -166,6 +173,18 @@ COMMANDS = {
         )
         for kind, sentence, example in _PARTS
     },
+    "lending": Command(
+        LendingOptions,
+        partial(write_dossier, "lending", question=LendingQuestion),
+        sentence="Fair lending: adverse impact ratios, also by quantile of the score and by "
+        "segment, odds ratios, and standardised mean differences of scores and prices.",
+        examples=(
+            "fairbench dossier lending loans.csv prediction=approved favourable=1 group=[race,sex] "
+            "price=[apr]",
+            "fairbench dossier lending loans.csv score=pd threshold=0.2 favourable=0 group=[race] "
+            "reference=[White] within=[product] price=[apr] factors=[income,term]",
+        ),
+    ),
     "list": Command(
         ListOptions,
         list_packs,

@@ -7,6 +7,7 @@ of noisy rates: the interval of a ratio to the highest rate allows for every gro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,3 +148,47 @@ def difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tu
     from scipy.stats import fisher_exact  # takes a third of a second, which most audits do without
 
     return deviations, float(fisher_exact(table).pvalue)
+
+
+def is_under(
+    selected: tuple[int, int], rows: tuple[int, int], bound: Fraction = Fraction(4, 5)
+) -> bool:
+    """Return whether a rate is under so much of another, exactly: 4 of 10 is not under 80 % of 5.
+
+    Parameters
+    ----------
+    selected, rows : whole numbers of a group, and of the group it is compared with.
+    """
+    (first, second), (one, other) = selected, rows
+    return Fraction(first, one) < bound * Fraction(second, other)
+
+
+def selections_that_turn(
+    selected: tuple[int, int], rows: tuple[int, int], bound: Fraction = Fraction(4, 5)
+) -> tuple[int | None, int | None]:
+    """Return how many different persons selected would turn what a ratio says.
+
+    One different person selected is one more of one group and one less of the other: as many are
+    selected in all. That is what the agencies ask of small numbers (44 FR 11996, question 21).
+
+    Parameters
+    ----------
+    selected, rows : whole numbers of a group, and of the group it is compared with.
+
+    Returns
+    -------
+    The fewest that take the ratio to the bound, or under it where it is not under; and, where it
+    is, the fewest that give the group the higher rate. None where no number does.
+    """
+    (first, second), (one, other) = selected, rows
+    under = is_under(selected, rows, bound)
+    most = min(one - first, second) if under else min(first, other - second)
+    moved = np.arange(most + 1) * (1 if under else -1)
+    rate, compared = (first + moved) * other, (second - moved) * one  # times one * other
+    below = rate * bound.denominator < compared * bound.numerator
+    reversed_ = _first(rate > compared) if under else None
+    return _first(below != under), reversed_
+
+
+def _first(holds: NDArray[np.bool_]) -> int | None:
+    return int(holds.argmax()) if holds.any() else None

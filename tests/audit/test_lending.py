@@ -191,3 +191,25 @@ def test_prices_that_are_none_are_refused(file, capsys, price):
     frame = loans().assign(apr=price[0])
     frame.to_csv(file, index=False)
     assert "apr" in refused(file, capsys, *DECIDED, "price=[apr]")
+
+
+def test_people_of_unknown_groups_are_counted_and_compared_with_nobody(file):
+    frame = loans()
+    silent = np.arange(len(frame)) % 3 == 0
+    answers = np.where(np.arange(len(frame)) % 2, "Decline To Self Identify", "no form")
+    frame["race"] = np.where(silent, answers, frame["race"])
+    frame.to_csv(file, index=False)
+    words = [*DECIDED, "unknown=[no form]", "score=risk", "good_scores=low", "price=[apr]",
+             "within=[product]", "factors=[income]"]  # fmt: skip
+    dossier, _ = made(file, *words)
+    assert dossier["unknown"] == {"race": int(silent.sum())}
+    assert dossier["references"] == {"race": "White"}  # the largest of the known
+    for table in ("ratios", "odds_ratios", "by_quantile", "by_segment", "means"):
+        assert {row["group"] for row in dossier[table]} == set(GROUPS), table
+    granted = (frame["approved"] == "yes").groupby(frame["race"]).mean()
+    assert by_group(dossier["ratios"], "rate") == pytest.approx(granted[list(GROUPS)].to_dict())
+    best = frame["risk"] <= np.quantile(frame["risk"], 0.1)  # of everyone
+    rows = [row for row in dossier["by_quantile"] if row["part"] == "best 10 %"]
+    rates = best.groupby(frame["race"]).mean()
+    assert by_group(rows, "rate") == pytest.approx(rates[list(GROUPS)].to_dict())
+    assert any("counted as unknown" in line for line in dossier["summary"]["sure"])

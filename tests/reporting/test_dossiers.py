@@ -139,14 +139,20 @@ def test_rates_and_ratios_of_ll144_are_those_of_the_counts(dossiers):
     assert sex["Male"]["rows"] == 575 and sex["Female"]["rows"] == 438
     assert sex["Male"]["rate"] == pytest.approx(men)
     assert sex["Female"]["ratio"] == pytest.approx(women / men)
-    assert sex["Female"]["lower"] < women / men < sex["Female"]["upper"]
+    assert sex["Female"]["ours"]["lower"] < women / men < sex["Female"]["ours"]["upper"]
     both = rows_of(found, "sex x race")
     assert both["Female x Black"]["ratio"] == pytest.approx((26 / 130) / (200 / 400))
     assert found["unknown"] == {"sex": 12, "race": 15, "sex x race": 27}
 
 
-def test_categories_of_under_two_percent_are_left_out_and_named(dossiers):
-    left = {(e["attribute"], e["category"]): e for e in dossiers["ll144"]["left_out"]}
+def test_categories_of_under_two_percent_are_kept_or_left_out_and_named(folder, dossiers):
+    assert not dossiers["ll144"]["left_out"]
+    assert rows_of(dossiers["ll144"], "race")["Native"]["ratio"] == pytest.approx(
+        7 / 18 / (326 / 712)
+    )
+    out = made(folder, "ll144", "keep_small=false")
+    assert "exclusion_reason" in {each["key"] for each in out["asked"]}
+    left = {(e["attribute"], e["category"]): e for e in out["left_out"]}
     assert set(left) == {("race", "Native"), *(("sex x race", f"{s} x Native") for s in
                          ("Male", "Female"))}  # fmt: skip
     assert left["race", "Native"]["people"] == 18
@@ -189,7 +195,11 @@ def test_differences_are_those_of_fishers_test(dossiers):
     table = [[71, 280 - 71], [326, 712 - 326]]
     assert black["chance"] == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-8)
     assert black["deviations"] < -3
-    assert black["short"] == int(np.ceil(0.8 * 326 / 712 * 280)) - 71
+    assert black["under"]
+    # One more of the 71 of 280, and one less of the 326 of 712, until the ratio is 0.8, or over 1.
+    for name, ratio in (("turned_by", 0.8), ("reversed_by", 1)):
+        persons = (ratio * 326 / 712 - 71 / 280) / (1 / 280 + ratio / 712)
+        assert black[name] == int(np.ceil(persons))
 
 
 OF_GROUPS = {

@@ -13,6 +13,7 @@ from fairbench.core import VERSION
 from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import (
     Column,
+    Details,
     Document,
     ExecutiveSummary,
     Paragraph,
@@ -58,9 +59,11 @@ def dossier(
     missing = [answer for answer in asked if answer.status == MISSING]
     unseen, todo = [*pack.warnings(day), NOTICE], [_AGAIN]
     if missing:
-        what = "; ".join(answer.what for answer in missing)
         keys = ", ".join(answer.rule.key for answer in missing)
-        unseen.append(f"Missing, as only people can say it: {what}.")
+        unseen.append(
+            f"Missing, as only people can say it: {len(missing)} of {len(asked)} answers, which "
+            "are named under what to do next."
+        )
         todo = [f"Answer what is missing in a file, and name it by facts=FILE: {keys}.", _AGAIN]
     summary = measured.summary or ExecutiveSummary([])
     return replace(
@@ -68,7 +71,11 @@ def dossier(
         sections=[
             Section("What is asked for", [_asked(asked, day)], name="asked"),
             *measured.sections,
-            Section("The rules in their own words", [_words(asked)], name="rules"),
+            Section(
+                "The rules in their own words",
+                [Details(_READ, [_words(asked)], is_open=True)],
+                name="rules",
+            ),
         ],
         lead=[Paragraph(f"Of the predictions in {options.path.name}.", "note"), *measured.lead],
         origin=measured.origin or f"fairbench {VERSION}; seed {options.seed}.",
@@ -102,6 +109,7 @@ def dossier(
     )
 
 
+_READ = "Each sentence with the text that it was read in, the date of that text, and since when"
 _AGAIN = "Make it again when the model changes, or who it is used on."
 
 

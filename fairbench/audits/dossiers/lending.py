@@ -7,7 +7,7 @@ compared with one that is named, or is the largest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -17,16 +17,22 @@ from numpy.typing import NDArray
 
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.rulebook import pack_of
-from fairbench.audits.impact import impact_ratios
+from fairbench.audits.dossiers.unknown import Unknown, unknown_of
 from fairbench.audits.question import HIGH, LOW, LendingQuestion, Options
 from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
 from fairbench.data.columns import Place, numbers_of
-from fairbench.data.groups import codes_of, notes_on_groups
+from fairbench.data.dataset import reference_first
+from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
 from fairbench.data.tabular import to_numbers
-from fairbench.evaluation.impact_ratios import ImpactRatio, among_best, impact_ratios_at
+from fairbench.evaluation.impact_ratios import (
+    ImpactRatio,
+    among_best,
+    impact_ratios_at,
+    impact_ratios_of,
+)
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.mean_differences import (
     adjusted_mean_differences,
@@ -124,10 +130,37 @@ class MeanDifference:
     adjusted: Ends
 
 
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The people of an attribute whose group is known, the group compared with first.
+
+    Attributes
+    ----------
+    groups : (m,) their groups. rows : (n,) who of everyone they are.
+    """
+
+    groups: pd.Series
+    rows: NDArray[np.bool_]
+
+    @property
+    def reference(self) -> str:
+        """The group that others are compared with."""
+        return str(self.groups.cat.categories[0])
+
+
 def lending(
-    options: LendingQuestion, frame: pd.DataFrame, told: Mapping[str, str], day: date
+    options: LendingQuestion,
+    frame: pd.DataFrame,
+    told: Mapping[str, str],
+    day: date,
+    *,
+    unknown: Sequence[str] = (),
 ) -> Document:
     """Return the dossier of a lender's decisions, scores and prices.
+
+    Parameters
+    ----------
+    unknown : answers that mean that a group is not known, beside those that usually do.
 
     Raises
     ------
@@ -139,18 +172,31 @@ def lending(
     beside = {"score": ""} if options.prediction else {}  # then scores may be any numbers
     asked = Options(**plain | beside | {"purpose": "lending"})
     table = read_audit_table(asked, frame=frame)
-    singles = {name: table.groups[name] for name in options.group}
-    references = {name: str(of.cat.categories[0]) for name, of in table.groups.items()}
-    ratios = impact_ratios(replace(table, references=references))
-    odds = [row for name, of in table.groups.items() for row in _odds(name, of, table.favoured)]
-    best, how = [], list(table.read_as)
+    silent = unknown_of({name: table.groups[name] for name in options.group}, unknown)
+    compared = {name: _compared(name, table, silent) for name in table.groups}
+    singles = {name: compared[name] for name in options.group}
+    references = {name: of.reference for name, of in compared.items()}
+    ratios = [
+        ratio
+        for name, of in compared.items()
+        for ratio in impact_ratios_of(
+            name, of.groups, table.favoured[of.rows], reference=of.reference
+        )
+    ]
+    odds = [
+        row
+        for name, of in compared.items()
+        for row in _odds(name, of.groups, table.favoured[of.rows])
+    ]
+    best: list[PartRatio] = []
+    how = list(table.read_as)
     values: dict[str, Floats] = {}
     if options.score:
         values[options.score] = numbers_of(frame, Place(options.path.name, options.score))
         high = _good_side(options, table, values[options.score])
         how.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
         best = list(_best(values[options.score], singles, options.quantiles, high=high))
-    segments = []
+    segments: list[PartRatio] = []
     if table.strata is not None:
         segments = list(_segments(singles, table.strata, table.favoured))
     for name in options.price:
@@ -159,8 +205,8 @@ def lending(
     means = [
         row
         for measure, numbers in values.items()
-        for name, groups in singles.items()
-        for row in _means(measure, name, groups, numbers, design)
+        for name, of in singles.items()
+        for row in _means(measure, name, of, numbers, design)
     ]
     granted = table.granted if table.direction.decisions else GRANTED
     sections = [
@@ -174,14 +220,20 @@ def lending(
         sections,
         summary=ExecutiveSummary(
             list(_in_short(ratios, means, granted, options)),
-            [*how, f"Compared with: {_compared_with(references, options.group)}.", _SURE],
+            [
+                *how,
+                *silent.sentences,
+                f"Compared with: {_listed(references, options.group)}.",
+                _SURE,
+            ],
             list(_unseen(options, table, values)),
         ),
-        notes=list(notes_on_groups(frame, options.group)),
+        notes=[*silent.sentences, *notes_on_groups(frame, options.group)],
         data={
             "people": len(frame),
             "granted": granted,
             "references": references,
+            "unknown": {name: int((~rows).sum()) for name, rows in silent.known.items()},
             "ratios": [asdict(row) for row in ratios],
             "odds_ratios": [asdict(row) for row in odds],
             "by_quantile": [asdict(row) for row in best],
@@ -215,6 +267,25 @@ def lending(
         day,
         without=[key for key, measured_here in without.items() if not measured_here],
     )
+
+
+def _compared(name: str, table: AuditTable, silent: Unknown) -> _Compared:
+    """Return the people of an attribute, or of a combination, whose group is known.
+
+    Raises
+    ------
+    UserError : fewer than two groups are known.
+    """
+    rows = np.logical_and.reduce([silent.known[part] for part in name.split(CROSSED)])
+    groups = table.groups[name]
+    first = str(groups.cat.categories[0])
+    groups = groups[rows].cat.remove_unused_categories().reset_index(drop=True)
+    names = list(map(str, groups.cat.categories))
+    if len(names) < 2:
+        raise UserError(f"{name}: fewer than two groups are known: name a column that has more")
+    if first not in names:  # it was an answer that says nothing
+        groups = reference_first(groups, str(groups.value_counts().index[0]))
+    return _Compared(groups, rows)
 
 
 def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bool:
@@ -280,13 +351,14 @@ def _odds(attribute: str, groups: pd.Series, granted: NDArray[np.bool_]) -> Iter
 
 
 def _best(
-    score: Floats, singles: Mapping[str, pd.Series], shares: Sequence[float], *, high: bool
+    score: Floats, singles: Mapping[str, _Compared], shares: Sequence[float], *, high: bool
 ) -> Iterator[PartRatio]:
-    """Yield the ratios among the best by score, at each cut."""
-    for attribute, groups in singles.items():
+    """Yield the ratios among the best of everyone by score, at each cut."""
+    for attribute, of in singles.items():
         for share in sorted(shares):
             best, cut = among_best(score, share, high=high)
-            yield from _of_part(attribute, f"best {100 * share:g} %", groups, best, float(cut))
+            part = f"best {100 * share:g} %"
+            yield from _of_part(attribute, part, of.groups, best[of.rows], float(cut))
 
 
 def _of_part(
@@ -313,16 +385,17 @@ def _of_part(
 
 
 def _segments(
-    singles: Mapping[str, pd.Series], strata: pd.Series, granted: NDArray[np.bool_]
+    singles: Mapping[str, _Compared], strata: pd.Series, everyone: NDArray[np.bool_]
 ) -> Iterator[PartRatio]:
     """Yield the ratios in each segment, and those over all of them.
 
     Over all segments a group's rate is compared with what the reference group's would be if it had
     the group's mix of segments; segments in which either has nobody are left out.
     """
-    places, segments = codes_of(strata)
-    for attribute, groups in singles.items():
+    for attribute, of in singles.items():
+        groups, granted = of.groups, everyone[of.rows]
         codes, names = codes_of(groups)
+        places, segments = codes_of(strata[of.rows])
         for k, segment in enumerate(segments):
             rows = places == k
             part = groups[rows].reset_index(drop=True)
@@ -347,12 +420,12 @@ def _segments(
 
 
 def _means(
-    measure: str, attribute: str, groups: pd.Series, values: Floats, design: Floats | None
+    measure: str, attribute: str, of: _Compared, values: Floats, design: Floats | None
 ) -> Iterator[MeanDifference]:
     """Yield the means of the groups that have values, the reference group's first."""
-    there = np.isfinite(values)
-    codes, names = codes_of(groups[there].reset_index(drop=True))
-    reference, x = str(groups.cat.categories[0]), values[there]
+    there = np.isfinite(values) & of.rows
+    codes, names = codes_of(of.groups[there[of.rows]].reset_index(drop=True))
+    reference, x = of.reference, values[there]
     if reference not in names or len(names) < 2:
         return
     place = names.index(reference)
@@ -399,18 +472,20 @@ def _in_short(
         own_means = [row for row in means if row.measure == measure and np.isfinite(row.smd[0])]
         if own_means:
             worst = max(own_means, key=lambda row: row.smd[0])
-            higher = "higher" if worst.less[0] > 0 else "lower"
-            within = ""
-            if np.isfinite(worst.less[1]):
-                within = f", 95 % interval {number(worst.less[1])} to {number(worst.less[2])}"
+            size, ends = abs(worst.less[0]), sorted(worst.less[1:])
+            higher, within = "higher", ""
+            if worst.less[0] < 0:
+                higher, ends = "lower", sorted(-end for end in ends)
+            if np.isfinite(ends[0]):
+                within = f" (95 % interval {number(ends[0])} to {number(ends[1])})"
             yield (
                 f"The mean '{measure}' of {worst.group} is {higher} than that of "
-                f"{worst.reference} by {number(abs(worst.less[0]))} (difference "
-                f"{number(worst.less[0])}{within}), {number(worst.smd[0], 2)} standard deviations."
+                f"{worst.reference} by {number(size)}{within}: {number(abs(worst.smd[0]), 2)} "
+                "standard deviations."
             )
 
 
-def _compared_with(references: Mapping[str, str], single: Sequence[str]) -> str:
+def _listed(references: Mapping[str, str], single: Sequence[str]) -> str:
     return "; ".join(f"{name}: {references[name]}" for name in single)
 
 
@@ -452,7 +527,7 @@ def _decisions(
         caption=(
             f"AIR, adverse impact ratio: the share {granted} of a group over that of the group it "
             "is compared with, whose own ratio is 1; P(<0.8): how sure it is that the ratio is "
-            "under four fifths, which no rule on lending names"
+            "under four fifths, a rule of thumb from employment"
         ),
         most=MOST_ROWS,
     )
@@ -486,8 +561,8 @@ def _decisions(
     if lines:
         drawn = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
         caption = (
-            "Adverse impact ratios with 95 % intervals; dashed: four fifths, which is a rule of "
-            "thumb of employment, and of no rule on lending."
+            "Adverse impact ratios with 95 % intervals; dashed: four fifths, a rule of thumb from "
+            "employment."
         )
         figure = [Figure("adverse impact ratios", svg=drawn, caption=caption)]
     yield Section("Decisions by group", [*figure, of_ratios, of_odds])

@@ -6,9 +6,8 @@ Both show the rate of each group and its ratio to the highest; the first by sex,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import date
-from itertools import groupby
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,40 +15,42 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.direction import Decided, check_said, direction_of
+from fairbench.audits.dossiers.categories import (
+    Category,
+    categories_of,
+    section_of,
+    smallest_ratio,
+)
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.rulebook import DECISIONS, SCORES, pack_of
-from fairbench.audits.impact import impact_ratios
+from fairbench.audits.dossiers.unknown import Unknown, unknown_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, warn
 from fairbench.core.formats import count, number
 from fairbench.data.columns import Place
 from fairbench.data.dataset import combine
-from fairbench.data.groups import groups_of
+from fairbench.data.groups import CROSSED, groups_of
 from fairbench.data.tabular import numbers
-from fairbench.evaluation.impact_ratios import ImpactRatio, impact_ratios_of
-from fairbench.inference.impact import FOUR_FIFTHS, difference_by_chance
-from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import (
-    Column,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Section,
+from fairbench.evaluation.impact_ratios import FEWEST_ROWS
+from fairbench.inference.impact import (
+    FOUR_FIFTHS,
+    difference_by_chance,
+    is_under,
+    selections_that_turn,
 )
+from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section
 from fairbench.reporting.group_tables import table_of
 
-SMALLEST_SHARE = 0.02  # 6 RCNY 5-301(d), and 29 CFR 1607.15(A)(2)(c)
-UNKNOWN = ("unknown", "not specified", "not disclosed", "prefer not to say", "decline to state")
 _SURE = (
     "Every rate has its 95 % interval and the number of people that it rests on: made in the same "
     "way from other samples of the same people, 19 of 20 such intervals hold the true value."
 )
-# What the JSON calls the fields of a category that is left out, which has no ratio.
-_OF_SMALL = {
-    **{"attribute": "attribute", "category": "group", "people": "rows"},
-    **{"rate": "rate", "lower": "rate_lower", "upper": "rate_upper"},
-}
+_NO_THRESHOLD = (
+    "The Local Law sets no smallest impact ratio and asks for no action on one; four fifths is of "
+    "other guidelines (fairbench dossier four-fifths). Intervals and what is called ours are no "
+    "part of it either."
+)
 Bools = NDArray[np.bool_]
 
 
@@ -60,6 +61,8 @@ def ll144(
     day: date,
     *,
     at_threshold: bool = False,
+    unknown: Sequence[str] = (),
+    keep_small: bool = True,
 ) -> Document:
     """Return the tables that the rules on Local Law 144 ask for (6 RCNY 5-300 to 5-304).
 
@@ -68,6 +71,9 @@ def ll144(
     options : their groups are the columns of sex and of race.
     at_threshold : scores above the threshold are selected; otherwise a tool of scores scores, and
         rates are of scores above the median of everyone.
+    unknown : answers that mean that a category is not known, beside those that usually do.
+    keep_small : whether categories of under 2 % have ratios: that an auditor may exclude them is no
+        duty (6 RCNY 5-301(d)).
 
     Raises
     ------
@@ -75,59 +81,70 @@ def ll144(
     """
     _refuse_others(options)
     scoring = bool(options.score) and not options.prediction and not at_threshold
-    rate, median = "selection rate", None
+    rate, median, nobody_is = "selection rate", None, "nobody of a known category was selected"
     if scoring:
         rate = "scoring rate"
         selected, median, how = _beyond_median(options, frame)
+        nobody_is = f"no score of a known category is beyond the median {number(median)}"
         read_as: Sequence[str] = [how]
     else:
         table = read_audit_table(options, frame=frame)
         selected, read_as = table.favoured, table.read_as
     sex, race = options.group
-    both = f"{sex} x {race}"
+    both = f"{sex}{CROSSED}{race}"
+    people = len(frame)
     groups = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
-    known = {
-        name: ~labels.astype(str).str.casefold().isin(UNKNOWN).to_numpy()
-        for name, labels in groups.items()
-    }
-    groups[both], known[both] = combine([groups[sex], groups[race]]), known[sex] & known[race]
-    unknown = {name: int((~rows).sum()) for name, rows in known.items()}
-    ratios: dict[str, list[ImpactRatio]] = {}
-    small: list[ImpactRatio] = []
-    for name, rows in known.items():
-        ratios[name], left_out = _categories(name, groups[name][rows], selected[rows])
-        small += left_out
+    silent = _unknown(groups, unknown)
+    known = {**silent.known, both: silent.known[sex] & silent.known[race]}
+    groups[both] = combine([groups[sex], groups[race]])
+
+    def compared(name: str, rows: Bools) -> list[Category]:
+        return categories_of(name, groups[name][rows], selected[rows], people, nobody=nobody_is)
+
+    categories = {name: compared(name, rows) for name, rows in known.items()}
+    small = [category for of_one in categories.values() for category in of_one if category.is_small]
+    left_out = [] if keep_small else sorted(small, key=lambda category: -category.rows)
+    if left_out:
+        excluded = {name: [c.group for c in left_out if c.attribute == name] for name in known}
+        categories = {
+            name: compared(name, rows & ~groups[name].isin(excluded[name]).to_numpy())
+            for name, rows in known.items()
+        }
+    uncounted = {name: int((~rows).sum()) for name, rows in known.items()}
     answers = {
         **told,
         "median": "" if median is None else number(median),
-        "unknown": "; ".join(f"{name}: {count(people)}" for name, people in unknown.items()),
-        "small": _listed(f"{c.attribute}: {c.group} ({count(c.rows)})" for c in small),
-        "people": count(len(frame)),
+        "unknown": "; ".join(f"{name}: {count(rows)}" for name, rows in uncounted.items()),
+        "small": _small(small, people, keep_small),
+        "people": count(people),
     }
     for kind, name in (("sex", sex), ("race", race), ("sex_and_race", both)):
-        in_table = f"in the table of {name}: {len(ratios[name])} categories"
+        in_table = f"in the table of {name}: {len(categories[name])} categories"
         answers |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
-    found = [_smallest(of_groups, rate) for of_groups in ratios.values()]
-    sections = [_ratios(ratios[name], rate, unknown[name]) for name in ratios]
-    if small:
-        found.append(
-            f"{len(small)} categories of under 2 % of the people have a rate and no impact ratio."
-        )
-        sections.append(_left_out(small, rate))
+    sections = [
+        section_of(of_one, rate, "6 RCNY 5-300", more=f". Unknown, and in no category: "
+        f"{count(uncounted[name])} people") for name, of_one in categories.items()
+    ]  # fmt: skip
+    found = [smallest_ratio(of_one, rate) for of_one in categories.values()]
+    unseen = [*silent.sentences, _NO_THRESHOLD]
+    if left_out:
+        unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
+        sections.append(_left_out(left_out, rate))
     data = {
         "rate": rate,
         "median": median,
-        "people": len(frame),
-        "unknown": unknown,
-        "categories": [asdict(ratio) for of_groups in ratios.values() for ratio in of_groups],
-        "left_out": [
-            {name: getattr(category, field) for name, field in _OF_SMALL.items()}
-            for category in small
-        ],
+        "people": people,
+        "unknown": uncounted,
+        "unknown_answers": silent.answers,
+        "keep_small": keep_small,
+        "categories": [category.plain() for of_one in categories.values() for category in of_one],
+        "left_out": [_plain_left_out(category) for category in left_out],
     }
-    title = "Local Law 144: selection and impact by sex, race and both"
     measured = Document(
-        title, sections, summary=ExecutiveSummary(found, [*read_as, _SURE]), data=data
+        "Local Law 144: selection and impact by sex, race and both",
+        sections,
+        summary=ExecutiveSummary(found, [*read_as, _SURE], unseen=unseen),
+        data=data,
     )
     return dossier(
         pack_of("ll144"),
@@ -137,8 +154,37 @@ def ll144(
         day,
         about=SCORES if scoring else DECISIONS,
         names={"sex": sex, "race": race, "both": both},
-        without=() if small else ("exclusion_reason",),
+        without=() if left_out else ("exclusion_reason",),
     )
+
+
+def _unknown(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
+    """Return whose category is not known, and warn of answers that were taken for that."""
+    silent = unknown_of(groups, more)
+    if silent.surprising:
+        warn(" ".join(silent.sentences))
+    return silent
+
+
+def _small(small: Sequence[Category], people: int, kept: bool) -> str:
+    """Return which categories are under 2 %, of how many people, and what was done with them."""
+    if not small:
+        return f"none is under 2 % of the {count(people)} people of the file"
+    listed = "; ".join(f"{c.attribute}: {c.group} ({count(c.rows)})" for c in small)
+    done = "kept; an auditor may exclude them (keep_small=false)" if kept else "excluded"
+    return f"{done}: {listed}; of the {count(people)} people of the file, unknown ones too"
+
+
+def _plain_left_out(category: Category) -> dict[str, Any]:
+    return {
+        "attribute": category.attribute,
+        "category": category.group,
+        "people": category.rows,
+        "selected": category.selected,
+        "rate": category.rate,
+        "lower": category.stable.rate_lower,
+        "upper": category.stable.rate_upper,
+    }
 
 
 def _refuse_others(options: Options) -> None:
@@ -168,168 +214,173 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float,
     return selected, median, how
 
 
-def _categories(
-    attribute: str, groups: pd.Series, selected: Bools
-) -> tuple[list[ImpactRatio], list[ImpactRatio]]:
-    """Return the categories of an attribute, and those of under 2 %, of which the rate counts."""
-    every = impact_ratios_of(attribute, groups, selected)
-    small = [category for category in every if category.rows < SMALLEST_SHARE * len(groups)]
-    kept = ~groups.isin([category.group for category in small]).to_numpy()
-    ratios = impact_ratios_of(attribute, groups[kept], selected[kept])
-    if not ratios:
-        raise UserError(f"{attribute}: fewer than two categories of 2 % of the people or more")
-    return ratios, sorted(small, key=lambda category: -category.rows)
-
-
 def _listed(names: Iterable[str]) -> str:
     return "; ".join(names) or "none"
 
 
-def _smallest(ratios: Sequence[ImpactRatio], rate: str) -> str:
-    """Return the smallest ratio of an attribute, in a sentence."""
-    lowest = min(ratios, key=lambda ratio: ratio.ratio)
-    whose = "" if lowest.given else f", whose {rate} is the highest of the large groups"
-    return (
-        f"By {lowest.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}, that of "
-        f"{lowest.group} (95 % interval {number(lowest.lower, 2)} to {number(lowest.upper, 2)}); "
-        f"it is compared with {lowest.reference}{whose}."
-    )
-
-
-def _ratios(ratios: Sequence[ImpactRatio], rate: str, unknown: int | None = None) -> Section:
-    """Return a figure and the table of the ratios of an attribute."""
-    attribute = ratios[0].attribute
-    left_out = "" if unknown is None else f" Unknown, and left out: {count(unknown)} people."
+def _left_out(left_out: Sequence[Category], rate: str) -> Section:
     table = table_of(
-        ratios,
-        [
-            ("group", Column(attribute)),
-            ("rows", Column("people", "count")),
-            *_of_rate(rate),
-            ("ratio", Column("impact ratio", "number", decimals=2)),
-            (("lower", "upper"), Column("95 % interval", "interval", decimals=2)),
-            ("below", Column("P(<0.8)", "probability")),
-        ],
-        by="",
-        caption=f"impact ratio: the {rate} of a category over that of the category where it is "
-        f"highest; its interval allows for another truly being that one.{left_out}",
-    )
-    lines = [(ratio.group, ratio.ratio, ratio.lower, ratio.upper) for ratio in ratios]
-    figure = Figure(
-        f"impact ratios by {attribute}",
-        svg=forest("impact ratio", [lines], span=(0.0, 1.2), mark=FOUR_FIFTHS),
-        caption="Impact ratios with 95 % intervals; dashed: four fifths.",
-    )
-    return Section(f"By {attribute}", [figure, table])
-
-
-def _of_rate(rate: str) -> list[tuple[str | tuple[str, ...], Column]]:
-    return [
-        ("rate", Column(rate, "number")),
-        (("rate_lower", "rate_upper"), Column("95 % interval", "interval")),
-    ]
-
-
-def _left_out(small: Sequence[ImpactRatio], rate: str) -> Section:
-    table = table_of(
-        small,
+        left_out,
         [
             ("attribute", Column("by")),
             ("group", Column("category")),
             ("rows", Column("people", "count")),
-            *_of_rate(rate),
+            ("selected", Column("selected" if rate == "selection rate" else "above", "count")),
+            ("rate", Column(rate, "number")),
+            (
+                lambda c: (c.stable.rate_lower, c.stable.rate_upper),
+                Column("95 % interval", "interval"),
+            ),
         ],
         by="",
-        caption="Each is under 2 % of the people whose category is known (6 RCNY 5-301(d)).",
+        caption="Each is under 2 % of the people of the file (6 RCNY 5-301(d)).",
     )
     return Section("Categories left out", [table])
 
 
 def four_fifths(
-    options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date
+    options: Options,
+    frame: pd.DataFrame,
+    told: Mapping[str, str],
+    day: date,
+    *,
+    unknown: Sequence[str] = (),
 ) -> Document:
-    """Return what the four-fifths rule of the Uniform Guidelines (29 CFR 1607.4(D)) looks at."""
+    """Return what the four-fifths rule of the Uniform Guidelines (29 CFR 1607.4(D)) looks at.
+
+    Parameters
+    ----------
+    unknown : answers that mean that a group is not known, beside those that usually do.
+    """
     _refuse_others(options)
-    audited = read_audit_table(options, frame=frame)
-    every = impact_ratios(audited)
-    if not every:
-        raise UserError(f"{options.path.name}: no two groups to compare")
-    ratios = {name: list(rows) for name, rows in groupby(every, lambda ratio: ratio.attribute)}
-    rows_of = {(ratio.attribute, ratio.group): ratio for ratio in every}
+    audited, people = read_audit_table(options, frame=frame), len(frame)
+    silent = _unknown({name: audited.groups[name] for name in options.group}, unknown)
+    known = dict(silent.known)
+    for first, second in combinations(options.group, 2):
+        known[f"{first}{CROSSED}{second}"] = known[first] & known[second]
+    categories = {
+        name: categories_of(
+            name,
+            labels[known[name]],
+            audited.favoured[known[name]],
+            people,
+            reference=audited.references.get(name, ""),
+        )
+        for name, labels in audited.groups.items()
+    }
+    every = [category for of_one in categories.values() for category in of_one]
     differences = [
-        _difference(ratio, rows_of[ratio.attribute, ratio.reference], len(frame)) for ratio in every
+        _difference(category, _highest(of_one))
+        for of_one in categories.values()
+        for category in of_one
     ]
+    under = [row for row in differences if row["under"]]
     answers = {
         **told,
-        "rates": f"{len(every)} groups",
-        "highest": "; ".join(f"{name}: {of[0].reference}" for name, of in ratios.items()),
+        "rates": f"{len(every)} groups, in the tables",
+        "highest": "; ".join(
+            f"{name}: {' and '.join(of_one[0].most_selected)}"
+            for name, of_one in categories.items()
+        ),
         "ratios": "in the tables",
-        "under_four_fifths": _listed(
-            f"{ratio.attribute}: {ratio.group}" for ratio in every if ratio.ratio < FOUR_FIFTHS
-        ),
+        "under_four_fifths": _listed(_named(row) for row in under),
         "significance": "in the table of differences",
-        "small_numbers": _listed(
-            f"{ratio.attribute}: {ratio.group}"
-            for ratio in every
-            if ratio.rows / len(frame) < SMALLEST_SHARE
+        "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: "
+        + _listed(
+            f"{c.attribute}: {c.group} ({count(c.rows)})"
+            for c in every
+            if c.rows < FEWEST_ROWS or c.is_small
         ),
-        "one_person": "in the table of differences",
+        "one_person": _by_one_person(under),
     }
+    mark = FOUR_FIFTHS
     measured = Document(
         "The four-fifths rule: selection rates and impact ratios",
         [
-            *(_ratios(of_groups, "selection rate") for of_groups in ratios.values()),
+            *(
+                section_of(
+                    of_one, "selection rate", "29 CFR 1607.4(D)", mark=mark,
+                    more="; P(<0.8): how sure it is that our ratio is under four fifths",
+                )
+                for of_one in categories.values()
+            ),
             _of_differences(differences),
         ],
         summary=ExecutiveSummary(
-            [_smallest(of_groups, "selection rate") for of_groups in ratios.values()],
+            [smallest_ratio(of_one, "selection rate") for of_one in categories.values()],
             [*audited.read_as, _SURE],
+            unseen=silent.sentences,
         ),
         data={
-            "people": len(frame),
-            "groups": [asdict(ratio) for ratio in every],
+            "people": people,
+            "unknown": {name: int((~rows).sum()) for name, rows in known.items()},
+            "unknown_answers": silent.answers,
+            "groups": [category.plain() for category in every],
             "differences": differences,
         },
-    )
+    )  # fmt: skip
     return dossier(pack_of("four-fifths"), measured, options, answers, day)
 
 
-def _difference(ratio: ImpactRatio, reference: ImpactRatio, people: int) -> dict[str, Any]:
-    """Return what the rule looks at, of one group beside the group compared with.
+def _highest(categories: Sequence[Category]) -> Category:
+    """Return the group with the highest rate; the largest of several."""
+    highest = [category for category in categories if category.is_most_selected]
+    return max(highest, key=lambda category: category.rows)
+
+
+def _difference(category: Category, highest: Category) -> dict[str, Any]:
+    """Return what the rule looks at, of one group beside that with the highest rate.
 
     ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
-    ``short``, how many more of the group would have to be selected to reach four fifths.
+    ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
     """
-    selected, others = (round(group.rate * group.rows) for group in (ratio, reference))
-    deviations, chance = difference_by_chance((selected, others), (ratio.rows, reference.rows))
-    enough = int(np.ceil(FOUR_FIFTHS * reference.rate * ratio.rows - 1e-9))
+    selected, rows = (category.selected, highest.selected), (category.rows, highest.rows)
+    deviations, chance = difference_by_chance(selected, rows)
+    turned, reversed_ = selections_that_turn(selected, rows)
     return {
-        "attribute": ratio.attribute,
-        "group": ratio.group,
-        "reference": ratio.reference,
-        "share": ratio.rows / people,
+        "attribute": category.attribute,
+        "group": category.group,
+        "reference": highest.group,
+        "share": category.share,
+        "under": highest.selected > 0 and is_under(selected, rows),
         "deviations": deviations,
         "chance": chance,
-        "short": max(enough - selected, 0),
+        "turned_by": turned,
+        "reversed_by": reversed_,
     }
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"{row['attribute']}: {row['group']}"
+
+
+def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
+    """Return of which groups under four fifths one different person selected would turn that."""
+    if not under:
+        return "no group is under four fifths"
+    reversed_ = _listed(_named(row) for row in under if row["reversed_by"] == 1)
+    turned = _listed(_named(row) for row in under if row["turned_by"] == 1)
+    return f"would give the higher rate to: {reversed_}; would take to four fifths: {turned}"
 
 
 def _of_differences(differences: Sequence[Mapping[str, Any]]) -> Section:
     table = table_of(
         [row for row in differences if row["group"] != row["reference"]],
         [
-            ("attribute", Column("by")),
+            ("attribute", Column("by", left_out=2)),
             ("group", Column("group")),
             ("reference", Column("compared with")),
-            ("share", Column("of all", "percent")),
-            ("deviations", Column("standard errors", "signed", decimals=2)),
+            ("share", Column("of all", "percent", left_out=3)),
+            ("deviations", Column("standard errors", "signed", decimals=2, left_out=1)),
             ("chance", Column("P(by chance)", "probability")),
-            ("short", Column("short by", "count")),
+            ("turned_by", Column("turned by", "count")),
+            ("reversed_by", Column("reversed by", "count")),
         ],
         by="",
-        caption="standard errors: by how many the group's rate differs from that of the group "
-        "compared with; P(by chance): how often chance alone makes as large a difference (Fisher's "
-        "exact test); short by: how many more of the group would have to be selected for four "
-        "fifths. Of all: percent of the people.",
+        caption="standard errors: by how many the group's rate differs from the highest; P(by "
+        "chance): how often chance alone makes as large a difference (Fisher's exact test); turned "
+        "by: so many different persons selected, one of the one group for one of the other, take "
+        "the ratio to four fifths, or under it; reversed by: so many give the group the higher "
+        "rate. Of all: percent of the people.",
     )
-    return Section("Differences, and whether chance explains them", [table])
+    return Section("Differences, and whether chance or a few persons explain them", [table])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairbench.audits.question import LendingQuestion, Options
 from fairbench.cli.command import Command
@@ -45,15 +46,32 @@ class ListOptions:
 
 
 @dataclass(frozen=True)
-class HiringOptions(DossierOptions):
+class SelectionOptions(DossierOptions):
+    """The same, of rules on categories of people."""
+
+    unknown: tuple[str, ...] = option(
+        (),
+        "Answers that mean that a category is not known, beside those that usually do, such as "
+        "'Prefer not to say' and 'N/A'. Such people are counted, and in no category.",
+        shown="[LABEL,...]",
+    )
+
+
+@dataclass(frozen=True)
+class HiringOptions(SelectionOptions):
     """The same, with the columns that New York's rules are about."""
 
     sex: str = option("", "The column of sex.", shown="COLUMN")
     race: str = option("", "The column of race or ethnicity.", shown="COLUMN")
+    keep_small: bool = option(
+        True,
+        "Categories of under 2 % of the people of the file have impact ratios as all others. With "
+        "false they are excluded, as an independent auditor may decide and has to justify.",
+    )
 
 
 @dataclass(frozen=True)
-class LendingOptions(DossierOptions, LendingQuestion):
+class LendingOptions(SelectionOptions, LendingQuestion):
     """The same, with what is asked of a lender."""
 
 
@@ -62,11 +80,27 @@ def ll144(options: HiringOptions) -> None:
     if not (options.sex and options.race):
         raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
     of_both = replace(options, group=(options.sex, options.race))
-    write_dossier("ll144", of_both, at_threshold="threshold" in options.given)
+    write_dossier(
+        "ll144",
+        of_both,
+        at_threshold="threshold" in options.given,
+        unknown=options.unknown,
+        keep_small=options.keep_small,
+    )
+
+
+def four_fifths(options: SelectionOptions) -> None:
+    """Write what the four-fifths rule looks at."""
+    write_dossier("four-fifths", options, unknown=options.unknown)
+
+
+def lending(options: LendingOptions) -> None:
+    """Write the figures of a lender."""
+    write_dossier("lending", options, LendingQuestion, unknown=options.unknown)
 
 
 def write_dossier(
-    kind: str, options: DossierOptions, question: type[Options] = Options, **how: bool
+    kind: str, options: DossierOptions, question: type[Options] = Options, **how: Any
 ) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
@@ -137,11 +171,6 @@ def _place(options: DossierOptions, asked: Options, kind: str) -> Path:
 
 _PARTS = (
     (
-        "four-fifths",
-        "The four-fifths rule of the Uniform Guidelines, with whether chance explains it.",
-        "candidates.csv prediction=hired group=[sex,race]",
-    ),
-    (
         "model-card",
         "A model card (Mitchell et al. 2019) whose figures have intervals.",
         "loans.csv target=repaid score=score group=[sex,race]",
@@ -164,6 +193,15 @@ COMMANDS = {
             "fairbench dossier ll144 candidates.csv prediction=hired sex=sex race=race",
         ),
     ),
+    "four-fifths": Command(
+        SelectionOptions,
+        four_fifths,
+        sentence="The four-fifths rule of the Uniform Guidelines, with whether chance or one "
+        "different person selected explains it.",
+        examples=(
+            "fairbench dossier four-fifths candidates.csv prediction=hired group=[sex,race]",
+        ),
+    ),
     **{
         kind: Command(
             DossierOptions,
@@ -175,7 +213,7 @@ COMMANDS = {
     },
     "lending": Command(
         LendingOptions,
-        partial(write_dossier, "lending", question=LendingQuestion),
+        lending,
         sentence="Fair lending: adverse impact ratios, also by quantile of the score and by "
         "segment, odds ratios, and standardised mean differences of scores and prices.",
         examples=(

@@ -24,9 +24,10 @@ CLASSES = "an audit of several classes"
 NUMBERS = "an audit of predicted numbers"
 RANKING = "an audit of a ranking (top=)"
 SURVIVAL = "an audit of times until an event (event=)"
+COUNTS = "an audit of counts (total=)"
 OF_TWO = (BINARY, SELECTED, MANY, PROXY, PAIR)
 LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
-BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
+BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL, COUNTS)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
 # What decisions are for; fairbench.audits.direction says whom their errors hurt.
@@ -134,8 +135,19 @@ class Options:
     )
     selected: str = column(
         "The column of true and false that says who was selected, where labels exist for these "
-        "alone, such as loans repaid: says what follows for everyone.",
-        applies=(SELECTED,),
+        "alone, such as loans repaid: says what follows for everyone. With total=: of how many "
+        "people were selected.",
+        applies=(SELECTED, COUNTS),
+    )
+    total: str = column(
+        "Of a table of counts with a row a category, such as a published audit has: the column of "
+        "how many people there were. Name selected= or rates= beside it. If group= names several "
+        "columns, a row with a blank or Total in one is of all its levels.",
+        applies=(COUNTS,),
+    )
+    rates: str = column(
+        "With total=: instead of selected=, the column of which share was selected.",
+        applies=(COUNTS,),
     )
     odds: float = option(
         2.0,
@@ -153,9 +165,9 @@ class Options:
     )
     scale: str = option(
         PROBABILITY,
-        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        "What scores are, or the rates of rates=: shares from 0 to 1, or percents from 0 to 100.",
         choices=(PROBABILITY, PERCENT),
-        applies=OF_SCORES,
+        applies=(*OF_SCORES, COUNTS),
     )
     rare: int = option(
         0,
@@ -266,8 +278,13 @@ class Options:
         for cut in self.cuts:
             if cut.rpartition(":")[0] not in (*self.group, *self.within):
                 raise UserError(f"bands {shortened(cut)} are of no column of group= or within=")
-        if not (self.score or self.scores or self.prediction):
-            raise UserError("neither score= nor prediction= is given: name a column of either")
+        if self.rates and not self.total:
+            raise UserError("rates= is given without total=: name the column of how many people")
+        if not (self.score or self.scores or self.prediction or self.total):
+            counts = "; of a table of counts name total=" * bool(self.selected)
+            raise UserError(
+                f"neither score= nor prediction= is given: name a column of either{counts}"
+            )
         for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
@@ -300,9 +317,10 @@ class Options:
 
     def _check_target(self) -> None:
         """Refuse the column of labels as anything else, and what needs one where there is none."""
-        if not self.target and (self.labelled or self.selected):
+        if not self.target and (self.labelled or (self.selected and not self.total)):
             name = "labelled" if self.labelled else "selected"
-            raise UserError(f"{name}= is given without target=: name the column of labels")
+            counts = "; of a table of counts name total=" * (name == "selected")
+            raise UserError(f"{name}= is given without target=: name the column of labels{counts}")
         named: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
         named |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
         for name, columns in named.items():
@@ -351,7 +369,7 @@ class Options:
         """The columns that are read, each once."""
         rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster, self.id)
         groups = (*self.group, *self.proxy, *self.within)
-        rest = (*self.bounds, self.lists)
+        rest = (*self.bounds, self.lists, self.total, self.rates)
         named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
         return [name for name in dict.fromkeys(named) if name]
 

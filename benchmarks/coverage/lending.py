@@ -199,7 +199,7 @@ def _priced(short: bool) -> Sequence[Priced]:
             (0.0, 0.3, 1.0), (1.0, 2.0), (0.0, 0.7),
         )
     ]  # fmt: skip
-    return thinned(every, 25 if short else 150)
+    return thinned(every, 25 if short else 80)
 
 
 @dataclass(frozen=True)
@@ -295,6 +295,6 @@ FAMILIES = (
         _priced,
         _draw_priced,
         (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
-        replications=1000,
+        replications=500,
     ),
 )

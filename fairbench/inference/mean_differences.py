@@ -15,7 +15,9 @@ through the means, through the coefficients of the regression, and through S. Th
 group, of the reference group and of all others are three means with limits that know skewness
 (:func:`fairbench.inference.means.centred_limits`), and what their shares of the rows add is normal;
 all are put together by the method of variance estimates recovery. Residuals are those that the
-regression leaves without the row (HC3). A group of fewer than 20 rows has no limits.
+regression leaves without the row (HC3). Few rows of a group may hold none of the rare large values
+that others have: a row more may lie as far from its group's mean as any row of any group does. A
+group of fewer than 20 rows has no limits.
 """
 
 from __future__ import annotations
@@ -37,10 +39,17 @@ _GROUP, _REFERENCE, _OTHERS = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """An estimate, and what each row (n,) adds to its error, whose mean over rows is 0."""
+    """An estimate, and what each row adds to its error.
+
+    Attributes
+    ----------
+    influence : (n,) of each row; its mean is 0.
+    ends : how far under and over the mean of its group any row lies, in the units of the estimate.
+    """
 
     value: float
     influence: Floats
+    ends: tuple[float, float]
 
 
 def mean_differences(
@@ -79,7 +88,9 @@ def residual_mean_differences(
         plain = _difference(without, codes, _means(without, codes), g, reference)
         apart = design[codes == g].mean(axis=0) - design[codes == reference].mean(axis=0)
         through_fit = fit.influence(apart, without)
-        linear = _Linear(float(means[g] - means[reference]), plain.influence - through_fit)
+        linear = _Linear(
+            float(means[g] - means[reference]), plain.influence - through_fit, plain.ends
+        )
         return _standardised(linear, left)
 
     return _of_groups(codes, reference, level, of_group)
@@ -104,9 +115,9 @@ def adjusted_mean_differences(
         spread = np.delete(design, place, axis=1)
         left = _Regression(spread).residuals(design[:, place])[0]
         if (left**2).sum() <= _TOLD * len(values) * members[:, place].var():
-            return _Linear(np.nan, np.full(len(values), np.nan))
+            return _nothing(values)
         unit = np.eye(design.shape[1])[place]
-        linear = _Linear(float(coefficients[place]), fit.influence(unit, without))
+        linear = _Linear(float(coefficients[place]), fit.influence(unit, without), _ends(without))
         return _standardised(linear, values)
 
     return _of_groups(codes, reference, level, of_group)
@@ -152,10 +163,20 @@ def _means(values: Floats, codes: Codes) -> Floats:
 def _difference(values: Floats, codes: Codes, means: Floats, g: int, reference: int) -> _Linear:
     """Return the difference of the means of a group and of the reference group."""
     influence = np.zeros(len(values))
+    ends = _ends(values - means[codes])
     for sign, group in ((1, g), (-1, reference)):
         rows = codes == group
         influence[rows] = sign * (values[rows] - means[group]) / rows.mean()
-    return _Linear(float(means[g] - means[reference]), influence)
+    return _Linear(float(means[g] - means[reference]), influence, ends)
+
+
+def _ends(away: Floats) -> tuple[float, float]:
+    return float(away.min()), float(away.max())
+
+
+def _nothing(values: Floats) -> _Linear:
+    """Return what is not known."""
+    return _Linear(np.nan, np.full(len(values), np.nan), (np.nan, np.nan))
 
 
 def _standardised(difference: _Linear, values: Floats) -> _Linear:
@@ -163,10 +184,11 @@ def _standardised(difference: _Linear, values: Floats) -> _Linear:
     away = values - values.mean()
     sd = float(away.std(ddof=1))
     if not sd > 1e-12 * np.abs(values).max(initial=0):
-        return _Linear(np.nan, np.full(len(values), np.nan))
+        return _nothing(values)
     ratio = difference.value / sd
     through_sd = ratio / 2 * ((away / sd) ** 2 - (away**2).mean() / sd**2)
-    return _Linear(ratio, difference.influence / sd - through_sd)
+    low, high = difference.ends
+    return _Linear(ratio, difference.influence / sd - through_sd, (low / sd, high / sd))
 
 
 def _of_groups(
@@ -195,7 +217,12 @@ def _limits(
     if np.isnan(linear.value) or min((codes == g).sum(), (codes == reference).sum()) < ROWS:
         return linear.value, np.nan, np.nan
     moments = Moments.of_groups(linear.influence, part, len(size))
-    means, share = centred_limits(moments, level=level), size / size.sum()
+    # What is seen in any group, the rows of another that were not seen may be as well.
+    share, (low, high) = size / size.sum(), linear.ends
+    least, most = np.full((2, len(size)), np.nan)
+    least[:2] = moments.mean[:2] + np.array([low, -high]) / share[:2]
+    most[:2] = moments.mean[:2] + np.array([high, -low]) / share[:2]
+    means = centred_limits(moments.reaching(least, most), level=level)
     of_shares = quantile(level) ** 2 * (share * means.value**2).sum() / size.sum()
     down, up = (
         np.sqrt(((share * away) ** 2).sum() + of_shares)

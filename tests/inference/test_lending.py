@@ -186,3 +186,16 @@ def test_the_best_have_the_cut_and_ties_are_all_in():
     assert among_best(score, 0.25, high=False)[0].tolist() == [True, False, False, False]
     best, cut = among_best(score, 0.5, high=True)
     assert cut == 2 and best.tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("function", [mean_differences, adjusted_mean_differences])
+def test_a_group_of_few_rows_may_have_the_rare_values_that_others_have(function):
+    """Of 30 rows none is 1 in a fifth of samples, of a share of 5 %; the interval knows of them."""
+    draw, held = np.random.default_rng(5), 0
+    codes, truth = np.repeat([0, 1], [300, 30]), 0.0
+    for _ in range(200):
+        y = (draw.random(330) < 0.05).astype(float)
+        x = [draw.normal(size=(330, 1))] * (function is adjusted_mean_differences)
+        ours = function(y, codes, 0, *x)
+        held += ours.lower[1] <= truth <= ours.upper[1]
+    assert held >= 0.93 * 200

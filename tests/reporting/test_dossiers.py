@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections import defaultdict
+from datetime import date
 from pathlib import Path
 
 import docx
@@ -11,12 +12,16 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy import stats
 
+from fairbench.audits.dossiers import DOSSIERS
 from fairbench.audits.dossiers.facts import names_told
 from fairbench.audits.dossiers.rulebook import pack_of
+from fairbench.audits.question import Options
 from fairbench.cli.main import main
 from fairbench.reporting.document.json import schema
+from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS
 
 EXPECTED = Path(__file__).parent / "expected" / "dossiers.json"
@@ -269,3 +274,51 @@ def test_wrong_facts_are_refused_in_a_line(folder, capsys, name, text, said):
 def test_sex_and_race_have_to_be_named(folder, capsys):
     assert main(["dossier", "ll144", str(folder / "candidates.csv"), "score=score"]) == 2
     assert "sex= and race=" in capsys.readouterr().err
+
+
+def test_open_gaps_are_counted_beside_large_and_small_ones(dossiers):
+    found = dossiers["ai-act"]
+    verdicts = [gap["verdict"] for gap in found["gaps"]]
+    (biases,) = [each["answer"] for each in found["asked"] if each["key"] == "biases"]
+    large, small = verdicts.count("large"), verdicts.count("small")
+    said = f"{len(verdicts)} gaps were examined: {large} large, {small} small, "
+    assert biases.startswith(f"{said}{len(verdicts) - large - small} open")
+
+
+def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_applies(dossiers):
+    first = dossiers["ai-act"]["summary"]
+    assert "Only the rows of this file were measured" in first["unseen"][0]
+    assert any("before 2 December 2027" in each for each in first["unseen"])
+    assert "2 August 2028" in first["audited"]["Rules"]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("kind", ["ai-act", "model-card"])
+def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(folder, capsys, width, kind):
+    """Long names at 80 columns: a count of 1,008 was once printed as 1,0."""
+    generator = np.random.default_rng(4)
+    names = ["Female applicants", "Male applicants", "Non-binary applicants"]
+    races = ["Black or African American", "White (not Hispanic or Latino)", "Two or more races"]
+    frame = pd.DataFrame(
+        {
+            "gender": generator.choice(names, 1800, p=[0.4, 0.56, 0.04]),
+            "ethnicity": generator.choice(races, 1800, p=[0.2, 0.7, 0.1]),
+            "score": generator.uniform(0.01, 0.99, 1800).round(3),
+        }
+    )
+    frame["repaid"] = (generator.random(1800) < frame["score"]).astype(int)
+    place = folder / "long.csv"
+    frame.to_csv(place, index=False)
+    options = Options(
+        path=place, group=("gender", "ethnicity"), target="repaid", score="score", favourable="1"
+    )
+    document = DOSSIERS[kind](options, frame.astype(str), {}, date(2026, 11, 26))
+    print_document(document, Console(width=width, highlight=False))
+    printed = capsys.readouterr().out
+    lines = printed.splitlines()
+    assert all(len(line) <= width for line in lines)
+    table = printed[printed.index("Rates by group") : printed.index("Errors by group")]
+    men = f"{(frame['gender'] == 'Male applicants').sum():,}"
+    assert len(men) == 5 and men in table.split()
+    for word in " ".join([*names, *races]).split():
+        assert word in table.split()

@@ -11,15 +11,16 @@ import pandas as pd
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.rulebook import pack_of
-from fairbench.audits.findings import LARGE
+from fairbench.audits.dossiers.unknown import says_nothing
+from fairbench.audits.findings import LARGE, SMALL
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
-from fairbench.core.formats import MISSING, count
+from fairbench.core.formats import count
 from fairbench.evaluation.columns import records, values_of
 from fairbench.metrics.registry import label
-from fairbench.reporting.document.model import Column, Document, Section
+from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section
 from fairbench.reporting.group_tables import table_of
 
 _OF_EVERYONE = (
@@ -51,27 +52,45 @@ def model_card(
     return _with_audit("model-card", "Model card", assessment, {**told, **answers}, day)
 
 
+_ONE_FILE = (
+    "Only the rows of this file were measured. Articles 10(2) and (3) ask the same of the "
+    "training, validation and testing data, which may be others."
+)
+
+
 def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date) -> Document:
-    """Return what articles 10 and 15 of the AI Act ask to be measured, and what is missing."""
+    """Return what the AI Act asks to be measured of a high-risk system, and what is missing."""
     assessment = _assessed(options, frame)
     single = [size for size in assessment.sizes if size.attribute in options.group]
     smallest = sorted(single, key=lambda size: size.rows)[:3]
     small = [f"{size.attribute}: {size.group} ({count(size.rows)})" for size in smallest]
-    unknown = [f"{size.attribute}: {count(size.rows)}" for size in single if size.group == MISSING]
-    large = sum(gap.verdict == LARGE for gap in assessment.gaps)
+    unknown = [
+        f"{size.attribute}: {count(size.rows)}" for size in single if says_nothing(size.group)
+    ]
     answers = {
-        "quantity": f"{_rows_and_labels(assessment)}; what is open stands with the gaps",
-        "biases": f"{len(assessment.gaps)} gaps were examined, {large} of them are large; in the "
-        "table",
-        "shortcomings": f"{count(len(assessment.table) - assessment.labels)} rows without a label; "
-        f"group not known: {'; '.join(unknown) or 'of nobody'}",
-        "representativeness": "rows of every group are in the tables; the smallest: "
+        "quantity": f"of this file: {_rows_and_labels(assessment)}; what is open stands with the "
+        "gaps",
+        "biases": _verdicts(assessment),
+        "shortcomings": f"of this file: {count(len(assessment.table) - assessment.labels)} rows "
+        f"without a label; group not known: {'; '.join(unknown) or 'of nobody'}",
+        "representativeness": "rows of every group of this file are in the tables; the smallest: "
         f"{'; '.join(small)}",
         "accuracy": "overall, with intervals, in the tables",
         "accuracy_by_group": "by group, with intervals, in the tables",
     }
-    title = "AI Act, articles 10 and 15: what was measured, and what is missing"
-    return _with_audit("ai-act", title, assessment, {**told, **answers}, day)
+    title = "AI Act: what was measured of a high-risk system, and what is missing"
+    document = _with_audit("ai-act", title, assessment, {**told, **answers}, day)
+    summary = document.summary or ExecutiveSummary([])
+    return replace(document, summary=replace(summary, unseen=[_ONE_FILE, *summary.unseen]))
+
+
+def _verdicts(assessment: Assessment) -> str:
+    """Return how many gaps are large, small, and open: of those these rows cannot tell."""
+    gaps = assessment.gaps
+    counts = {verdict: sum(gap.verdict == verdict for gap in gaps) for verdict in (LARGE, SMALL)}
+    still_open = len(gaps) - sum(counts.values())
+    said = f"{len(gaps)} gaps were examined: {counts[LARGE]} large, {counts[SMALL]} small, "
+    return f"{said}{still_open} open, of which these rows cannot tell; in the table"
 
 
 def _assessed(options: Options, frame: pd.DataFrame) -> Assessment:

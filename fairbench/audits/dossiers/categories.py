@@ -201,7 +201,7 @@ def _of(category: Category) -> str:
 def section_of(
     categories: Sequence[Category], rate: str, by: str, *, mark: float = NAN, more: str = ""
 ) -> Section:
-    """Return a figure and the table of an attribute's categories.
+    """Return the table of an attribute's categories, and a figure of our ratios.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def section_of(
         caption=f"Our ratios, to {references[0]}, with 95 % intervals"
         f"{'' if np.isnan(mark) else '; dashed: four fifths'}.",
     )
-    return Section(f"By {first.attribute}", [figure, _table(categories, rate, by, mark, more)])
+    return Section(f"By {first.attribute}", [_table(categories, rate, by, mark, more), figure])
 
 
 def _end(categories: Sequence[Category]) -> float:

@@ -144,6 +144,9 @@ def _words(asked: Sequence[Answer]) -> Table:
         f"[{place}] {source.title}, {source.address}" for source, place in numbers.items()
     )
 
+    def text_date(answer: Answer) -> str:
+        return answer.rule.source.text_date.isoformat() if answer.rule.source else ""
+
     def words(answer: Answer) -> str:
         rule = answer.rule
         return f"“{rule.quote}” [{numbers[rule.source]}]" if rule.source else NOT_VERIFIED
@@ -153,16 +156,9 @@ def _words(asked: Sequence[Answer]) -> Table:
         [
             (lambda answer: answer.rule.citation, Column("by")),
             (words, Column("text")),
-            (
-                lambda answer: _iso(answer.rule.source and answer.rule.source.text_date),
-                Column("of"),
-            ),
-            (lambda answer: _iso(answer.rule.effective), Column("applies from")),
+            (text_date, Column("of")),
+            (lambda answer: answer.rule.effective.isoformat(), Column("applies from")),
         ],
         by="",
         caption=f"texts that were read: {texts or 'none'}",
     )
-
-
-def _iso(day: date | None) -> str:
-    return day.isoformat() if day else ""

@@ -229,14 +229,24 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
     widths = {i: _width(table.columns[i], column) for i, column in zip(places, texts, strict=True)}
     if table.repeated:
-        yield from _in_parts(table, widths, width)
+        yield from _in_parts(table, widths, width, table.repeated)
         return
     while _sum(table, widths) > width:
         last = max(widths, key=lambda i: (table.columns[i].left_out, i))
         if not table.columns[last].left_out:
             break
         del widths[last]
+    words = {i: _longest_word(texts[places.index(i)]) for i in widths}
+    least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
+    if _sum(table, least) > width:  # no room for whole names and numbers beside one another
+        names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
+        yield from _in_parts(table, widths, width, max(names, 1))
+        return
     yield _rich_table(table, list(widths))
+
+
+def _longest_word(texts: Sequence[str]) -> int:
+    return min(_FOLDED, max((len(word) for text in texts for word in text.split()), default=1))
 
 
 def _width(column: Column, texts: Sequence[str]) -> int:
@@ -250,9 +260,11 @@ def _sum(table: Table, widths: Mapping[int, int]) -> int:
     return sum(widths.values()) + gaps
 
 
-def _in_parts(table: Table, widths: Mapping[int, int], width: int) -> Iterator[RichTable]:
-    """Yield parts of as many columns as fit beside the first ones."""
-    first, rest = list(widths)[: table.repeated], list(widths)[table.repeated :]
+def _in_parts(
+    table: Table, widths: Mapping[int, int], width: int, repeated: int
+) -> Iterator[RichTable]:
+    """Yield parts of as many columns as fit beside the first ones, which each part has."""
+    first, rest = list(widths)[:repeated], list(widths)[repeated:]
     while rest:
         size = 1
         while size < len(rest):

@@ -28,6 +28,7 @@ GAPS = (0.0, 0.1)
 # the raw gap may be the other way round), or rare everywhere.
 ALIKE, OPPOSITE, RARE = "spread alike", "spread otherwise", "rare"
 DIFFERENCE, RATIO = "standardised difference", "standardised ratio"
+OWN_MIX = "ratio over the group's own mix"
 LARGEST, SMALLEST = "largest standardised difference", "smallest standardised ratio"
 
 
@@ -118,7 +119,11 @@ def _draw(population: Stratified, replications: int, draw: np.random.Generator) 
         & ~np.eye(population.groups, dtype=bool)
     )
     counts = Counts(draw.binomial(size, rates), size, among)
+    own = shared[:, -1, 0] * shares[-1]
+    with np.errstate(invalid="ignore"):
+        of_own = (own * rates[:, -1]).sum(axis=-1) / (own * rates[:, 0]).sum(axis=-1)
     truth = {
+        OWN_MIX: of_own,
         DIFFERENCE: true[:, -1, 0] - other[:, -1, 0],
         RATIO: true[:, -1, 0] / other[:, -1, 0],
         LARGEST: _over(np.fmax, true - other, among),
@@ -144,7 +149,11 @@ def _ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
     among = counts.among
     largest, _ahead = largest_difference([rates], [among], level=LEVEL)
     smallest = smallest_ratio(rates, among, level=LEVEL)
+    two = (counts.successes[:, [-1, 0]], counts.size[:, [-1, 0]])
+    of_own = StandardisedRates.of(*two, mix=counts.size[:, -1]).ratios(level=LEVEL)
+    there = among[:, -1, 0]
     return {
+        OWN_MIX: tuple(np.where(there, end[:, 0, 1], np.nan) for end in of_own[1:]),  # type: ignore[dict-item]
         DIFFERENCE: _of_pair(rates.differences(level=LEVEL), among),
         RATIO: _of_pair(rates.ratios(level=LEVEL), among),
         LARGEST: (largest.lower, largest.upper),

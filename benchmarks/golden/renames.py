@@ -19,7 +19,7 @@ TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
 PHRASES: Mapping[str, str] = {}
 # Keys and columns that today's tree has in addition.
-ADDED: frozenset[str] = frozenset()
+ADDED: frozenset[str] = frozenset({"total", "rates"})  # options of an audit of counts
 # Neither a result nor the same twice: the version, where files were, when and by what it was made.
 IGNORED = frozenset({"version", "path", "out", "made"})
 

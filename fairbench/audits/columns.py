@@ -37,7 +37,7 @@ def read_frame(
     file, columns = options.path.name, options.columns
     below: Sequence[LeftOut] = ()
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
-    numeric = [*options.score_columns, *options.proxy, *banded, *filter(None, [options.weight])]
+    numeric = [*options.numeric_columns, *banded]
     if source is None:
         frame = read_any_table(
             options.path,

@@ -275,7 +275,7 @@ def check_said(
         return
     zero, one = direction.names
     good = direction.decisions[0] if direction.decisions else "granted"
-    why = f"{'decision' if direction.decisions else 'purpose'}= is given"
+    why = "decision= is given" if direction.decisions else f"the decisions are for {purpose}"
     if adverse:
         why = f"{quoted(adverse[0], 30)} may be bad for a person"
     raise UserError(

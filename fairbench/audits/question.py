@@ -24,15 +24,17 @@ CLASSES = "an audit of several classes"
 NUMBERS = "an audit of predicted numbers"
 RANKING = "an audit of a ranking (top=)"
 SURVIVAL = "an audit of times until an event (event=)"
+COUNTS = "an audit of counts (total=)"
 OF_TWO = (BINARY, SELECTED, MANY, PROXY, PAIR)
 LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
-BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL)
+BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL, COUNTS)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
 # What decisions are for; fairbench.audits.direction says whom their errors hurt.
 PURPOSES = ("lending", "hiring", "care", "justice")
 _COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
 PROBABILITY, PERCENT = "probability", "percent"
+HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
 def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> Any:
@@ -133,8 +135,19 @@ class Options:
     )
     selected: str = column(
         "The column of true and false that says who was selected, where labels exist for these "
-        "alone, such as loans repaid: says what follows for everyone.",
-        applies=(SELECTED,),
+        "alone, such as loans repaid: says what follows for everyone. With total=: of how many "
+        "people were selected.",
+        applies=(SELECTED, COUNTS),
+    )
+    total: str = column(
+        "Of a table of counts with a row a category, such as a published audit has: the column of "
+        "how many people there were. Name selected= or rates= beside it. If group= names several "
+        "columns, a row with a blank or Total in one is of all its levels.",
+        applies=(COUNTS,),
+    )
+    rates: str = column(
+        "With total=: instead of selected=, the column of which share was selected.",
+        applies=(COUNTS,),
     )
     odds: float = option(
         2.0,
@@ -152,9 +165,9 @@ class Options:
     )
     scale: str = option(
         PROBABILITY,
-        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        "What scores are, or the rates of rates=: shares from 0 to 1, or percents from 0 to 100.",
         choices=(PROBABILITY, PERCENT),
-        applies=OF_SCORES,
+        applies=(*OF_SCORES, COUNTS),
     )
     rare: int = option(
         0,
@@ -265,8 +278,13 @@ class Options:
         for cut in self.cuts:
             if cut.rpartition(":")[0] not in (*self.group, *self.within):
                 raise UserError(f"bands {shortened(cut)} are of no column of group= or within=")
-        if not (self.score or self.scores or self.prediction):
-            raise UserError("neither score= nor prediction= is given: name a column of either")
+        if self.rates and not self.total:
+            raise UserError("rates= is given without total=: name the column of how many people")
+        if not (self.score or self.scores or self.prediction or self.total):
+            counts = "; of a table of counts name total=" * bool(self.selected)
+            raise UserError(
+                f"neither score= nor prediction= is given: name a column of either{counts}"
+            )
         for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
@@ -299,9 +317,10 @@ class Options:
 
     def _check_target(self) -> None:
         """Refuse the column of labels as anything else, and what needs one where there is none."""
-        if not self.target and (self.labelled or self.selected):
+        if not self.target and (self.labelled or (self.selected and not self.total)):
             name = "labelled" if self.labelled else "selected"
-            raise UserError(f"{name}= is given without target=: name the column of labels")
+            counts = "; of a table of counts name total=" * (name == "selected")
+            raise UserError(f"{name}= is given without target=: name the column of labels{counts}")
         named: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
         named |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
         for name, columns in named.items():
@@ -341,13 +360,98 @@ class Options:
         return tuple(name for name in (self.score, self.against, *self.scores) if name)
 
     @property
+    def numeric_columns(self) -> list[str]:
+        """The columns in which a comma is a decimal one, beside labels, decisions and bands."""
+        return [name for name in (*self.score_columns, *self.proxy, self.weight) if name]
+
+    @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster, self.id)
         groups = (*self.group, *self.proxy, *self.within)
-        rest = (*self.bounds, self.lists)
+        rest = (*self.bounds, self.lists, self.total, self.rates)
         named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
         return [name for name in dict.fromkeys(named) if name]
+
+
+@dataclass(frozen=True)
+class LendingQuestion(Options):
+    """What a lender's dossier is asked for, beside what any audit is."""
+
+    price: tuple[str, ...] = option(
+        (),
+        "Columns of prices, such as the APR; blank where none was made. High is bad for a person.",
+        shown="[COLUMN,...]",
+    )
+    factors: tuple[str, ...] = option(
+        (),
+        "Columns of legitimate factors, numbers or categories: differences of scores and prices "
+        "are also given among people of the same factors, by least-squares regression.",
+        shown="[COLUMN,...]",
+    )
+    quantiles: tuple[float, ...] = option(
+        (0.1, 0.25, 0.5),
+        "Which shares of all, the best by score, are looked at: who would be granted at that cut.",
+        shown="[SHARE,...]",
+    )
+    good_scores: str = option(
+        "",
+        "With score= and prediction=: which scores are good for a person. Without prediction=, "
+        "favourable= says it.",
+        choices=(HIGH, LOW),
+    )
+    score: str = column(
+        "The column of scores: with prediction= any numbers, without it the probability of the "
+        "positive label, by which decisions are made at threshold=."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could mend."""
+        super().__post_init__()
+        own = {"price": self.price, "factors": self.factors}
+        audited = {
+            "group": self.group,
+            "target": (self.target,),
+            "prediction": (self.prediction,),
+            "score": (self.score,),
+        }
+        for option_name, names in own.items():
+            if len(set(names)) < len(names):
+                raise UserError(f"{option_name}=[{','.join(names)}] names a column twice")
+            for role, columns in audited.items():
+                for name in names:
+                    if name in columns:
+                        raise UserError(
+                            f"{option_name}= names '{name}', which {role}= names: name another "
+                            "column"
+                        )
+        if both := [name for name in self.price if name in self.factors]:
+            raise UserError(f"'{both[0]}' is named by price= and by factors=: leave one out")
+        if self.factors and not (self.score or self.price):
+            raise UserError(
+                "factors= are for differences of scores and prices: name score= or price= as well"
+            )
+        shares = self.quantiles
+        if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
+            raise UserError(
+                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
+                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
+            )
+        if self.good_scores and not (self.score and self.prediction):
+            raise UserError(
+                "good_scores= is for scores beside decisions (score= and prediction=): without "
+                "prediction=, favourable= says which scores are good"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read, each once."""
+        return list(dict.fromkeys([*super().columns, *self.price, *self.factors]))
+
+    @property
+    def numeric_columns(self) -> list[str]:
+        """The columns in which a comma is a decimal one."""
+        return [*super().numeric_columns, *self.price, *self.factors]
 
 
 def check_unchanged(

@@ -56,6 +56,7 @@ class Audit:
     files : name -> text of further files beside the page.
     figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
     audited : how the rows were read: which way is good, and what a decision means.
+    counted : what was counted, where it is not rows with and without a label.
     """
 
     options: Options
@@ -77,6 +78,7 @@ class Audit:
     files: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[Mapping[str, Any]] = ()
     audited: Sequence[str] = ()
+    counted: str = ""
 
 
 def document_of(audit: Audit) -> Document:
@@ -144,7 +146,7 @@ def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     options, names = audit.options, audit.label_names
     labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
     labelled = "all of them" if audit.labels == audit.rows else labelled
-    yield "Rows", f"{count(audit.rows)}, {labelled} with a label"
+    yield "Rows", audit.counted or f"{count(audit.rows)}, {labelled} with a label"
     labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
     if read := [*(audit.audited or labels)]:
         yield "Read as", " ".join(read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.rates import selection_rate
 
+Floats = NDArray[np.float64]
 # A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it.
 # No rule says so: 2 % is where rules begin to look at groups, of the data (6 RCNY 5-301(d)) or of a
 # labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.
@@ -82,27 +84,65 @@ def impact_ratios_of(
             return survey.limits(selection_rate, level=level)
         return rate_limits(number, rows, level=level)
 
-    given, rates = reference in names, at(level)
     shared = 0.0 if survey is None else survey.correlation(selection_rate)
+    return impact_ratios_at(
+        attribute, names, rows, at, reference=reference, level=level, correlation=shared
+    )
+
+
+def impact_ratios_at(
+    attribute: str,
+    names: Sequence[str],
+    rows: NDArray[np.intp],
+    at: Callable[[float], Limits],
+    *,
+    reference: str = "",
+    level: float = 0.95,
+    correlation: Floats | float = 0.0,
+) -> list[ImpactRatio]:
+    """Return the impact ratios of groups (G,) whose rates have limits already.
+
+    Parameters
+    ----------
+    rows : of the groups, by which it is known whom others may be compared with.
+    at : level -> the rates with their limits. correlation : (G, G) of their errors.
+    """
+    given, rates = reference in names, at(level)
     if given:
-        found = ratios_to_group(rates, names.index(reference), level=level, correlation=shared)
+        place = list(names).index(reference)
+        impact = ratios_to_group(rates, place, level=level, correlation=correlation)
     else:
         highest = may_be_compared_with(rows)
         wider = at(wider_level(level, highest))
-        found = ratios_to_highest(rates, wider, highest, level=level, correlation=shared)
+        impact = ratios_to_highest(rates, wider, highest, level=level, correlation=correlation)
     return [
         ImpactRatio(
             attribute,
             name,
             int(rows[g]),
             *rates.at(g),
-            names[int(found.reference)],
+            names[int(impact.reference)],
             given,
-            *found.ratios.at(g),
-            found.below[g].item(),
+            *impact.ratios.at(g),
+            impact.below[g].item(),
         )
         for g, name in enumerate(names)
     ]
+
+
+def among_best(score: Floats, share: float, *, high: bool) -> tuple[NDArray[np.bool_], Floats]:
+    """Return who (..., n) is in the best share by score, and the cuts (...) that they reach.
+
+    The cut is the quantile of all scores, between two of them where it falls there; whoever has the
+    cut itself is in, so that of scores with ties more may be in than the share.
+
+    Parameters
+    ----------
+    score : (..., n). high : whether high scores are good.
+    """
+    cut = np.quantile(score, 1 - share if high else share, axis=-1)
+    edge = cut[..., None]
+    return (score >= edge if high else score <= edge), cut
 
 
 def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:

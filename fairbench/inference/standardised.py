@@ -81,16 +81,20 @@ class StandardisedRates:
     covered: Floats
 
     @classmethod
-    def of(cls, successes: ArrayLike, size: ArrayLike) -> StandardisedRates:
+    def of(
+        cls, successes: ArrayLike, size: ArrayLike, *, mix: ArrayLike | None = None
+    ) -> StandardisedRates:
         """Return them from counts (..., G, K) in K strata.
 
         Parameters
         ----------
         successes, size : how many of how many rows that the rate is of.
+        mix : (..., K) rows in the strata of those whose mix is taken, such as one of the groups;
+            everyone without it.
         """
         x, n = np.asarray(successes, float), np.asarray(size, float)
         shared = (n[..., :, None, :] > 0) & (n[..., None, :, :] > 0)
-        everyone = n.sum(axis=-2)[..., None, None, :]
+        everyone = (n.sum(axis=-2) if mix is None else np.asarray(mix, float))[..., None, None, :]
         with np.errstate(invalid="ignore", divide="ignore"):
             whole = (shared * everyone).sum(axis=-1)
             weight = shared * everyone / whole[..., None]

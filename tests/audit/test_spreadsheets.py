@@ -144,7 +144,7 @@ def test_of_the_selected_impact_ratios_are_of_everyone():
     [
         (["decision=approved"], "must name two decisions"),
         (["favourable=maybe"], "unknown favourable label 'maybe'"),
-        (["purpose=lending"], "purpose= is given"),
+        (["purpose=lending"], "the decisions are for lending"),
         (["decision=good/bad"], "decision= is given"),
     ],
     ids=["one decision", "no label", "purpose alone", "decision alone"],

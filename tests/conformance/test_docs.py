@@ -43,7 +43,7 @@ def test_every_page_is_in_a_list_of_pages():
 def test_every_lesson_is_named_where_to_begin():
     lessons = [path.stem for path in DOCS.glob("tutorials/*.py")]
     text = (DOCS / "index.md").read_text()
-    assert len(lessons) == 5
+    assert len(lessons) == 6
     assert all(f"generated/tutorials/{name}" in text for name in lessons)
 
 

@@ -26,7 +26,7 @@ from fairbench.reporting.document.writing import FORMS
 
 EXPECTED = Path(__file__).parent / "expected" / "dossiers.json"
 TEXTS = [form for form in FORMS if form not in ("pdf", "summary")]
-KINDS = ("ll144", "four-fifths", "model-card", "ai-act")
+KINDS = ("ll144", "four-fifths", "model-card", "ai-act", "lending")
 # Words of somebody who says that a law is kept, or is not.
 CLAIMS = re.compile(
     r"\b(compl(y|ies|ied|iant|iance|ying)|conform\w*|lawful\w*|unlawful\w*|legal\w*|illegal\w*"
@@ -69,6 +69,13 @@ def folder(tmp_path_factory):
 WORDS = {
     "ll144": ["prediction=hired", "positive=1", "sex=sex", "race=race"],
     "four-fifths": ["prediction=hired", "positive=1", "group=[sex,race]"],
+    "lending": [
+        "prediction=hired",
+        "positive=1",
+        "favourable=1",
+        "group=[sex,race]",
+        "price=[score]",
+    ],
     "model-card": ["target=skilled", "score=score", "group=[sex]"],
     "ai-act": ["target=skilled", "score=score", "group=[sex]"],
 }

@@ -132,6 +132,7 @@ def people(tmp_path_factory):
 WORDS = {
     "ll144": ["prediction=hired", "sex=sex", "race=race", "favourable=1"],
     "four-fifths": ["prediction=hired", "group=[sex,race]", "favourable=1"],
+    "lending": ["prediction=hired", "group=[sex,race]", "favourable=1", "price=[skilled]"],
     "model-card": ["prediction=hired", "target=skilled", "group=[sex]", "favourable=1"],
     "ai-act": ["prediction=hired", "target=skilled", "group=[sex]", "favourable=1"],
 }

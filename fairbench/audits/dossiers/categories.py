@@ -36,14 +36,15 @@ class Category:
 
     Attributes
     ----------
-    rows, selected : of the category. share : of all people, those of unknown category too.
+    rows : of the category. selected : of these; not whole where only a rate is known.
+    share : of all people, those of unknown category too.
     ratio : its rate over the highest rate; NaN where that is 0. reason : why it is NaN.
     most_selected : the categories of the highest rate, several where they tie.
     stable : our ratio and its interval.
     """
 
     rows: int
-    selected: int
+    selected: float
     share: float
     ratio: float
     most_selected: Sequence[str]
@@ -128,21 +129,40 @@ def categories_of(
             f"{attribute}: fewer than two categories are left to compare: name a column that has "
             "more, or fewer answers by unknown="
         )
-    counts = pd.Series(selected).groupby(groups.astype(str).to_numpy()).agg(["sum", "size"])
-    rates = counts["sum"] / counts["size"]
-    highest = float(rates.max())
-    most_selected = tuple(ours.group for ours in stable if rates[ours.group] == highest)
+    counts = pd.Series(selected).groupby(groups.astype(str).to_numpy()).sum()
+    return with_rules_ratio(
+        stable, [int(counts[ours.group]) for ours in stable], people, nobody=nobody
+    )
+
+
+def with_rules_ratio(
+    stable: Sequence[ImpactRatio],
+    selected: Sequence[float],
+    people: int,
+    *,
+    nobody: str = "nobody was selected",
+) -> list[Category]:
+    """Return the categories of one attribute, of which our ratios are known.
+
+    Parameters
+    ----------
+    selected : how many of each; not whole where only the rate is known. people, nobody : as
+        :func:`categories_of` has them.
+    """
+    rates = {ours.group: each / ours.rows for ours, each in zip(stable, selected, strict=True)}
+    highest = max(rates.values())
+    most_selected = tuple(group for group, rate in rates.items() if rate == highest)
     return [
         Category(
             ours.rows,
-            int(counts["sum"][ours.group]),
+            each,
             ours.rows / people,
-            float(rates[ours.group] / highest) if highest > 0 else NAN,
+            rates[ours.group] / highest if highest > 0 else NAN,
             most_selected,
             ours,
             "" if highest > 0 else f"{nobody}, and 0 over 0 is no number",
         )
-        for ours in stable
+        for ours, each in zip(stable, selected, strict=True)
     ]
 
 

@@ -45,6 +45,8 @@ def _document_of(options: Options, frame: pd.DataFrame) -> Document:
         from fairbench.audits.kinds.ranking import audit_ranking as audit
     elif kind == question.SURVIVAL:
         from fairbench.audits.kinds.survival import audit_survival as audit
+    elif kind == question.COUNTS:
+        from fairbench.audits.kinds.counts import audit_counts as audit
     elif kind == question.NUMBERS:
         from fairbench.audits.kinds.numbers import audit_numbers as audit
     elif kind == question.CLASSES:
@@ -68,6 +70,7 @@ def document_of_table(options: Options, table: AuditTable) -> Document:
 def kind_of(options: Options, frame: pd.DataFrame) -> str:
     """Return which kind of audit is asked for, once it is sure that it takes all that is given."""
     asked = {
+        question.COUNTS: options.total,
         question.RANKING: options.top,
         question.SURVIVAL: options.event,
         question.PROXY: options.proxy,

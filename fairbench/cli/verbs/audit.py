@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrowed
@@ -61,8 +61,18 @@ def audit(options: AuditOptions) -> None:
     print_and_write(document_of(asked, frame), folder, name, options.formats, detail=options.detail)
 
 
-def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
+Question = TypeVar("Question", bound=Options)
+
+
+def read_input(
+    options: AuditOptions,
+    kind: type[Question] = Options,  # type: ignore[assignment]
+) -> tuple[Question, pd.DataFrame]:
     """Return what is asked for, and the predictions of a file or a run as strings.
+
+    Parameters
+    ----------
+    kind : the dataclass of what is asked for, from which that of the options inherits.
 
     Raises
     ------
@@ -80,7 +90,7 @@ def read_input(options: AuditOptions) -> tuple[Options, pd.DataFrame]:
         check_file(options.path)  # before the columns: no column helps where there is no file
     else:
         options, run = _of_run(options)
-    asked = narrowed(options, Options)
+    asked = narrowed(options, kind)
     return asked, read_frame(asked, source=run)
 
 

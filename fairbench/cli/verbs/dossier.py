@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairbench.audits.question import Options
+from fairbench.audits.question import LendingQuestion, Options
 from fairbench.cli.command import Command
 from fairbench.cli.verbs.audit import AuditOptions, print_and_write, read_input
 from fairbench.core.errors import UserError
@@ -70,6 +70,11 @@ class HiringOptions(SelectionOptions):
     )
 
 
+@dataclass(frozen=True)
+class LendingOptions(SelectionOptions, LendingQuestion):
+    """The same, with what is asked of a lender."""
+
+
 def ll144(options: HiringOptions) -> None:
     """Write the tables of Local Law 144."""
     if not (options.sex and options.race):
@@ -89,12 +94,19 @@ def four_fifths(options: SelectionOptions) -> None:
     write_dossier("four-fifths", options, unknown=options.unknown)
 
 
-def write_dossier(kind: str, options: DossierOptions, **how: Any) -> None:
+def lending(options: LendingOptions) -> None:
+    """Write the figures of a lender."""
+    write_dossier("lending", options, LendingQuestion, unknown=options.unknown)
+
+
+def write_dossier(
+    kind: str, options: DossierOptions, question: type[Options] = Options, **how: Any
+) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
     Parameters
     ----------
-    how : what else its function takes.
+    question : the dataclass of what its function is asked. how : what else that takes.
     """
     from fairbench.audits.dossiers import DOSSIERS
     from fairbench.audits.dossiers.facts import names_told, read_facts
@@ -103,7 +115,7 @@ def write_dossier(kind: str, options: DossierOptions, **how: Any) -> None:
     day = day_of(options.as_of)
     rules = pack_of(kind).on(day)
     told = read_facts(options.facts, rules)
-    asked, frame = read_input(options)
+    asked, frame = read_input(options, question)
     if not asked.path.is_file():
         known = _of_run(options)
         told = {name: known[name] for name in names_told(rules) if name in known} | told
@@ -199,6 +211,18 @@ COMMANDS = {
         )
         for kind, sentence, example in _PARTS
     },
+    "lending": Command(
+        LendingOptions,
+        lending,
+        sentence="Fair lending: adverse impact ratios, also by quantile of the score and by "
+        "segment, odds ratios, and standardised mean differences of scores and prices.",
+        examples=(
+            "fairbench dossier lending loans.csv prediction=approved favourable=1 group=[race,sex] "
+            "price=[apr]",
+            "fairbench dossier lending loans.csv score=pd threshold=0.2 favourable=0 group=[race] "
+            "reference=[White] within=[product] price=[apr] factors=[income,term]",
+        ),
+    ),
     "list": Command(
         ListOptions,
         list_packs,

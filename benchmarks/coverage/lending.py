@@ -1,0 +1,300 @@
+"""Families of what lenders are asked for: odds ratios, the best by score, and mean differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.coverage.constructions import Counts
+from benchmarks.coverage.populations import thinned, varied
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.evaluation.impact_ratios import among_best
+from fairbench.inference.impact import ratios_to_group
+from fairbench.inference.mean_differences import (
+    adjusted_mean_differences,
+    mean_differences,
+    residual_mean_differences,
+)
+from fairbench.inference.odds import odds_ratios
+from fairbench.inference.rates import quantile, rate_limits
+
+Array = NDArray[np.float64]
+ODDS, BEST = "odds ratio", "impact ratio among the best"
+PLAIN, RESIDUAL, ADJUSTED = (
+    "mean difference",
+    "residual mean difference",
+    "adjusted mean difference",
+)
+
+
+def bounded(values: Array) -> Array:
+    """Return v / (1 + |v|): ends of ratios may be infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.sign(values) * (1 - 1 / (1 + np.abs(values)))
+
+
+@dataclass(frozen=True)
+class TwoRates:
+    """The rates of two groups, the second of which is the reference."""
+
+    sizes: tuple[int, int]
+    rates: tuple[float, float]
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return "groups of {} and {} rows, rates {:g} and {:g}".format(*self.sizes, *self.rates)
+
+
+def _two_rates(short: bool) -> Sequence[TwoRates]:
+    sizes = ((5, 50), (10, 10), (20, 20), (20, 2000), (50, 50), (100, 400), (2000, 2000))
+    rates = (0.005, 0.03, 0.3, 0.5, 0.9, 0.98)
+    every = [TwoRates(*each) for each in product(sizes, product(rates, rates))]
+    return thinned(every, 30 if short else len(every))
+
+
+def _draw_odds(population: TwoRates, replications: int, draw: np.random.Generator) -> Sample:
+    rates = np.stack([varied(rate, replications, draw) for rate in population.rates], axis=1)
+    counts = Counts(draw.binomial(population.sizes, rates), np.array(population.sizes))
+    odds = rates / (1 - rates)
+    return Sample(counts, {ODDS: odds[:, 0] / odds[:, 1]})
+
+
+def _odds_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+    (x, y), (n, m) = counts.successes.T, counts.size
+    found = odds_ratios((x, y), (n, m), level=LEVEL)
+    return {ODDS: (found.lower, found.upper)}
+
+
+def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+    (x, y), (n, m) = counts.successes.T + 0.5, counts.size + 1
+    half = quantile(LEVEL) * np.sqrt(1 / x + 1 / (n - x) + 1 / y + 1 / (m - y))
+    middle = np.log(x * (m - y) / (y * (n - x)))
+    return {ODDS: (np.exp(middle - half), np.exp(middle + half))}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Normal scores of two groups of a population, the first of which is lower by a shift.
+
+    Attributes
+    ----------
+    rows : of both together. share : of the first group.
+    best : the share of all that is best. step : what scores are rounded to; 0 for not at all.
+    """
+
+    rows: int
+    share: float
+    shift: float
+    spread: float
+    best: float
+    step: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        rounded = f", rounded to {self.step:g}" if self.step else ""
+        return (
+            f"{self.rows} rows, {self.share:g} in a group lower by {self.shift:g} of spread "
+            f"{self.spread:g}, the best {self.best:g}{rounded}"
+        )
+
+    def above(self, cut: Array) -> Array:
+        """Return the shares (..., 2) of both groups that are at or above cuts."""
+        edge = np.ceil(cut / self.step - 1e-9) * self.step - self.step / 2 if self.step else cut
+        return np.stack([special.ndtr(-(edge + self.shift) / self.spread), special.ndtr(-edge)], -1)
+
+
+def _scored(short: bool) -> Sequence[Scored]:
+    every = [
+        Scored(*each)
+        for each in product(
+            (60, 200, 1000, 5000), (0.05, 0.2, 0.5), (0.0, 0.5, 1.0), (0.3, 1.0, 1.5),
+            (0.05, 0.2, 0.5, 0.9), (0.0, 0.5),
+        )
+    ]  # fmt: skip
+    return thinned(every, 25 if short else 200)
+
+
+def _draw_scored(population: Scored, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw scores; the truth is that of the population at the cut of the sample."""
+    n, one = population.rows, population
+    first = np.arange(n) < draw.binomial(n, one.share, replications)[:, None]
+    score = draw.normal(size=(replications, n))
+    score = np.where(first, one.spread * score - one.shift, score)
+    if one.step:
+        score = np.round(score / one.step) * one.step
+    best, cut = among_best(score, one.best, high=True)
+    shares = one.above(cut)
+    groups = np.stack([first, ~first], axis=1)
+    counts = Counts((groups & best[:, None]).sum(axis=-1), groups.sum(axis=-1))
+    return Sample(counts, {BEST: shares[:, 0] / shares[:, 1]})
+
+
+def _best_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+    ratios = ratios_to_group(
+        rate_limits(counts.successes, counts.size, level=LEVEL), 1, level=LEVEL
+    )
+    return {BEST: (ratios.ratios.lower[:, 0], ratios.ratios.upper[:, 0])}
+
+
+def _best_wald(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+    x, n = counts.successes.astype(float), counts.size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = quantile(LEVEL) * np.sqrt((1 / x - 1 / n).sum(axis=1))
+        ratio = x[:, 0] * n[:, 1] / (x[:, 1] * n[:, 0])
+        return {BEST: (ratio * np.exp(-half), ratio * np.exp(half))}
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Prices of three groups, which hang on a factor and on the group.
+
+    Attributes
+    ----------
+    rows : of all together. shares : of the groups, the second of which is the reference.
+    errors : the distribution of what the factor does not tell. gap : in its standard deviations.
+    spread : the factor of that of the first group. apart : of the factor's means, in its own.
+    """
+
+    rows: int
+    shares: tuple[float, float, float]
+    errors: str
+    gap: float
+    spread: float
+    apart: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        shares = ", ".join(f"{share:g}" for share in self.shares)
+        return (
+            f"{self.rows} rows in shares {shares}, {self.errors} errors, gap {self.gap:g}, spread "
+            f"{self.spread:g}, factors apart by {self.apart:g}"
+        )
+
+
+ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
+    "normal": lambda draw, shape: draw.normal(size=shape),
+    "lognormal": lambda draw, shape: (
+        (np.exp(draw.normal(size=shape)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
+    ),
+    "gamma": lambda draw, shape: (draw.gamma(0.5, size=shape) - 0.5) / np.sqrt(0.5),
+    "t(5)": lambda draw, shape: draw.standard_t(5, size=shape) / np.sqrt(5 / 3),
+    "uniform": lambda draw, shape: draw.uniform(-np.sqrt(3), np.sqrt(3), shape),
+    "rare": lambda draw, shape: ((draw.random(shape) < 0.05) - 0.05) / np.sqrt(0.05 * 0.95),
+}
+
+
+def _priced(short: bool) -> Sequence[Priced]:
+    every = [
+        Priced(*each)
+        for each in product(
+            (100, 400, 2000), ((0.3, 0.7, 0.0), (0.3, 0.4, 0.3), (0.06, 0.8, 0.14)), ERRORS,
+            (0.0, 0.3, 1.0), (1.0, 2.0), (0.0, 0.7),
+        )
+    ]  # fmt: skip
+    return thinned(every, 25 if short else 80)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices, factors and groups (R, n) of R replications."""
+
+    price: Array
+    factor: Array
+    codes: NDArray[np.intp]
+
+
+def _draw_priced(population: Priced, replications: int, draw: np.random.Generator) -> Sample:
+    one, shares = population, np.array(population.shares)
+    shape, slope = (replications, one.rows), 0.8
+    codes = draw.choice(3, size=shape, p=shares)
+    shift, away = np.array([one.gap, 0.0, -one.gap / 2]), np.array([-one.apart, 0, one.apart / 2])
+    spread = np.array([one.spread, 1.0, 1.0])
+    factor = away[codes] + draw.normal(size=shape)
+    error = spread[codes] * ERRORS[one.errors](draw, shape)
+    price = shift[codes] + slope * factor + error
+
+    def together(first: Array, second: Array) -> float:
+        return float(shares @ (first * second) - (shares @ first) * (shares @ second))
+
+    noise = float(shares @ spread**2)
+    fitted = slope + together(shift, away) / (1 + together(away, away))
+    whole, left = shift + slope * away, shift + (slope - fitted) * away
+    sd = np.sqrt(together(whole, whole) + slope**2 + noise)
+    sd_left = np.sqrt(together(left, left) + (slope - fitted) ** 2 + noise)
+    truth = {
+        PLAIN: (whole[0] - whole[1]) / sd,
+        RESIDUAL: (left[0] - left[1]) / sd_left,
+        ADJUSTED: one.gap / sd,
+    }
+    return Sample(
+        Prices(price, factor, codes),
+        {name: np.full(replications, value) for name, value in truth.items()},
+    )
+
+
+def _means_ours(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval]:
+    ends: dict[str, list[tuple[float, float]]] = {PLAIN: [], RESIDUAL: [], ADJUSTED: []}
+    for price, factor, codes in zip(prices.price, prices.factor, prices.codes, strict=True):
+        given = (price, codes, 1)
+        for name, limits in (
+            (PLAIN, mean_differences(*given, level=LEVEL)),
+            (RESIDUAL, residual_mean_differences(*given, factor[:, None], level=LEVEL)),
+            (ADJUSTED, adjusted_mean_differences(*given, factor[:, None], level=LEVEL)),
+        ):
+            ends[name].append((limits.lower[0], limits.upper[0]))
+    return {name: tuple(np.array(both).T) for name, both in ends.items()}  # type: ignore[misc]
+
+
+def _means_hedges(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the textbook's interval, of normal values and fixed shares (Hedges and Olkin 1985)."""
+    (n, m), sums = ((prices.codes == g).sum(axis=1) for g in (0, 1)), []
+    for g in (0, 1):
+        sums.append((prices.price * (prices.codes == g)).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = (sums[0] / n - sums[1] / m) / prices.price.std(axis=1, ddof=1)
+        half = quantile(LEVEL) * np.sqrt(1 / n + 1 / m + value**2 / (2 * (n + m)))
+    return {PLAIN: (value - half, value + half)}
+
+
+FAMILIES = (
+    Family(
+        "odds_ratios",
+        "Odds ratios",
+        "The odds of one group over those of another. Woolf's interval adds one half to all "
+        "counts. Widths are those of v / (1 + |v|).",
+        _two_rates,
+        _draw_odds,
+        (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
+        replications=5000,
+        width=bounded,
+    ),
+    Family(
+        "best_by_score",
+        "Impact ratios among the best by score",
+        "The share of a group at or above a cut, over that of another, in the population. The cut "
+        "is where so many of the sample's rows are best. Widths are those of v / (1 + |v|).",
+        _scored,
+        _draw_scored,
+        (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
+        replications=1000,
+        width=bounded,
+    ),
+    Family(
+        "mean_differences",
+        "Standardised mean differences",
+        "Of prices, as they are and given a factor: over the standard deviation of everyone's, "
+        "which is estimated, as are the groups' shares. Of groups of at least 20 rows.",
+        _priced,
+        _draw_priced,
+        (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
+        replications=500,
+    ),
+)

@@ -1,0 +1,689 @@
+"""The dossier of a lender: decisions, odds, the best by score, segments, and means of prices.
+
+Figures are those of lenders' practice, defined as the package solas-ai defines them: every group is
+compared with one that is named, or is the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import date
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.audits.dossiers.contents import dossier
+from fairbench.audits.dossiers.rulebook import pack_of
+from fairbench.audits.dossiers.unknown import Unknown, unknown_of
+from fairbench.audits.question import HIGH, LOW, LendingQuestion, Options
+from fairbench.audits.sentences import listed
+from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.core.errors import UserError
+from fairbench.core.formats import count, number
+from fairbench.data.columns import Place, numbers_of
+from fairbench.data.dataset import reference_first
+from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
+from fairbench.data.tabular import to_numbers
+from fairbench.evaluation.impact_ratios import (
+    ImpactRatio,
+    among_best,
+    impact_ratios_at,
+    impact_ratios_of,
+)
+from fairbench.inference.impact import FOUR_FIFTHS
+from fairbench.inference.mean_differences import (
+    adjusted_mean_differences,
+    mean_differences,
+    residual_mean_differences,
+)
+from fairbench.inference.means import ROWS, Moments, loss_limits
+from fairbench.inference.odds import odds_ratios
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.standardised import StandardisedRates
+from fairbench.reporting.charts import forest
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Document,
+    ExecutiveSummary,
+    Figure,
+    Section,
+)
+from fairbench.reporting.group_tables import MOST_ROWS, table_of
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Ends: TypeAlias = tuple[float, float, float]
+
+ALL_SEGMENTS = "all segments"
+GRANTED = "granted"  # what the good decision is called where decision= names none
+_MOST_LEVELS = 50  # of a factor that is no number
+_SURE = (
+    "Every figure has its 95 % interval: made in the same way from other samples of the same "
+    "people, 19 of 20 such intervals hold the true value, each by itself."
+)
+
+
+@dataclass(frozen=True)
+class OddsRatio:
+    """How often a group is refused, and its odds of being granted over the reference's."""
+
+    attribute: str
+    group: str
+    reference: str
+    rows: int
+    refused: float
+    refused_lower: float
+    refused_upper: float
+    odds: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class PartRatio:
+    """An adverse impact ratio among the best by score, or in a segment.
+
+    Attributes
+    ----------
+    part : the share of all, or the segment. cut : of the best, the score that they reach.
+    rows : of the group. rate : the share of these among the best, or granted.
+    """
+
+    attribute: str
+    part: str
+    cut: float
+    group: str
+    reference: str
+    rows: int
+    rate: float
+    rate_lower: float
+    rate_upper: float
+    ratio: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """The mean score or price of a group, and how far it is from that of the reference.
+
+    Attributes
+    ----------
+    mean, less : the mean, and it less the reference's, each with its 95 % interval.
+    smd, residual, adjusted : the standardised mean difference as it is, of what is left when the
+        factors are taken into account, and between people of the same factors; with intervals.
+    """
+
+    measure: str
+    attribute: str
+    group: str
+    reference: str
+    rows: int
+    mean: Ends
+    less: Ends
+    smd: Ends
+    residual: Ends
+    adjusted: Ends
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The people of an attribute whose group is known, the group compared with first.
+
+    Attributes
+    ----------
+    groups : (m,) their groups. rows : (n,) who of everyone they are.
+    """
+
+    groups: pd.Series
+    rows: NDArray[np.bool_]
+
+    @property
+    def reference(self) -> str:
+        """The group that others are compared with."""
+        return str(self.groups.cat.categories[0])
+
+
+def lending(
+    options: LendingQuestion,
+    frame: pd.DataFrame,
+    told: Mapping[str, str],
+    day: date,
+    *,
+    unknown: Sequence[str] = (),
+) -> Document:
+    """Return the dossier of a lender's decisions, scores and prices.
+
+    Parameters
+    ----------
+    unknown : answers that mean that a group is not known, beside those that usually do.
+
+    Raises
+    ------
+    UserError : which decision, or which scores, are good is not said; or a value that cannot be.
+    """
+    if options.weight or options.cluster:
+        raise UserError("weight= and cluster=: this dossier counts people, so leave them out")
+    plain = {field.name: getattr(options, field.name) for field in fields(Options)}
+    beside = {"score": ""} if options.prediction else {}  # then scores may be any numbers
+    asked = Options(**plain | beside | {"purpose": "lending"})
+    table = read_audit_table(asked, frame=frame)
+    silent = unknown_of({name: table.groups[name] for name in options.group}, unknown)
+    compared = {name: _compared(name, table, silent) for name in table.groups}
+    singles = {name: compared[name] for name in options.group}
+    references = {name: of.reference for name, of in compared.items()}
+    ratios = [
+        ratio
+        for name, of in compared.items()
+        for ratio in impact_ratios_of(
+            name, of.groups, table.favoured[of.rows], reference=of.reference
+        )
+    ]
+    odds = [
+        row
+        for name, of in compared.items()
+        for row in _odds(name, of.groups, table.favoured[of.rows])
+    ]
+    best: list[PartRatio] = []
+    how = list(table.read_as)
+    values: dict[str, Floats] = {}
+    if options.score:
+        values[options.score] = numbers_of(frame, Place(options.path.name, options.score))
+        high = _good_side(options, table, values[options.score])
+        how.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
+        best = list(_best(values[options.score], singles, options.quantiles, high=high))
+    segments: list[PartRatio] = []
+    if table.strata is not None:
+        segments = list(_segments(singles, table.strata, table.favoured))
+    for name in options.price:
+        values[name] = _prices(frame, Place(options.path.name, name))
+    design = _factors(frame, options) if options.factors else None
+    means = [
+        row
+        for measure, numbers in values.items()
+        for name, of in singles.items()
+        for row in _means(measure, name, of, numbers, design)
+    ]
+    granted = table.granted if table.direction.decisions else GRANTED
+    sections = [
+        *_decisions(ratios, odds, granted),
+        *([_best_section(best, options.score)] if best else []),
+        *([_segment_section(segments, granted)] if segments else []),
+        *(_mean_section(measure, means, options.factors) for measure in values),
+    ]
+    measured = Document(
+        "Fair lending: decisions, scores and prices by group",
+        sections,
+        summary=ExecutiveSummary(
+            list(_in_short(ratios, means, granted, options)),
+            [
+                *how,
+                *silent.sentences,
+                f"Compared with: {_listed(references, options.group)}.",
+                _SURE,
+            ],
+            list(_unseen(options, table, values)),
+        ),
+        notes=[*silent.sentences, *notes_on_groups(frame, options.group)],
+        data={
+            "people": len(frame),
+            "granted": granted,
+            "references": references,
+            "unknown": {name: int((~rows).sum()) for name, rows in silent.known.items()},
+            "ratios": [asdict(row) for row in ratios],
+            "odds_ratios": [asdict(row) for row in odds],
+            "by_quantile": [asdict(row) for row in best],
+            "by_segment": [asdict(row) for row in segments],
+            "means": [asdict(row) for row in means],
+            "factors": list(options.factors),
+        },
+    )
+    answers = {
+        **told,
+        "rates": f"{len(ratios)} groups",
+        "adverse_impact_ratio": "in the tables of decisions",
+        "odds_ratio": "in the tables of decisions",
+        "air_by_quantile": f"at {len(options.quantiles)} cuts",
+        "air_by_segment": f"by {listed(options.within)}",
+        "mean_differences": f"of {listed(list(values))}",
+        "mean_differences_given": f"given {listed(options.factors)}, by least-squares regression",
+    }
+    without = {
+        "air_by_quantile": best,
+        "air_by_segment": segments,
+        "mean_differences": means,
+        "mean_differences_given": design is not None,
+        "factors_why": design is not None,
+    }
+    return dossier(
+        pack_of("lending"),
+        measured,
+        options,
+        answers,
+        day,
+        without=[key for key, measured_here in without.items() if not measured_here],
+    )
+
+
+def _compared(name: str, table: AuditTable, silent: Unknown) -> _Compared:
+    """Return the people of an attribute, or of a combination, whose group is known.
+
+    Raises
+    ------
+    UserError : fewer than two groups are known.
+    """
+    rows = np.logical_and.reduce([silent.known[part] for part in name.split(CROSSED)])
+    groups = table.groups[name]
+    first = str(groups.cat.categories[0])
+    groups = groups[rows].cat.remove_unused_categories().reset_index(drop=True)
+    names = list(map(str, groups.cat.categories))
+    if len(names) < 2:
+        raise UserError(f"{name}: fewer than two groups are known: name a column that has more")
+    if first not in names:  # it was an answer that says nothing
+        groups = reference_first(groups, str(groups.value_counts().index[0]))
+    return _Compared(groups, rows)
+
+
+def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bool:
+    """Say whether high scores are good for a person; ask where that is not said."""
+    if not options.prediction:
+        return bool(table.direction.good)
+    if not options.good_scores:
+        granted, refused = (
+            number(float(score[rows].mean())) if rows.any() else "unknown"
+            for rows in (table.favoured, ~table.favoured)
+        )
+        raise UserError(
+            f"{options.path.name}: whether high or low '{options.score}' is good for a person is "
+            f"not said; its mean is {granted} of those {table.granted} and {refused} of the "
+            f"others. Give good_scores={HIGH} or good_scores={LOW}."
+        )
+    return options.good_scores == HIGH
+
+
+def _prices(frame: pd.DataFrame, place: Place) -> Floats:
+    """Return prices (n,), NaN where they are blank."""
+    text = frame[place.column]
+    prices: Floats = to_numbers(text)
+    blank = text.isna().to_numpy() | (text.astype(str).str.strip() == "").to_numpy()
+    place.refuse(text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", said="no")
+    if blank.all():
+        raise place.fault("is blank in all rows: name a column of prices by price=")
+    return prices
+
+
+def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
+    """Return legitimate factors as columns (n, K): numbers, or a mark for each level but one."""
+    parts = []
+    for name in options.factors:
+        place, text = Place(options.path.name, name), frame[name]
+        place.refuse_blank(text, "a factor: every row needs one, or leave the column out")
+        values = to_numbers(text)
+        if np.isfinite(values).all():
+            parts.append(values[:, None])
+            continue
+        if np.isfinite(values).mean() > 0.5:
+            place.refuse(
+                text, ~np.isfinite(values), "number, as most of this factor are", said="no"
+            )
+        levels = pd.Categorical(text.astype(str))
+        if len(levels.categories) > _MOST_LEVELS:
+            raise place.fault(
+                f"holds {len(levels.categories)} different values; a factor is a number, or has up "
+                f"to {_MOST_LEVELS} levels: make it coarser"
+            )
+        parts.append(np.eye(len(levels.categories))[levels.codes][:, 1:])
+    return np.concatenate(parts, axis=1)
+
+
+def _odds(attribute: str, groups: pd.Series, granted: NDArray[np.bool_]) -> Iterator[OddsRatio]:
+    codes, names = codes_of(groups)
+    rows, numbers = np.bincount(codes), np.bincount(codes, granted)
+    refused = rate_limits(rows - numbers, rows)
+    odds = odds_ratios((numbers, numbers[0]), (rows, rows[0]))
+    for g, name in enumerate(names):
+        ends = odds.at(g) if g else (1.0, np.nan, np.nan)
+        yield OddsRatio(attribute, name, names[0], int(rows[g]), *refused.at(g), *ends)
+
+
+def _best(
+    score: Floats, singles: Mapping[str, _Compared], shares: Sequence[float], *, high: bool
+) -> Iterator[PartRatio]:
+    """Yield the ratios among the best of everyone by score, at each cut."""
+    for attribute, of in singles.items():
+        for share in sorted(shares):
+            best, cut = among_best(score, share, high=high)
+            part = f"best {100 * share:g} %"
+            yield from _of_part(attribute, part, of.groups, best[of.rows], float(cut))
+
+
+def _of_part(
+    attribute: str,
+    part: str,
+    groups: pd.Series,
+    chosen: NDArray[np.bool_],
+    cut: float = float("nan"),
+) -> Iterator[PartRatio]:
+    """Yield the ratios of a part of the rows, or of what is chosen of them."""
+    codes, names = codes_of(groups)
+    rows = np.bincount(codes)
+    rates = rate_limits(np.bincount(codes, chosen), rows)
+    reference = str(groups.cat.categories[0])
+    if reference not in names:
+        return
+    ratios = impact_ratios_at(attribute, names, rows, lambda _: rates, reference=reference)
+    for row in ratios:
+        ends = (np.nan, np.nan) if row.is_given_reference else (row.lower, row.upper)
+        yield PartRatio(
+            attribute, part, cut, row.group, reference, row.rows,
+            row.rate, row.rate_lower, row.rate_upper, row.ratio, *ends,
+        )  # fmt: skip
+
+
+def _segments(
+    singles: Mapping[str, _Compared], strata: pd.Series, everyone: NDArray[np.bool_]
+) -> Iterator[PartRatio]:
+    """Yield the ratios in each segment, and those over all of them.
+
+    Over all segments a group's rate is compared with what the reference group's would be if it had
+    the group's mix of segments; segments in which either has nobody are left out.
+    """
+    for attribute, of in singles.items():
+        groups, granted = of.groups, everyone[of.rows]
+        codes, names = codes_of(groups)
+        places, segments = codes_of(strata[of.rows])
+        for k, segment in enumerate(segments):
+            rows = places == k
+            part = groups[rows].reset_index(drop=True)
+            yield from _of_part(attribute, segment, part, granted[rows])
+        cells = codes * len(segments) + places
+        shape = len(names), len(segments)
+        size = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        numbers = np.bincount(cells, granted, minlength=size.size).reshape(shape)
+        for g, name in enumerate(names[1:], start=1):
+            pair = StandardisedRates.of(numbers[[g, 0]], size[[g, 0]], mix=size[g])
+            rates, ratios = pair.limits(), pair.ratios()
+            yield PartRatio(
+                attribute,
+                ALL_SEGMENTS,
+                np.nan,
+                name,
+                names[0],
+                int(pair.rows[0, 1]),
+                *(float(end[0, 1]) for end in rates),
+                *(float(end[0, 1]) for end in ratios),
+            )
+
+
+def _means(
+    measure: str, attribute: str, of: _Compared, values: Floats, design: Floats | None
+) -> Iterator[MeanDifference]:
+    """Yield the means of the groups that have values, the reference group's first."""
+    there = np.isfinite(values) & of.rows
+    codes, names = codes_of(of.groups[there[of.rows]].reset_index(drop=True))
+    reference, x = of.reference, values[there]
+    if reference not in names or len(names) < 2:
+        return
+    place = names.index(reference)
+    means = loss_limits(Moments.of_groups(x, codes, len(names)))
+    less = difference_limits(means, means.take([place]))
+    plain = mean_differences(x, codes, place)
+    nothing = Limits(*np.full((3, len(names)), np.nan))
+    residual = adjusted = nothing
+    if design is not None:
+        residual = residual_mean_differences(x, codes, place, design[there])
+        adjusted = adjusted_mean_differences(x, codes, place, design[there])
+    rows = np.bincount(codes)
+    for g, name in enumerate(names):
+        differences = (less, plain, residual, adjusted) if g != place else (nothing,) * 4
+        yield MeanDifference(
+            measure, attribute, name, reference, int(rows[g]), means.at(g),
+            *(limits.at(g) for limits in differences),
+        )  # fmt: skip
+
+
+def _in_short(
+    ratios: Sequence[ImpactRatio],
+    means: Sequence[MeanDifference],
+    granted: str,
+    options: LendingQuestion,
+) -> Iterator[str]:
+    """Yield the smallest ratio and the largest difference of each attribute, in sentences."""
+    for attribute in options.group:
+        own = [
+            ratio
+            for ratio in ratios
+            if ratio.attribute == attribute and not ratio.is_given_reference
+        ]
+        lowest = min(own, key=lambda ratio: np.nan_to_num(ratio.ratio, nan=np.inf))
+        if np.isnan(lowest.ratio):
+            yield f"By {attribute}, nobody of {lowest.reference} is {granted}: there is no ratio."
+            continue
+        yield (
+            f"By {attribute}, the smallest adverse impact ratio is {number(lowest.ratio, 2)}, that "
+            f"of {lowest.group} (95 % interval {number(lowest.lower, 2)} to "
+            f"{number(lowest.upper, 2)}), compared with {lowest.reference}."
+        )
+    for measure in options.price:
+        own_means = [row for row in means if row.measure == measure and np.isfinite(row.smd[0])]
+        if own_means:
+            worst = max(own_means, key=lambda row: row.smd[0])
+            size, ends = abs(worst.less[0]), sorted(worst.less[1:])
+            higher, within = "higher", ""
+            if worst.less[0] < 0:
+                higher, ends = "lower", sorted(-end for end in ends)
+            if np.isfinite(ends[0]):
+                within = f" (95 % interval {number(ends[0])} to {number(ends[1])})"
+            yield (
+                f"The mean '{measure}' of {worst.group} is {higher} than that of "
+                f"{worst.reference} by {number(size)}{within}: {number(abs(worst.smd[0]), 2)} "
+                "standard deviations."
+            )
+
+
+def _listed(references: Mapping[str, str], single: Sequence[str]) -> str:
+    return "; ".join(f"{name}: {references[name]}" for name in single)
+
+
+def _unseen(
+    options: LendingQuestion, table: AuditTable, values: Mapping[str, Floats]
+) -> Iterator[str]:
+    if len(table.known):
+        yield f"The outcomes in '{options.target}' were not used: these figures take none."
+    yield "Why groups differ was not looked at, nor whether a difference is justified."
+    for name in options.price:
+        blank = int(np.isnan(values[name]).sum())
+        if blank:
+            yield (
+                f"'{name}' is blank in {count(blank)} rows: its figures are of the others, whom a "
+                "lender chose."
+            )
+
+
+def _decisions(
+    ratios: Sequence[ImpactRatio], odds: Sequence[OddsRatio], granted: str
+) -> Iterator[Section]:
+    of_ratios = table_of(
+        ratios,
+        [
+            ("attribute", Column("by", left_out=1)),
+            ("group", Column("group")),
+            ("rows", Column("people", "count")),
+            (("rate", "rate_lower", "rate_upper"), Column(granted, "estimate")),
+            ("ratio", Column("AIR", "number", decimals=2)),
+            (
+                lambda row: None if row.is_given_reference else (row.lower, row.upper),
+                Column("95 % interval", "interval", decimals=2),
+            ),
+            (
+                lambda row: None if row.is_given_reference else row.below,
+                Column("P(<0.8)", "probability", left_out=2),
+            ),
+        ],
+        caption=(
+            f"AIR, adverse impact ratio: the share {granted} of a group over that of the group it "
+            "is compared with, whose own ratio is 1; P(<0.8): how sure it is that the ratio is "
+            "under four fifths, a rule of thumb from employment"
+        ),
+        most=MOST_ROWS,
+    )
+    of_odds = table_of(
+        odds,
+        [
+            ("attribute", Column("by", left_out=1)),
+            ("group", Column("group")),
+            (
+                ("refused", "refused_lower", "refused_upper"),
+                Column(f"not {granted}", "estimate"),
+            ),
+            ("odds", Column("odds ratio", "number", decimals=2)),
+            (
+                lambda row: None if row.group == row.reference else (row.lower, row.upper),
+                Column("95 % interval", "interval", decimals=2),
+            ),
+        ],
+        caption=(
+            f"odds ratio: the odds of being {granted} of a group over those of the group it is "
+            "compared with; that of not being so is one over it"
+        ),
+        most=MOST_ROWS,
+    )
+    lines = [
+        (f"{ratio.attribute}: {ratio.group}", ratio.ratio, ratio.lower, ratio.upper)
+        for ratio in ratios
+        if not ratio.is_given_reference and np.isfinite(ratio.ratio)
+    ]
+    figure: list[Block] = []
+    if lines:
+        drawn = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
+        caption = (
+            "Adverse impact ratios with 95 % intervals; dashed: four fifths, a rule of thumb from "
+            "employment."
+        )
+        figure = [Figure("adverse impact ratios", svg=drawn, caption=caption)]
+    yield Section("Decisions by group", [*figure, of_ratios, of_odds])
+
+
+def _of_rate(title: str) -> tuple[tuple[str, ...], Column]:
+    return ("rate", "rate_lower", "rate_upper"), Column(title, "estimate")
+
+
+_RATIO = (
+    ("ratio", Column("AIR", "number", decimals=2)),
+    (
+        lambda row: None if np.isnan(row.lower) else (row.lower, row.upper),
+        Column("95 % interval", "interval", decimals=2),
+    ),
+)
+
+
+def _best_section(best: Sequence[PartRatio], score: str) -> Section:
+    table = table_of(
+        best,
+        [
+            ("attribute", Column("by", left_out=1)),
+            ("part", Column("of all")),
+            ("cut", Column("cut", "number", left_out=2)),
+            ("group", Column("group")),
+            _of_rate("among these"),
+            *_RATIO,
+        ],
+        by="part",
+        caption=(
+            f"the best by '{score}' are those who reach the cut; with ties they may be more; the "
+            "intervals are of all people at this cut"
+        ),
+        most=MOST_ROWS,
+    )
+    return Section("Adverse impact ratio by quantile of the score", [table])
+
+
+def _segment_section(segments: Sequence[PartRatio], granted: str) -> Section:
+    table = table_of(
+        segments,
+        [
+            ("attribute", Column("by", left_out=1)),
+            ("part", Column("segment")),
+            ("group", Column("group")),
+            ("rows", Column("people", "count", left_out=2)),
+            _of_rate(granted),
+            *_RATIO,
+        ],
+        by="part",
+        caption=(
+            f"{ALL_SEGMENTS}: the group's share {granted} over what the share of the group it is "
+            "compared with would be, had that the group's mix of segments; of segments that have "
+            "people of both"
+        ),
+        most=MOST_ROWS,
+    )
+    return Section("Adverse impact ratio by segment", [table])
+
+
+def _mean_section(measure: str, means: Sequence[MeanDifference], factors: Sequence[str]) -> Section:
+    own = [row for row in means if row.measure == measure]
+    decimals = 3 if max((abs(row.mean[0]) for row in own), default=0) < 100 else 1
+
+    def shown(name: str, title: str) -> tuple[Any, Column]:
+        def value(row: MeanDifference) -> float | None:
+            ends: Ends = getattr(row, name)
+            return None if np.isnan(ends[0]) else ends[0]
+
+        return value, Column(title, "number", decimals=2)
+
+    def ends(name: str, places: int = 2) -> tuple[Any, Column]:
+        def interval(row: MeanDifference) -> tuple[float, float] | None:
+            whole: Ends = getattr(row, name)
+            return None if np.isnan(whole[1]) else whole[1:]
+
+        return interval, Column("95 % interval", "interval", decimals=places)
+
+    blocks: list[Block] = [
+        table_of(
+            own,
+            [
+                ("attribute", Column("by", left_out=1)),
+                ("group", Column("group")),
+                ("rows", Column("people", "count", left_out=2)),
+                (lambda row: row.mean[0], Column("mean", "number", decimals=decimals)),
+                (
+                    lambda row: None if np.isnan(row.less[1]) else row.less[1:],
+                    Column("difference", "interval", decimals=decimals),
+                ),
+                shown("smd", "SMD"),
+                ends("smd"),
+            ],
+            caption=(
+                "difference: 95 % interval of the mean less that of the group compared with; SMD, "
+                "standardised mean difference: it over the standard deviation of everyone's. "
+                f"groups of under {ROWS} people have no interval"
+            ),
+            most=MOST_ROWS,
+        )
+    ]
+    if factors:
+        given = table_of(
+            [row for row in own if row.group != row.reference],
+            [
+                ("attribute", Column("by", left_out=1)),
+                ("group", Column("group")),
+                shown("residual", "residual SMD"),
+                ends("residual"),
+                shown("adjusted", "adjusted SMD"),
+                ends("adjusted"),
+            ],
+            caption=(
+                f"given {listed(factors)}; residual SMD: of what a least-squares regression on "
+                "these leaves, which does not know the groups; a factor that differs between "
+                "groups takes a part of the difference with it; adjusted SMD: between people of "
+                "the same factors, the coefficient of the group beside them; empty: the factors "
+                "tell who is in the group"
+            ),
+            most=MOST_ROWS,
+        )
+        blocks.append(given)
+    return Section(f"Means of '{measure}' by group", blocks)

@@ -1,0 +1,197 @@
+"""Audits of published counts: as those of the rows they are counts of, and bad input."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.cli.main import main
+from fairbench.inference.rates import rate_limits
+
+TABLE = """sex,race,people,hired
+Female,,2793,2440
+Male,Total,5187,4425
+,Asian,3543,3162
+,Black,678,542
+,Hispanic,937,759
+,Two or more,264,235
+,White,2274,1934
+,Native,11,10
+,Unknown,1075,
+Female,Asian,1531,1396
+Male,White,1682,1432
+"""
+COUNTS = ["selected=hired", "total=people"]
+
+
+def written(folder, text):
+    (folder / "counts.csv").write_text(text)
+    return folder / "counts.csv"
+
+
+def made(folder, text, *words):
+    asked = ["audit", str(written(folder, text)), *words, f"out={folder / 'out'}"]
+    assert main([*asked, "formats=[json,html]"]) == 0
+    return json.loads((folder / "out" / "audit.json").read_text())
+
+
+def rows_of(audit):
+    return {(row["attribute"], row["group"]): row for row in audit["impact"]}
+
+
+def test_ratios_of_counts_equal_those_of_the_rows_that_are_counted(tmp_path):
+    audit = made(tmp_path, TABLE, *COUNTS, "group=[sex,race]")
+    race = {"Asian": (3543, 3162), "Black": (678, 542), "Hispanic": (937, 759),
+            "Two or more": (264, 235), "White": (2274, 1934), "Native": (11, 10)}  # fmt: skip
+    frame = pd.DataFrame(
+        [(name, int(k < hired)) for name, (n, hired) in race.items() for k in range(n)],
+        columns=["race", "hired"],
+    )
+    report = fairbench.audit(frame, prediction="hired", favourable="1", groups="race")
+    data = json.loads(report.to_json())
+    expected = {row["group"]: row for row in data["impact"]}
+    found = rows_of(audit)
+    for name in race:
+        ours = found["race", name]["ours"]
+        for end in ("ratio", "lower", "upper", "below", "rate_lower"):
+            assert ours[end] == pytest.approx(expected[name][end]), (name, end)
+    assert found["race", "Native"]["ratio"] == 1  # as the rules divide
+    assert found["race", "Black"]["ratio"] == pytest.approx(542 / 678 / (10 / 11))
+
+
+def test_a_blank_or_total_is_of_all_levels_and_unknown_people_are_compared_with_nobody(tmp_path):
+    audit = made(tmp_path, TABLE, *COUNTS, "group=[sex,race]")
+    found = rows_of(audit)
+    assert found["sex", "Male"]["rows"] == 5187
+    assert ("sex x race", "Female x Asian") in found
+    assert audit["unknown"] == {"race": 1075}
+    assert ("race", "Unknown") not in found
+    said = " ".join(audit["conclusions"]["notes"])
+    assert "race 8,782" in said and "sex 7,980" in said
+
+
+def test_margins_that_are_not_published_are_summed(tmp_path):
+    rows = "g,h,n,s\na,x,50,20\na,y,30,15\nb,x,40,10\nb,y,60,30\n"
+    audit = made(tmp_path, rows, "selected=s", "total=n", "group=[g,h]")
+    found = rows_of(audit)
+    assert (found["g", "a"]["rows"], found["g", "a"]["selected"]) == (80, 35)
+    assert (found["h", "y"]["rows"], found["h", "y"]["selected"]) == (90, 45)
+    assert found["g x h", "b x y"]["selected"] == 30
+
+
+def test_verdicts_share_the_error_rate_and_need_enough_people(tmp_path):
+    rows = "r,n,s\nWhite,4000,2000\nBlack,3000,900\nFew,5,0\nSome,100,42\nMore,90,80\n"
+    audit = made(tmp_path, rows, "selected=s", "total=n", "group=r")
+    verdicts = {f["groups"][0]: f["verdict"] for f in audit["findings"]}
+    assert verdicts == {"White": "small", "Black": "large", "Some": "open"}
+    assert "less than four fifths" in " ".join(audit["conclusions"]["can"])
+
+
+def test_an_example_of_the_rules_divides_by_the_most_selected(tmp_path):
+    rows = "race,n,s\nWhite,160,72\nAsian,8,8\nBlack,32,12\n"
+    audit = made(tmp_path, rows, "selected=s", "total=n", "group=race")
+    ratios = {row["group"]: row["ratio"] for row in audit["impact"]}
+    assert ratios == pytest.approx({"White": 0.45, "Asian": 1.0, "Black": 0.375})
+
+
+def test_a_rate_is_anything_that_rounds_to_it(tmp_path):
+    rows = "r,n,rate\na,119,0.76\nb,1000,0.5\nc,13,.50\n"
+    audit = made(tmp_path, rows, "rates=rate", "total=n", "group=r")
+    counts = {row["group"]: row for row in audit["counts"]}
+    assert (counts["a"]["fewest"], counts["a"]["most"]) == (90, 91)
+    assert (counts["b"]["fewest"], counts["b"]["most"]) == (495, 505)
+    ours = rows_of(audit)["r", "b"]["ours"]
+    low, high = rate_limits(495, 1000).lower, rate_limits(505, 1000).upper
+    assert (ours["rate_lower"], ours["rate_upper"]) == pytest.approx((float(low), float(high)))
+    assert "row 3 (.50 of 13)" in " ".join(audit["conclusions"]["notes"])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [(("76%", "50 %"), []), (("76", "50"), ["scale=percent"]), (('"0,76"', '"0,50"'), [])],
+)
+def test_rates_are_read_as_they_are_published(tmp_path, values, words):
+    one, two = values
+    rows = f"r,n,rate\na,100,{one}\nb,200,{two}\n"
+    audit = made(tmp_path, rows, "rates=rate", "total=n", "group=r", *words)
+    assert [row["selected"] for row in audit["counts"]] == pytest.approx([76, 100])
+    assert [row["fewest"] for row in audit["counts"]] == [76, 99]
+
+
+def test_the_interval_of_rounded_rates_holds(tmp_path):
+    """Rates of 100,000 people, rounded to a digit, say less than their counts do."""
+    draw = np.random.default_rng(0)
+    for truth in draw.uniform(0.3, 0.7, 20):
+        hired = draw.binomial(100_000, truth)
+        rows = f"r,n,rate\na,100000,{hired / 1e5:.1f}\nb,100000,0.5\n"
+        audit = made(tmp_path, rows, "rates=rate", "total=n", "group=r")
+        ours = rows_of(audit)["r", "a"]["ours"]
+        assert ours["rate_lower"] < truth < ours["rate_upper"]
+
+
+def test_a_named_category_is_what_others_are_compared_with(tmp_path):
+    audit = made(tmp_path, TABLE, *COUNTS, "group=[sex,race]", "reference=[White]")
+    ours = rows_of(audit)["race", "Black"]["ours"]
+    assert ours["given"] and ours["reference"] == "White"
+    assert ours["ratio"] == pytest.approx(542 / 678 / (1934 / 2274))
+
+
+def test_thousands_are_read_and_totals_are_left_out(tmp_path):
+    rows = 'r,n,s\na,"1,010",300\nb,"2,000","1,500"\nTotal,"3,010","1,800"\n'
+    audit = made(tmp_path, rows, "selected=s", "total=n", "group=r")
+    assert {row["group"]: row["people"] for row in audit["counts"]} == {"a": 1010, "b": 2000}
+
+
+def test_python_takes_the_same_options():
+    frame = pd.DataFrame({"race": ["a", "b"], "n": [100, 200], "hired": [50, 60]})
+    report = fairbench.audit(frame, selected="hired", total="n", groups="race")
+    assert report.table["over_highest"].tolist() == pytest.approx([1, 0.6])
+    assert list(report.table["group"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "said"),
+    [
+        ("a,10,12\nb,20,3", [], "row 1: 12 were selected of 10 people"),
+        ("a,10,3\nb,20,0.45", [], "'0.45' is a share, not a number of people"),
+        ("a,10,45%\nb,20,3", [], "is a share, not a number of people"),
+        ("a,10,4.5\nb,20,3", [], "'4.5' is no whole number of people"),
+        ("a,10,-1\nb,20,3", [], "'-1' is no number of people; it is below 0"),
+        ("a,10,\nb,20,3", [], "row 1: it is blank"),
+        ("a,,3\nb,20,3", [], "column 'n', row 1: it is blank"),
+        ("a,ten,3\nb,20,3", [], "'ten' is no number of people"),
+        ("a,10,3", [], "r has 1 category (a)"),
+        ("a,0,0\nb,20,3", [], "r has 1 category (b)"),
+        ("a,10,3\na,20,3", [], "'a' has row 1 as well"),
+        (",10,3\na,20,3", [], "row 1: there is no category"),
+        ("a,10,3\nb,20,3", ["rare=5"], "rare= pools rows"),
+        ("a,10,3\nb,20,3", ["score=s"], "score= does not apply to an audit of counts"),
+        ("a,10,3\nb,20,3", ["rates=s"], "either by selected="),
+        ("a,10,3\nb,20,3", ["reference=[c]"], "reference group"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_in_a_line(tmp_path, capsys, rows, words, said):
+    file = written(tmp_path, f"r,n,s\n{rows}\n")
+    assert main(["audit", str(file), "selected=s", "total=n", "group=r", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and said in error
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rates=s", "group=r"], "without total="),
+        (["selected=s", "group=r"], "total="),
+        (["total=n", "group=r"], "either by selected="),
+        (["total=n", "selected=s"], "no categories"),
+        (["total=n", "rates=s", "group=r"], "of percents give scale=percent"),
+        (["total=m", "selected=s", "group=r"], "unknown column"),
+    ],
+)
+def test_options_that_say_too_little_are_refused_in_a_line(tmp_path, capsys, words, said):
+    file = written(tmp_path, "r,n,s\na,10,3\nb,20,3\n")
+    assert main(["audit", str(file), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and said in error

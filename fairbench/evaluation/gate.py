@@ -36,7 +36,8 @@ PASSES, FAILS, OPEN = "passes", "fails", "open"
 STATUS: Mapping[str, int] = {PASSES: 0, FAILS: 1, OPEN: 3}
 RISK = 0.025  # on either side: the gate is settled where a 95 % interval does not hold the bound
 FEWEST_LABELS = 30  # that every group must have, of some labels, before a condition is cleared
-_MOST_NAMED = 3  # statements in a line
+FEWEST_ROWS = 10  # fewer are named as what keeps a condition open
+_MOST_NAMED = 3  # statements, or groups, in a line
 _MOST_TIMES = 100  # as many rows: what takes more is not advised
 
 
@@ -214,12 +215,17 @@ class Compared:
             return self.favoured
         return self.labelled if condition.needs_labels else self.selected
 
+    @property
+    def few(self) -> list[str]:
+        """The groups of so few rows that hardly anything can be said of them."""
+        return [self.groups[g] for g in np.flatnonzero(self.rows < FEWEST_ROWS).tolist()]
+
     def short_of_labels(self, condition: Condition) -> list[str]:
         """Return the groups that have too few labels for a condition to be cleared."""
         if not (condition.needs_labels and isinstance(self.labelled, LabelledIntervals)):
             return []
         labels = np.asarray(self.labelled.counts).sum(axis=-1)
-        return [self.groups[g] for g in np.flatnonzero(labels < FEWEST_LABELS)]
+        return [self.groups[g] for g in np.flatnonzero(labels < FEWEST_LABELS).tolist()]
 
 
 def decided_by(
@@ -320,12 +326,18 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
     n = int(intervals.rows(rates).min(axis=0).sum())
     named = tuple(compared.groups[g] for g in groups)
     statement = statement_of(condition, ends, groups=named, n=n)
-    if short := compared.short_of_labels(condition):
-        names = " and ".join(short[:_MOST_NAMED])
-        if statement.verdict == PASSES:
-            why = f"under {FEWEST_LABELS} labels in {names}"
-            statement = replace(statement, verdict=OPEN, needs=why)
-    return statement
+    why, short = "", compared.short_of_labels(condition)
+    if statement.verdict == PASSES and short:
+        why = f"under {FEWEST_LABELS} labels in {_names(short)}"
+    elif statement.verdict == OPEN and (few := compared.few):
+        why = f"under {FEWEST_ROWS} rows in {_names(few)}"
+    return replace(statement, verdict=OPEN, needs=why) if why else statement
+
+
+def _names(groups: Sequence[str]) -> str:
+    """Return the names of groups, the first of many."""
+    more = [f"{count(len(groups) - _MOST_NAMED)} more"] * (len(groups) > _MOST_NAMED)
+    return " and ".join([*groups[:_MOST_NAMED], *more])
 
 
 def _further(statement: Statement) -> str:

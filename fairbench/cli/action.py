@@ -23,7 +23,7 @@ _OUTCOMES = {0: ("passes", "notice"), 1: ("fails", "error"), 3: ("open", "error"
 _INPUTS = ("policy", "fail_if", "require", "junit", "sarif")
 
 
-def words(environment: Mapping[str, str]) -> list[str]:
+def arguments(environment: Mapping[str, str]) -> list[str]:
     """Return the words of ``fairbench gate`` that the inputs of the action mean.
 
     ``INPUT_OPTIONS`` has one ``name=value`` a line.
@@ -42,7 +42,7 @@ def act(environment: Mapping[str, str]) -> int:
     """Judge, tell GitHub, and return the exit status."""
     printed = StringIO()
     with redirect_stdout(printed):
-        status = main(["gate", *words(environment)])
+        status = main(["gate", *arguments(environment)])
     text = printed.getvalue()
     sys.stdout.write(text)
     outcome, kind = _OUTCOMES.get(status, ("refused", "error"))

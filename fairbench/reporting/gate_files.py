@@ -120,6 +120,9 @@ def _uri(path: str) -> str:
     return quote(path.replace("\\", "/"))
 
 
+_MARKS = {FAILS: "large", PASSES: "small", OPEN: "open"}  # the styles of verdicts on pages
+
+
 def gate_table(gate: Gate) -> Table:
     """Return a gate's statements as a table."""
     return table_of(
@@ -130,7 +133,7 @@ def gate_table(gate: Gate) -> Table:
             (("lower", "upper"), Column("interval", "interval")),
             ("n", Column("rows", "count", left_out=1)),
             (lambda row: " and ".join(row["groups"]), Column("of", left_out=2)),
-            (lambda row: TableCell(row["verdict"]), Column("verdict")),
+            (lambda row: TableCell(row["verdict"], mark=_MARKS[row["verdict"]]), Column("verdict")),
             ("needs", Column("to settle it", left_out=3)),
         ],
         by="",

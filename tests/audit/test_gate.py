@@ -29,7 +29,7 @@ def decided(rows, men, women, *, seed=0):
 
 def judge(frame, *conditions, **options):
     return fairbench.gate(
-        frame, prediction="hired", group="sex", fail_if=list(conditions or [RATIO]), **options
+        frame, prediction="hired", groups="sex", fail_if=list(conditions or [RATIO]), **options
     )
 
 

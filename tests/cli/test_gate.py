@@ -152,7 +152,7 @@ def test_the_fixture_ends_as_the_pipelines_should(folder):
         [sys.executable, "-m", "pytest", "-q", "-p", "fairbench.cli.pytest_plugin", "-p",
          "no:cacheprovider", "test_models.py"],
         cwd=folder, capture_output=True, text=True, timeout=240,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     ends = [outcome for outcome, *_ in PIPELINES.values()]
@@ -184,7 +184,7 @@ def test_the_action_hands_on_its_inputs_and_runs_this_script():
     assert not any("${{" in step["run"] for step in (install, judge))
     given = {name: f"value of {name}" for name in inputs}
     given["INPUT_OPTIONS"] = "group=[sex,race]\n\n  target=label  "
-    assert action.words(given) == [
+    assert action.arguments(given) == [
         "path=value of INPUT_PREDICTIONS",
         *(f"{name}=value of INPUT_{name.upper()}" for name in
           ("policy", "fail_if", "require", "junit", "sarif")),

@@ -34,7 +34,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     policy : a YAML file of options and conditions, as ``fairbench gate`` reads it. What is given
         here goes before what it says.
     options : any option of ``fairbench gate``, such as ``fail_if="impact_ratio<0.8"``,
-        ``group=["sex"]``, ``target="label"`` or ``require="pass"``; columns by their names.
+        ``groups=["sex"]``, ``target="label"`` or ``require="pass"``; columns by their names.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     --------
     >>> import fairbench, pandas as pd
     >>> people = pd.DataFrame({"sex": ["women", "men"] * 400, "hired": [1, 1, 0, 1] * 200})
-    >>> gate = fairbench.gate(people, prediction="hired", group="sex", fail_if="impact_ratio<0.8")
+    >>> gate = fairbench.gate(people, prediction="hired", groups="sex", fail_if="impact_ratio<0.8")
     >>> gate.outcome, bool(gate), gate.exit_status
     ('fails', False, 1)
     """
@@ -74,6 +74,9 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
 def _named(options: dict[str, Any]) -> dict[str, Any]:
     """Return options by the names of a command line, those that are not None."""
     valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
+    if "groups" in options:  # as an audit has it in Python
+        options = {"group": options["groups"], **options}
+        del options["groups"]
     for name in options:
         if name not in valid:
             raise unknown_name("option of a gate", name, valid)

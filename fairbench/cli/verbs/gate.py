@@ -9,23 +9,47 @@ beside the verdict; fairbench audit with the same words makes the page, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.audits.gate.asking import GatedOptions, Gating
 from fairbench.audits.question import Options
-from fairbench.cli.command import ALL, Command, Printed, narrowed
+from fairbench.cli.command import ALL, SUMMARY, Command, narrowed
 from fairbench.cli.gate import GateFiles, settle, with_policy
 from fairbench.core.errors import UserError
-from fairbench.core.options import hidden
+from fairbench.core.options import hidden, option
+from fairbench.inference.posterior import FREQUENTIST
 
 
 @dataclass(frozen=True)
-class _Options(Printed, GateFiles, Gating, Options):
+class _Options(GateFiles, Gating, Options):
     """What is judged, by which conditions, and where the verdict is written."""
 
+    detail: str = option(
+        SUMMARY,
+        "What is printed: the verdict in one line, or before it every statement in a table.",
+        choices=(SUMMARY, ALL),
+    )
     given: frozenset[str] = hidden(frozenset(), given=True)
     out: str = hidden("")
+    # What an audit takes, and no gate; a policy for both may have it.
+    within: tuple[str, ...] = hidden(())
+    selected: str = hidden("")
+    odds: float = hidden(2.0)
+    proxy: tuple[str, ...] = hidden(())
+    constraint: str = hidden("")
+    epsilon: float = hidden(0.05)
+    interval: str = hidden(FREQUENTIST)
+    against: str = hidden("")
+    cost: str = hidden("")
+    top: float = hidden(0.0)
+    lists: str = hidden("")
+    event: str = hidden("")
+    horizon: float = hidden(0.0)
+    bounds: tuple[str, ...] = hidden(())
+    nominal: float = hidden(0.9)
+    prior: str = hidden("uniform")
+    strength: float = hidden(2.0)
 
     def __post_init__(self) -> None:
         """Check nothing yet: the policy may have the columns."""
@@ -52,7 +76,7 @@ def gate(options: _Options) -> int:
         from fairbench.reporting.gate_files import gate_table
 
         title = f"Gate of {options.path.name}"
-        print_document(Document(title, [Section("", [replace(gate_table(verdict))])]))
+        print_document(Document(title, [Section("", [gate_table(verdict)])]))
     return settle(verdict, options, options.path)
 
 

@@ -76,6 +76,35 @@ def test_weights_count_and_need_labels_as_in_an_audit():
         judge(some, target="label", weight="weight")
 
 
+def test_arrays_and_tables_have_one_verdict():
+    """Of random tables: evaluate, gate, and an audit of them say the same of every condition."""
+    conditions = ["impact_ratio<0.8", "equalized_odds>0.15", "accuracy<0.45", "sex:f1_score<0.4"]
+    outcomes = set()
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        frame = predictions(int(random.integers(50, 3000)), bias=float(random.random()), seed=seed)
+        frame = frame.assign(decided=(frame["score"] > 0.4).astype(int))
+        asked = {"prediction": "decided", "target": "label", "groups": ["sex", "race"]}
+        gate = fairbench.gate(frame, **asked, fail_if=conditions)
+        try:
+            fairbench.evaluate(
+                frame["label"],
+                frame["decided"],
+                sensitive_features=frame[["sex", "race"]],
+                fail_if=conditions,
+            )
+            own = "passes"
+        except fairbench.GateError as error:
+            own = error.gate.outcome
+            for one, other in zip(gate.statements, error.gate.statements, strict=True):
+                assert one.condition == other.condition and one.verdict == other.verdict
+                ends = (one.value, one.lower, one.upper), (other.value, other.lower, other.upper)
+                np.testing.assert_allclose(*ends, rtol=1e-12)
+        assert own == gate.outcome
+        outcomes.add(own)
+    assert len(outcomes) > 1
+
+
 def test_impact_ratios_are_of_the_good_decision():
     """Everybody but few is refused: the ratio of refusals is near 1, that of the hired is not."""
     frame = decided(8000, 0.1, 0.05)
@@ -244,6 +273,20 @@ def test_a_watch_ends_as_its_conditions_do(tmp_path, capsys):
     capsys.readouterr()
     assert watched(tmp_path, frame, "fail_if=impact_ratio<0.8") == 2
     assert "impact_ratio is not watched, but statistical_parity" in capsys.readouterr().err
+
+
+def test_a_watch_reads_a_policy_of_its_own_options(tmp_path, capsys):
+    policy = tmp_path / "watch.yaml"
+    text = "target: label\nprediction: hired\ngroup: [sex]\nepsilon: 0.9\n"
+    policy.write_text(f"{text}fail_if: statistical_parity>0.1\n")
+    path = written(decided(6000, 0.6, 0.4), tmp_path, "w.csv")
+    words = ["watch", str(path), f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"]
+    assert main([*words, f"policy={policy}"]) == 1
+    assert "gate fails: the gap in selection rate by sex" in capsys.readouterr().out
+    assert main([*words, f"policy={policy}", "fail_if=statistical_parity>0.5"]) == 0
+    policy.write_text(f"{text}weight: w\n")
+    assert main([*words, f"policy={policy}"]) == 2
+    assert "unknown option in watch.yaml 'weight'" in capsys.readouterr().err
 
 
 def test_a_watch_with_a_condition_that_cannot_be_begins_no_state(tmp_path, capsys):

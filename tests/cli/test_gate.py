@@ -238,6 +238,12 @@ def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsy
     path = str(folder / "p0.csv")
     assert main(["audit", path, "prediction=decision", f"junit={tmp_path / 'g.xml'}"]) == 2
     assert "junit= is of a gate" in capsys.readouterr().err
+    before = (folder / "p6.csv").read_bytes()
+    for files in ([f"junit={folder / 'p6.csv'}"], [f"sarif={folder / 'p6.yaml'}"],
+                  [f"junit={tmp_path / 'same'}", f"sarif={tmp_path / 'same'}"]):  # fmt: skip
+        assert main(["gate", f"policy={folder / 'p6.yaml'}", *files]) == 2
+        assert "would be written over a file" in capsys.readouterr().err
+    assert (folder / "p6.csv").read_bytes() == before and not (tmp_path / "same").exists()
     (tmp_path / "file").write_text("")
     place = f"junit={tmp_path / 'file' / 'g.xml'}"
     assert main(["gate", f"policy={folder / 'p6.yaml'}", place]) == 2

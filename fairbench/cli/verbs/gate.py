@@ -15,7 +15,7 @@ from pathlib import Path
 from fairbench.audits.gate.asking import GatedOptions, Gating
 from fairbench.audits.question import Options
 from fairbench.cli.command import ALL, SUMMARY, Command, narrowed
-from fairbench.cli.gate import GateFiles, settle, with_policy
+from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
 from fairbench.inference.posterior import FREQUENTIST
@@ -63,6 +63,8 @@ def gate(options: _Options) -> int:
             "there is nothing to judge: give a file of predictions, or name one in the policy as "
             "predictions"
         )
+    if options.fail_if:
+        check_asked(options)
     from fairbench.audits.columns import read_frame
     from fairbench.audits.gate.judging import gate_of
     from fairbench.data.any_table import check_file

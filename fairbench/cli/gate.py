@@ -78,9 +78,9 @@ def settle(gate: Gate, options: Any, path: Path) -> int:
     name = path.as_posix()
     try:
         if options.junit:
-            write_text(Path(options.junit), to_junit(gate, name))
+            write_text(Path(options.junit), to_junit(gate, name), mode=0o600)
         if options.sarif:
-            write_text(Path(options.sarif), to_sarif(gate, name))
+            write_text(Path(options.sarif), to_sarif(gate, name), mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
     print_line(gate.line)

@@ -147,5 +147,10 @@ def gate_table(gate: Gate) -> Table:
 def with_gate(document: Document, gate: Gate) -> Document:
     """Return the report of an audit with the gate's verdict before all else, and in its data."""
     section = Section(f"Gate: {gate.outcome}", [gate_table(gate)], "gate")
-    data = {**document.data, "gate": gate.data}
-    return replace(document, sections=[section, *document.sections], data=data)
+    data, summary = {**document.data, "gate": gate.data}, document.summary
+    if summary is not None:
+        told = f"{gate.line[:1].upper()}{gate.line[1:]}."
+        part = "still_open" if gate.outcome == OPEN else "found"
+        summary = replace(summary, **{part: [told, *getattr(summary, part)]})
+    sections = [section, *document.sections]
+    return replace(document, sections=sections, summary=summary, data=data)

@@ -141,8 +141,12 @@ def test_an_audit_has_the_same_gate_and_leaves_it_half_of_its_error_rate():
     assert report.gate.data == judge(frame, target="label").data
     assert report.document.data["gate"]["outcome"] == "fails"
     assert "Gate: fails" in report.tables
+    assert report.document.summary.found[0].startswith("Gate fails: the impact ratio by sex")
     with pytest.raises(fairbench.GateError, match="gate fails"):
         report.gate.check()
+    unsure = fairbench.audit(frame[:60], **given, fail_if=RATIO).document.summary
+    assert unsure.still_open[0].startswith("Gate is open: these rows cannot tell")
+    assert not any("gate" in sentence.lower() for sentence in unsure.found)
     assert GatedOptions(prediction="hired", fail_if=(RATIO,)).require == "verdict"
 
 

@@ -110,6 +110,7 @@ def test_the_command_ends_as_the_pipeline_should(name, folder, capsys):
     files = [f"junit={folder / 'gate.xml'}", f"sarif={folder / 'gate.sarif'}"]
     assert main(["gate", f"policy={folder / f'p{number}.yaml'}", *files]) == STATUS[outcome]
     (line,) = capsys.readouterr().out.splitlines()
+    assert (folder / "gate.xml").stat().st_mode & 0o077 == 0
     assert line.startswith("gate is open: " if outcome == "open" else f"gate {outcome}: ")
     (run,) = json.loads((folder / "gate.sarif").read_text())["runs"]
     assert run["invocations"][0]["exitCode"] == STATUS[outcome]

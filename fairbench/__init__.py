@@ -8,19 +8,34 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core import VERSION
 
 if TYPE_CHECKING:
+    from fairbench.audits.gate.judging import gate
     from fairbench.audits.pages.notebook import AuditReport, audit
     from fairbench.cli.python import run
     from fairbench.evaluation.evaluator import Evaluator, evaluate
+    from fairbench.evaluation.gate import Gate, GateError
     from fairbench.evaluation.many_groups import pooled
 
-__all__ = ["AuditReport", "Evaluator", "audit", "evaluate", "pooled", "run"]
+__all__ = [
+    "AuditReport",
+    "Evaluator",
+    "Gate",
+    "GateError",
+    "audit",
+    "evaluate",
+    "gate",
+    "pooled",
+    "run",
+]
 __version__ = VERSION
 
 _PLACES = {
     "AuditReport": "fairbench.audits.pages.notebook",
     "Evaluator": "fairbench.evaluation.evaluator",
+    "Gate": "fairbench.evaluation.gate",
+    "GateError": "fairbench.evaluation.gate",
     "audit": "fairbench.audits.pages.notebook",
     "evaluate": "fairbench.evaluation.evaluator",
+    "gate": "fairbench.audits.gate.judging",
     "pooled": "fairbench.evaluation.many_groups",
     "run": "fairbench.cli.python",
 }

@@ -11,6 +11,7 @@ import pandas as pd
 from fairbench.audits.calibration import calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
+from fairbench.audits.gate.asking import GatedOptions
 from fairbench.audits.impact import impact_ratios
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options
@@ -119,11 +120,7 @@ def assess(
             "out, and an audit says how often each group is selected"
         )
     some_missing = labels < len(table) and not of_decisions
-    if table.design is not None and some_missing:
-        raise UserError(
-            "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
-            "them yet"
-        )
+    check_design(table)
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     from_scores, papers = some_missing and not labels, options.interval == DIRICHLET
     rows, completion, alike = rows_of(table), None, None
@@ -140,7 +137,8 @@ def assess(
         metrics = metrics[kept].reset_index(drop=True)
     asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
     constrained = len(options.group) * bool(options.constraint)
-    rate = ERROR_RATE if table.sampling is None else ERROR_RATE - QUESTION_RATE
+    has_question = table.sampling is not None or isinstance(options, GatedOptions)
+    rate = ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE
     inside = asked_within(table, asked)
     questions = len(counted) * len(asked) + constrained + others + len(options.group) * len(inside)
     budget = ErrorBudget(questions, rate)
@@ -177,6 +175,21 @@ def assess(
         scores,
         standardised_gaps(table, options, bounds, inside),
     )
+
+
+def check_design(table: AuditTable) -> None:
+    """Refuse weights and clusters of rows that have a label only in part.
+
+    Raises
+    ------
+    UserError : some rows have none, and there is something that needs them.
+    """
+    of_decisions = table.score is None and not len(table.known)
+    if table.design is not None and len(table.known) < len(table) and not of_decisions:
+        raise UserError(
+            "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
+            "them yet"
+        )
 
 
 def rows_of(table: AuditTable) -> SomeLabels:

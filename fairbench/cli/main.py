@@ -187,4 +187,4 @@ def _missing_package(error: ModuleNotFoundError) -> str:
     return f"the package {name} is not installed: pip install 'fairbench-harness[{extra}]'"
 
 
-_OF_AUDIT = ("rich", "jinja2", "pyarrow", "openpyxl", "zstandard", "docx", "matplotlib")
+_OF_AUDIT = ("rich", "jinja2", "pyarrow", "openpyxl", "zstandard", "docx", "matplotlib", "yaml")

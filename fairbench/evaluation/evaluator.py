@@ -20,6 +20,7 @@ from fairbench.evaluation.abstention import (
     evaluate_feature_shift,
 )
 from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
+from fairbench.evaluation.conditions import Condition, check_gate, conditions_of
 from fairbench.evaluation.given import (
     SensitiveFeatures,
     check_lengths,
@@ -287,6 +288,8 @@ def evaluate(
     within: SensitiveFeatures | None = None,
     evaluator: Evaluator | None = None,
     seed: int = 0,
+    fail_if: str | Sequence[str] = (),
+    require: str = "verdict",
 ) -> pd.DataFrame:
     """Evaluate one model's predictions, with uncertainty, from arrays.
 
@@ -320,6 +323,10 @@ def evaluate(
         that a rate is of, and the same for all groups.
     evaluator : which metrics, and how finely.
     seed : of the posterior draws.
+    fail_if : conditions of two classes that must not hold, such as ``"impact_ratio<0.8"`` (of the
+        share predicted 1) or ``["sex:equal_opportunity>0.1"]``. Unless surely none does, a
+        :class:`fairbench.GateError` is raised, whose ``gate`` says which, and has the ``table``.
+    require : ``verdict``; or ``pass``, and a gate that is open has the exit status of a failure.
 
     Returns
     -------
@@ -338,6 +345,7 @@ def evaluate(
         an attribute that is not given, names that combinations could not be told apart by, weights
         that are negative, missing or all 0, a missing or a single cluster, or too many strata, or
         strata of what they cannot be of.
+    GateError : a condition of `fail_if` holds, or these rows cannot tell.
 
     Examples
     --------
@@ -350,6 +358,7 @@ def evaluate(
     if task not in list(Task):
         raise unknown_name("task", str(task), Task)
     task, evaluator = Task(task), evaluator or Evaluator()
+    conditions = _conditions(fail_if, require, task, evaluator)
     given = {
         "prediction": prediction,
         "score": score,
@@ -389,7 +398,27 @@ def evaluate(
         strata = _strata(aligned.within, data, evaluator)
         of_groups = evaluator.of_groups(table)
         evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
-    return table.frame()
+    frame = table.frame()
+    if conditions:
+        from fairbench.evaluation.gate import gate_of_labelled
+
+        named = [name for name in privileged or {} if references[name] in set(sensitive[name])]
+        singles = [str(name) for name in sensitive]
+        gate_of_labelled(data, conditions, singles, named, require).check(frame)
+    return frame
+
+
+def _conditions(
+    fail_if: str | Sequence[str], require: str, task: Task, evaluator: Evaluator
+) -> list[Condition]:
+    """Return the conditions of a gate, once it is sure that they can be judged."""
+    texts = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+    if not texts:
+        return []
+    check_gate(require, evaluator.interval)
+    if task is not Task.BINARY:
+        raise UserError(f"fail_if is of two classes, not of {task}: leave it out")
+    return conditions_of(texts)
 
 
 def _strata(within: SensitiveFeatures, data: Labelled, evaluator: Evaluator) -> pd.Series:

@@ -44,6 +44,7 @@ def test_wheel_evaluates_arrays(tmp_path):
     assert place.startswith(str(site))
     assert float(value) == 1.0
     assert "fairbench = fairbench.cli.main:main" in entry_points(site)
+    assert "[pytest11]\nfairbench = fairbench.cli.pytest_plugin" in entry_points(site)
     (tmp_path / "here").mkdir()
     run = partial(subprocess.run, cwd=tmp_path / "here", capture_output=True, text=True)
     environment = os.environ | {"PYTHONPATH": str(site)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,16 @@ import pandas as pd
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import frame_of
+from fairbench.audits.gate.asking import GatedOptions, options_with
+from fairbench.audits.gate.judging import gate_of
+from fairbench.audits.gate.policy import policy_of
 from fairbench.audits.kinds import document_of
-from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.typed_options import typed_values
 from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
+from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.report import DocumentReport
+from fairbench.reporting.gate_files import with_gate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +35,7 @@ def audit(
     prediction: Any = "",
     groups: Any = (),
     name: str = "predictions",
+    policy: str | Path = "",
     **options: Any,
 ) -> AuditReport:
     """Say which groups predictions treat worse, and how sure that is.
@@ -44,6 +49,7 @@ def audit(
     prediction : the column of decisions, where they are not ``score > threshold``.
     groups : the column of groups, or several; their combinations are assessed too.
     name : what the report calls the table.
+    policy : a YAML file of options and conditions; what is given here goes before what it says.
     options : any other option of ``fairbench audit``, which ``fairbench audit --help`` lists, such
         as ``positive="yes"``, ``threshold=0.4``, ``epsilon=0.02`` or ``weight="weight"``.
 
@@ -73,7 +79,7 @@ def audit(
     [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
     """
     named = ("path", "target", "score", "scores", "prediction", "group", "out")
-    shown = [field.name for field in fields(Options) if not field.metadata.get("hidden")]
+    shown = [field.name for field in fields(GatedOptions) if not field.metadata.get("hidden")]
     further = [option for option in shown if option not in named]
     for option in options:
         if option not in further:
@@ -85,11 +91,20 @@ def audit(
     given, table = _named(given, None if file else frame, name)
     renamed = {"groups": "group", "score": "score" if _is_one(given.get("score")) else "scores"}
     given = {renamed.get(option, option): value for option, value in given.items()}
-    asked = Options(path=file or Path(name), **typed_values(Options, given))
-    document = document_of(asked, read_frame(asked, source=table))
+    values = typed_values(GatedOptions, given)
+    if policy:
+        own = {option: value for option, value in values.items() if value not in ("", ())}
+        values = {**policy_of(policy, GatedOptions), **own}
+        typed = {**typed, "policy": str(policy)}
+    asked = options_with({**values, "path": file or Path(name)})
+    read = read_frame(asked, source=table)
+    document, verdict = document_of(asked, read), None
+    if isinstance(asked, GatedOptions):
+        verdict = gate_of(asked, read)
+        document = with_gate(document, verdict)
     called = {**typed, **({} if file else {"name": name})}
     made = document.made and replace(document.made, command=_call(frame, called))
-    return AuditReport(replace(document, made=made))
+    return AuditReport(replace(document, made=made), verdict)
 
 
 def _named(options: Mapping[str, Any], frame: Any, name: str) -> tuple[dict[str, Any], Any]:
@@ -99,7 +114,7 @@ def _named(options: Mapping[str, Any], frame: Any, name: str) -> tuple[dict[str,
     ----------
     frame : the table, none of a file. name : what messages call it.
     """
-    declared = {field.name: str(field.metadata.get("shown")) for field in fields(Options)}
+    declared = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
     declared |= {"groups": declared["group"]}
     by_value = {}
     for option, value in options.items():
@@ -150,9 +165,16 @@ def _is_told(value: Any) -> bool:
     return isinstance(value, int | float) or (isinstance(value, str) and bool(value))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditReport(DocumentReport):
-    """What an audit found: a notebook shows it, ``print`` prints it, and it can be saved."""
+    """What an audit found: a notebook shows it, ``print`` prints it, and it can be saved.
 
+    Attributes
+    ----------
+    gate : whether the conditions of `fail_if` hold; None where none were given.
+    """
+
+    gate: Gate | None = None
     name = "audit"
 
     @cached_property

@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from fairbench.audits.gate.asking import GatedOptions, Gating
 from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrowed
+from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.door import make_folder
 from fairbench.core.errors import UserError, refused
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditOptions(Results, Printed, Options):
+class AuditOptions(Results, Printed, GateFiles, Gating, Options):
     """The options of an audit, and which of a run's repeats is audited."""
 
     path: Path = option(
@@ -50,15 +52,25 @@ class AuditOptions(Results, Printed, Options):
         """Check nothing yet: of a run no column need be named."""
 
 
-def audit(options: AuditOptions) -> None:
-    """Print the report of a file or a run, and write it."""
+def audit(options: AuditOptions) -> int:
+    """Print the report of a file or a run, and write it; with conditions, say whether it passes."""
     keep_freed_memory()
-    asked, frame = read_input(options)
+    options = with_policy(options, GatedOptions)
+    check_asked(options)
+    asked, frame = read_input(options, GatedOptions if options.fail_if else Options)
     from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of
 
+    gate, document = None, document_of(asked, frame)
+    if isinstance(asked, GatedOptions):
+        from fairbench.audits.gate.judging import gate_of
+        from fairbench.reporting.gate_files import with_gate
+
+        gate = gate_of(asked, frame)
+        document = with_gate(document, gate)
     folder, name = partial(own_folder, asked, options.results), "pair" if asked.against else "audit"
-    print_and_write(document_of(asked, frame), folder, name, options.formats, detail=options.detail)
+    print_and_write(document, folder, name, options.formats, detail=options.detail)
+    return 0 if gate is None else settle(gate, options, options.path)
 
 
 Question = TypeVar("Question", bound=Options)
@@ -190,6 +202,7 @@ COMMANDS = {
             "fairbench audit homes.csv target=price prediction=estimate 'group=[district]'",
             "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",
             "fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'",
+            "fairbench audit loans.csv target=paid score=PD group=sex 'fail_if=impact_ratio<0.8'",
             "fairbench audit 3f2a",
         ),
     ),

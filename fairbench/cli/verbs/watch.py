@@ -7,6 +7,9 @@ again is counted once: name the column that identifies it (id=). No matter how o
 most one watch in twenty ever gives a false alarm, all gaps and scores together.
 The exit status is 0 without an alarm, 1 once there was one, 2 where the file is not what was
 watched; then nothing is changed. An alarm stays until another state is started.
+With conditions on gaps (fail_if='statistical_parity>0.1') the last line is a verdict, which holds
+no matter how often you look, and the status without an alarm is that of the verdict: 0 passes, 1
+fails, 3 is open.
 """
 
 from __future__ import annotations
@@ -14,18 +17,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairbench.audits.gate.asking import Gating
 from fairbench.audits.watching.state import WatchFile, WatchOptions
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
+from fairbench.evaluation.conditions import conditions_of
 from fairbench.results.packs import written_beside
 
 ALARM = 1
 
 
 @dataclass(frozen=True)
-class _Options(Results, WatchOptions):
+class _Options(Results, GateFiles, Gating, WatchOptions):
     """What is watched, and where the state and the page are."""
 
     state: str = option("", "The file in which everything is kept.", shown="FILE.json")
@@ -42,19 +48,30 @@ class _Options(Results, WatchOptions):
 def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench.audits.pages.watch import watch_document
+    from fairbench.audits.watching.gating import WatchGate, check_watched, gate_of_watch
     from fairbench.audits.watching.looking import look
 
+    options = with_policy(options, WatchGate)
+    check_asked(options)
+    conditions = conditions_of(options.fail_if)
     if not options.state:
         raise UserError("no state file is named: state=watch.json")
     file = WatchFile(Path(options.state))
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
+    if conditions:
+        kept = file.read().options if file.exists() else narrowed(options, WatchOptions)
+        check_watched(conditions, kept, options.require)
     done = look(file, options, options.given)
     name = f"watch-{file.path.stem}"
     place = Path(options.out) if options.out else written_beside(options.results) / name
     document = watch_document(done.state, done.before)
     print_and_write(document, lambda: place, "watch", more=f"; state: {options.state}")
-    return ALARM if done.state.alarms else 0
+    if not conditions:
+        return ALARM if done.state.alarms else 0
+    status = settle(gate_of_watch(done.state, conditions, options.require), options,
+                    done.state.options.path)  # fmt: skip
+    return ALARM if done.state.alarms else status
 
 
 COMMAND = Command(
@@ -64,5 +81,6 @@ COMMAND = Command(
         "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",
         "fairbench watch week-7.csv target=repaid score=score group=sex time=week state=watch.json",
         "fairbench watch state=watch.json",
+        "fairbench watch state=watch.json 'fail_if=sex:statistical_parity>0.1'",
     ),
 )

@@ -1,0 +1,94 @@
+"""Judge predictions by conditions, for continuous integration: pass, fail, or open.
+
+Conditions say what must not hold: fail_if='impact_ratio<0.8' for every attribute, or
+'sex:equal_opportunity>0.1' for one. The exit status is 0 where surely none holds, 1 where one
+surely does, 3 where these rows cannot tell, and 2 where something cannot be read. In at most one
+case of twenty a gate passes or fails wrongly, however many conditions it has. Nothing is written
+beside the verdict; fairbench audit with the same words makes the page, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbench.audits.gate.asking import GatedOptions, Gating
+from fairbench.audits.question import Options
+from fairbench.cli.command import ALL, SUMMARY, Command, narrowed
+from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
+from fairbench.core.errors import UserError
+from fairbench.core.options import hidden, option
+from fairbench.inference.posterior import FREQUENTIST
+
+
+@dataclass(frozen=True)
+class _Options(GateFiles, Gating, Options):
+    """What is judged, by which conditions, and where the verdict is written."""
+
+    detail: str = option(
+        SUMMARY,
+        "What is printed: the verdict in one line, or before it every statement in a table.",
+        choices=(SUMMARY, ALL),
+    )
+    given: frozenset[str] = hidden(frozenset(), given=True)
+    out: str = hidden("")
+    # What an audit takes, and no gate; a policy for both may have it.
+    within: tuple[str, ...] = hidden(())
+    selected: str = hidden("")
+    odds: float = hidden(2.0)
+    proxy: tuple[str, ...] = hidden(())
+    constraint: str = hidden("")
+    epsilon: float = hidden(0.05)
+    interval: str = hidden(FREQUENTIST)
+    against: str = hidden("")
+    cost: str = hidden("")
+    top: float = hidden(0.0)
+    lists: str = hidden("")
+    event: str = hidden("")
+    horizon: float = hidden(0.0)
+    bounds: tuple[str, ...] = hidden(())
+    nominal: float = hidden(0.9)
+    prior: str = hidden("uniform")
+    strength: float = hidden(2.0)
+
+    def __post_init__(self) -> None:
+        """Check nothing yet: the policy may have the columns."""
+
+
+def gate(options: _Options) -> int:
+    """Print the verdict, write it, and return the exit status."""
+    options = with_policy(options, GatedOptions)
+    if options.path == Path():
+        raise UserError(
+            "there is nothing to judge: give a file of predictions, or name one in the policy as "
+            "predictions"
+        )
+    if options.fail_if:
+        check_asked(options)
+    from fairbench.audits.columns import read_frame
+    from fairbench.audits.gate.judging import gate_of
+    from fairbench.data.any_table import check_file
+
+    check_file(options.path)
+    asked = narrowed(options, GatedOptions)
+    verdict = gate_of(asked, read_frame(asked))
+    if options.detail == ALL:
+        from fairbench.reporting.document.model import Document, Section
+        from fairbench.reporting.document.terminal import print_document
+        from fairbench.reporting.gate_files import gate_table
+
+        title = f"Gate of {options.path.name}"
+        print_document(Document(title, [Section("", [gate_table(verdict)])]))
+    return settle(verdict, options, options.path)
+
+
+COMMAND = Command(
+    _Options,
+    gate,
+    examples=(
+        "fairbench gate loans.csv target=repaid score=score group=sex 'fail_if=impact_ratio<0.8'",
+        "fairbench gate loans.csv policy=fairbench.yaml junit=gate.xml sarif=gate.sarif",
+        "fairbench gate policy=fairbench.yaml require=pass",
+    ),
+    holds=False,
+)

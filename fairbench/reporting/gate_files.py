@@ -1,0 +1,156 @@
+"""A gate in the forms that other tools read: JUnit's XML, SARIF 2.1.0, and a page's table.
+
+What is open is an error of JUnit, which no tool shows as passed, and a result of the kind ``open``
+in SARIF.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from fairbench.core import VERSION
+from fairbench.core.fingerprint import digest
+from fairbench.core.formats import visible
+from fairbench.evaluation.conditions import PASS
+from fairbench.evaluation.gate import FAILS, OPEN, PASSES, Gate, Statement
+from fairbench.reporting.document.json import finite
+from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
+from fairbench.reporting.group_tables import table_of
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def to_junit(gate: Gate, name: str) -> str:
+    """Return a gate as JUnit's XML, a test case for every statement.
+
+    Parameters
+    ----------
+    name : of what was judged, such as a file.
+    """
+    verdicts = [_verdict(statement, gate) for statement in gate.statements]
+    numbers = {
+        "tests": str(len(verdicts)),
+        "failures": str(verdicts.count(FAILS)),
+        "errors": str(verdicts.count(OPEN)),
+        "skipped": "0",
+    }
+    root = ElementTree.Element("testsuites", {"name": "fairbench", **numbers})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": visible(name), **numbers})
+    for statement, verdict in zip(gate.statements, verdicts, strict=True):
+        told = {"classname": "fairbench.gate", "name": visible(str(statement.condition))}
+        case = ElementTree.SubElement(suite, "testcase", {**told, "time": "0"})
+        tag = {FAILS: "failure", OPEN: "error"}.get(verdict)
+        if tag:
+            message = visible(_sentence(statement))
+            child = ElementTree.SubElement(case, tag, {"type": statement.verdict})
+            child.set("message", message)
+            child.text = message
+    ElementTree.SubElement(suite, "system-out").text = gate.line
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def to_sarif(gate: Gate, path: str) -> str:
+    """Return a gate as SARIF 2.1.0, a rule for every condition and a result for every statement.
+
+    Parameters
+    ----------
+    path : of what was judged, seen from the folder that tools look from.
+    """
+    rules = list(dict.fromkeys(statement.condition for statement in gate.statements))
+    location = {"physicalLocation": {"artifactLocation": {"uri": _uri(path)},
+                                     "region": {"startLine": 1}}}  # fmt: skip
+    results = []
+    for statement in gate.statements:
+        verdict = _verdict(statement, gate)
+        kind = {PASSES: "pass", FAILS: "fail", OPEN: "open"}[verdict]
+        results.append({
+            "ruleId": str(statement.condition),
+            "ruleIndex": rules.index(statement.condition),
+            "kind": kind,
+            "level": "error" if kind == "fail" else "none",
+            "message": {"text": visible(_sentence(statement))},
+            "locations": [location],
+            "partialFingerprints": {"fairbenchGate/v1": digest([str(statement.condition), path])},
+            "properties": finite(statement.row),
+        })  # fmt: skip
+    driver = {
+        "name": "fairbench",
+        "version": VERSION,
+        "semanticVersion": VERSION,
+        "rules": [
+            {
+                "id": str(rule),
+                "name": rule.metric,
+                "shortDescription": {"text": visible(f"The {rule.called} must not be {rule.bad}.")},
+            }
+            for rule in rules
+        ],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": True, "exitCode": gate.exit_status}],
+        "results": results,
+        "properties": {"outcome": gate.outcome, "line": gate.line},
+    }
+    sarif = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(sarif, indent=1, ensure_ascii=False) + "\n"
+
+
+def _verdict(statement: Statement, gate: Gate) -> str:
+    """Return the verdict of a statement, where a pass is required with what is open a failure."""
+    is_strict = statement.verdict == OPEN and gate.require == PASS
+    return FAILS if is_strict else statement.verdict
+
+
+def _sentence(statement: Statement) -> str:
+    """Return a statement as a sentence of its own."""
+    if statement.verdict != OPEN:
+        return f"{statement.text[:1].upper()}{statement.text[1:]}."
+    needs = f": {statement.needs}" if statement.needs else ""
+    return f"These rows cannot tell {statement.text}{needs}."
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path.replace("\\", "/"))
+
+
+_MARKS = {FAILS: "large", PASSES: "small", OPEN: "open"}  # the styles of verdicts on pages
+
+
+def gate_table(gate: Gate) -> Table:
+    """Return a gate's statements as a table."""
+    return table_of(
+        gate.rows,
+        [
+            ("condition", Column("fails if", heads=True)),
+            ("value", Column("value", "number")),
+            (("lower", "upper"), Column("interval", "interval")),
+            ("n", Column("rows", "count", left_out=1)),
+            (lambda row: " and ".join(row["groups"]), Column("of", left_out=2)),
+            (lambda row: TableCell(row["verdict"], mark=_MARKS[row["verdict"]]), Column("verdict")),
+            ("needs", Column("to settle it", left_out=3)),
+        ],
+        by="",
+        caption=(
+            "A condition fails where its whole interval is on the bad side of its bound, passes "
+            "where it is on the good side, and is open otherwise."
+        ),
+    )
+
+
+def with_gate(document: Document, gate: Gate) -> Document:
+    """Return the report of an audit with the gate's verdict before all else, and in its data."""
+    section = Section(f"Gate: {gate.outcome}", [gate_table(gate)], "gate")
+    data, summary = {**document.data, "gate": gate.data}, document.summary
+    if summary is not None:
+        told = f"{gate.line[:1].upper()}{gate.line[1:]}."
+        part = "still_open" if gate.outcome == OPEN else "found"
+        summary = replace(summary, **{part: [told, *getattr(summary, part)]})
+    sections = [section, *document.sections]
+    return replace(document, sections=sections, summary=summary, data=data)

@@ -1,0 +1,258 @@
+"""Ten pipelines as somebody would write them, by the command, the action's script, and pytest."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import redirect_stderr
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from fairbench.audits.gate.asking import GatedOptions
+from fairbench.cli import action
+from fairbench.cli.main import main
+from tests.harness import ROOT
+
+STATUS = {"passes": 0, "fails": 1, "open": 3}
+
+
+def loans(rows, *, granted, error=0.2, seed=0):
+    """Return decisions by sex and age, women granted so often as the second rate of `granted`."""
+    random = np.random.default_rng(seed)
+    sex = random.choice(["men", "women"], rows)
+    age = random.integers(18, 80, rows)
+    score = random.random(rows)
+    cut = np.where(sex == "women", *[1 - share for share in reversed(granted)])
+    label = np.where(random.random(rows) < error, score <= cut, score > cut)
+    decision = np.where(score > cut, "approved", "declined")
+    return pd.DataFrame(
+        {
+            "customer": np.arange(rows),
+            "sex": sex,
+            "age": age,
+            "score": score.round(4),
+            "decision": decision,
+            "repaid": label.astype(int),
+        }
+    )
+
+
+FAIR, UNFAIR = loans(6000, granted=(0.5, 0.49)), loans(6000, granted=(0.6, 0.4))
+FEW = loans(150, granted=(0.5, 0.45))
+DECIDED = "prediction: decision\ndecision: approved/declined\ngroup: [sex]\n"
+USUAL = f"{DECIDED}favourable: approved\n"
+LABELLED = f"{DECIDED}target: repaid\nfavourable: 1\n"
+# name -> (what it ends in, the predictions, its policy)
+PIPELINES = {
+    "hiring below four fifths": ("fails", UNFAIR, f"{USUAL}fail_if: impact_ratio<0.8\n"),
+    "errors of one sex": (
+        "fails",
+        loans(6000, granted=(0.5, 0.5), error=0.3),
+        f"{LABELLED}fail_if: accuracy<0.8\n",
+    ),
+    "one of three": (
+        "fails",
+        UNFAIR,
+        f"{LABELLED}fail_if:\n  - accuracy<0.5\n  - statistical_parity>0.1\n"
+        "  - sex:equalized_odds>0.9\n",
+    ),
+    "a first week": ("open", FEW, f"{USUAL}fail_if: impact_ratio<0.8\n"),
+    "labels not in yet": (
+        "open",
+        FAIR.assign(repaid=FAIR["repaid"].where(FAIR.index < 25)),
+        f"{LABELLED}score: score\nfail_if: equal_opportunity>0.2\n",
+    ),
+    "a rare band of age": (
+        "open",
+        FAIR.assign(age=np.where(FAIR.index < 6, 90, FAIR["age"].clip(upper=70))),
+        f"{USUAL.replace('[sex]', '[age:25,40,80]')}fail_if: impact_ratio<0.8\n",
+    ),
+    "what was promised": ("passes", FAIR, f"{USUAL}fail_if: impact_ratio<0.8\n"),
+    "a threshold of scores": (
+        "passes",
+        FAIR,
+        "score: score\nthreshold: 0.5\npositive: '1'\nfavourable: '1'\ntarget: repaid\n"
+        "group: [sex]\nfail_if: [statistical_parity>0.1, false_positive_rate>0.5]\n",
+    ),
+    "a rare band left out": (
+        "passes",
+        FAIR.assign(age=np.where(FAIR.index < 6, 90, FAIR["age"])),
+        f"{USUAL.replace('[sex]', '[age:25,40,80]')}leave_out: [age=80 and over]\n"
+        "fail_if: impact_ratio<0.8\n",
+    ),
+    "a strict one": ("passes", FAIR, f"{USUAL}require: pass\nfail_if: impact_ratio<0.85\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder of ten pipelines, each with its predictions and its policy."""
+    place = tmp_path_factory.mktemp("pipelines")
+    for number, (_, frame, policy) in enumerate(PIPELINES.values()):
+        frame.to_csv(place / f"p{number}.csv", index=False)
+        (place / f"p{number}.yaml").write_text(f"predictions: p{number}.csv\n{policy}")
+    return place
+
+
+def test_there_are_three_that_fail_three_that_are_open_and_four_that_pass():
+    ends = [outcome for outcome, *_ in PIPELINES.values()]
+    assert [ends.count(outcome) for outcome in STATUS] == [4, 3, 3]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_the_command_ends_as_the_pipeline_should(name, folder, capsys):
+    number, outcome = list(PIPELINES).index(name), PIPELINES[name][0]
+    files = [f"junit={folder / 'gate.xml'}", f"sarif={folder / 'gate.sarif'}"]
+    assert main(["gate", f"policy={folder / f'p{number}.yaml'}", *files]) == STATUS[outcome]
+    (line,) = capsys.readouterr().out.splitlines()
+    assert (folder / "gate.xml").stat().st_mode & 0o077 == 0
+    assert line.startswith("gate is open: " if outcome == "open" else f"gate {outcome}: ")
+    (run,) = json.loads((folder / "gate.sarif").read_text())["runs"]
+    assert run["invocations"][0]["exitCode"] == STATUS[outcome]
+    kinds = {result["kind"] for result in run["results"]}
+    assert (kinds == {"pass"}) == (outcome == "passes")
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_the_script_of_the_action_ends_as_the_pipeline_should(name, folder, tmp_path, capsys):
+    number, outcome = list(PIPELINES).index(name), PIPELINES[name][0]
+    environment = {
+        "INPUT_POLICY": str(folder / f"p{number}.yaml"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    assert action.act(environment) == STATUS[outcome]
+    line, told = capsys.readouterr().out.splitlines()
+    kind = "notice" if outcome == "passes" else "error"
+    assert told == f"::{kind} title=fairbench::{line.replace('%', '%25')}"
+    assert re.search(rf"(?m)^outcome<<(end_\w+)\n{outcome}\n\1$", (tmp_path / "output").read_text())
+    assert f"### fairbench: {outcome}" in (tmp_path / "summary").read_text()
+
+
+IN_PYTEST = """
+import pytest
+
+@pytest.mark.parametrize("number", range(10))
+def test_pipeline(fairbench_gate, number):
+    gate = fairbench_gate(policy=f"p{number}.yaml")
+    assert gate and gate.exit_status == 0
+
+def test_a_mistake(fairbench_gate):
+    fairbench_gate("p0.csv", policy="p0.yaml", fail_if="impact_ratio>0.8")
+"""
+
+
+def test_the_fixture_ends_as_the_pipelines_should(folder):
+    (folder / "test_models.py").write_text(IN_PYTEST)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "fairbench.cli.pytest_plugin", "-p",
+         "no:cacheprovider", "test_models.py"],
+        cwd=folder, capture_output=True, text=True, timeout=240,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    ends = [outcome for outcome, *_ in PIPELINES.values()]
+    for number, outcome in enumerate(ends):
+        failed = f"FAILED test_models.py::test_pipeline[{number}]" in done.stdout
+        assert failed == (outcome != "passes"), done.stdout
+    assert "gate is open: these rows cannot tell" in done.stdout
+    assert "the gate cannot be judged: fail_if=impact_ratio>0.8 would fail" in done.stdout
+    assert "7 failed, 4 passed" in done.stdout and "Traceback" not in done.stdout
+
+
+def test_the_plug_in_costs_nothing_until_it_is_used_and_is_registered():
+    code = "import sys, fairbench.cli.pytest_plugin; print('numpy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+    text = (ROOT / "pyproject.toml").read_text()
+    assert '[project.entry-points.pytest11]\nfairbench = "fairbench.cli.pytest_plugin"' in text
+
+
+def test_the_action_hands_on_its_inputs_and_runs_this_script():
+    described = yaml.safe_load((ROOT / "action.yml").read_text())
+    install, judge = described["runs"]["steps"]
+    assert judge["run"] == "python -m fairbench.cli.action"
+    inputs = {f"INPUT_{name.upper()}": f"${{{{ inputs.{name} }}}}" for name in described["inputs"]}
+    assert judge["env"] == inputs
+    # No input stands in a line that a shell reads.
+    assert not any("${{" in step["run"] for step in (install, judge))
+    given = {name: f"value of {name}" for name in inputs}
+    given["INPUT_OPTIONS"] = "group=[sex,race]\n\n  target=label  "
+    assert action.arguments(given) == [
+        "path=value of INPUT_PREDICTIONS",
+        *(f"{name}=value of INPUT_{name.upper()}" for name in
+          ("policy", "fail_if", "require", "junit", "sarif")),
+        "group=[sex,race]",
+        "target=label",
+    ]  # fmt: skip
+
+
+def test_a_refusal_is_no_verdict_for_the_action(tmp_path, capsys):
+    said = io.StringIO()
+    with redirect_stderr(said):
+        status = action.act({"INPUT_PREDICTIONS": "none.csv", "GITHUB_OUTPUT": str(tmp_path / "o")})
+    assert status == 2 and said.getvalue().startswith("error: ")
+    assert "refused" in (tmp_path / "o").read_text()
+    assert "::error title=fairbench::the gate was refused" in capsys.readouterr().out
+
+
+def test_what_a_column_is_called_ends_no_output_and_begins_no_command(tmp_path, monkeypatch):
+    frame = UNFAIR.rename(columns={"sex": "sex::set-output name=outcome::passes"})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    given = {
+        "INPUT_PREDICTIONS": str(tmp_path / "p.csv"),
+        "INPUT_FAIL_IF": "impact_ratio<0.8",
+        "INPUT_OPTIONS": "prediction=decision\ndecision=approved/declined\nfavourable=approved\n"
+        f'group=["{frame.columns[1]}"]',
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+    assert action.act(given) == 1
+    (value,) = re.findall(r"outcome<<(end_\w+)\n(.*)\n\1\n", (tmp_path / "output").read_text())
+    assert value[1] == "fails"
+
+
+def test_the_hook_of_pre_commit_runs_the_command():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"] == "fairbench gate" and hook["args"] == ["policy=fairbench.yaml"]
+    assert hook["language"] == "python" and hook["pass_filenames"] is False
+    for name in ("fairbench.yaml", "data/predictions.csv", "p.parquet", "p.csv.gz"):
+        assert re.search(hook["files"], name), name
+    assert not re.search(hook["files"], "model.py")
+
+
+def test_a_gate_prints_every_statement_where_all_is_asked(folder, capsys):
+    assert main(["gate", f"policy={folder / 'p2.yaml'}", "detail=all"]) == 1
+    printed = capsys.readouterr().out
+    assert "Gate of p2.csv" in printed and printed.splitlines()[-1].startswith("gate fails: ")
+    for condition in ("sex:accuracy<0.5", "sex:statistical_parity>0.1"):
+        assert condition in printed
+
+
+def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsys):
+    path = str(folder / "p0.csv")
+    assert main(["audit", path, "prediction=decision", f"junit={tmp_path / 'g.xml'}"]) == 2
+    assert "junit= is of a gate" in capsys.readouterr().err
+    before = (folder / "p6.csv").read_bytes()
+    for files in ([f"junit={folder / 'p6.csv'}"], [f"sarif={folder / 'p6.yaml'}"],
+                  [f"junit={tmp_path / 'same'}", f"sarif={tmp_path / 'same'}"]):  # fmt: skip
+        assert main(["gate", f"policy={folder / 'p6.yaml'}", *files]) == 2
+        assert "would be written over a file" in capsys.readouterr().err
+    assert (folder / "p6.csv").read_bytes() == before and not (tmp_path / "same").exists()
+    (tmp_path / "file").write_text("")
+    place = f"junit={tmp_path / 'file' / 'g.xml'}"
+    assert main(["gate", f"policy={folder / 'p6.yaml'}", place]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_policy_may_give_every_option_of_a_gate_but_files():
+    from fairbench.audits.gate.policy import _OF_A_COMMAND
+
+    fields = set(GatedOptions.__dataclass_fields__)
+    assert {"fail_if", "require", "group", "favourable", "rare"} <= fields - {*_OF_A_COMMAND}

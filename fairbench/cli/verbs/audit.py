@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditOptions(Results, Printed, GateFiles, Gating, Options):
-    """The options of an audit, and which of a run's repeats is audited."""
+class AuditedOptions(Results, Printed, Options):
+    """What is asked of predictions, and which of a run's repeats they are of."""
 
     path: Path = option(
         Path,
@@ -50,6 +50,11 @@ class AuditOptions(Results, Printed, GateFiles, Gating, Options):
 
     def __post_init__(self) -> None:
         """Check nothing yet: of a run no column need be named."""
+
+
+@dataclass(frozen=True)
+class AuditOptions(GateFiles, Gating, AuditedOptions):
+    """The options of an audit, and what its gate passes by."""
 
 
 def audit(options: AuditOptions) -> int:
@@ -77,7 +82,7 @@ Question = TypeVar("Question", bound=Options)
 
 
 def read_input(
-    options: AuditOptions,
+    options: AuditedOptions,
     kind: type[Question] = Options,  # type: ignore[assignment]
 ) -> tuple[Question, pd.DataFrame]:
     """Return what is asked for, and the predictions of a file or a run as strings.
@@ -106,7 +111,7 @@ def read_input(
     return asked, read_frame(asked, source=run)
 
 
-def _of_run(options: AuditOptions) -> tuple[AuditOptions, pd.DataFrame]:
+def _of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.run_predictions import (
         group_columns,
@@ -135,7 +140,7 @@ def _of_run(options: AuditOptions) -> tuple[AuditOptions, pd.DataFrame]:
     return replace(options, path=Path(run.id), group=group, **own), frame  # type: ignore[arg-type]
 
 
-def _neither(options: AuditOptions) -> str:
+def _neither(options: AuditedOptions) -> str:
     from fairbench.data.any_table import near_files
 
     hint = near_files(options.path)

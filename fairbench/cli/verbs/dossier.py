@@ -13,14 +13,14 @@ from typing import Any
 
 from fairbench.audits.question import LendingQuestion, Options
 from fairbench.cli.command import Command
-from fairbench.cli.verbs.audit import AuditOptions, print_and_write, read_input
+from fairbench.cli.verbs.audit import AuditedOptions, print_and_write, read_input
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.results.packs import written_beside
 
 
 @dataclass(frozen=True)
-class DossierOptions(AuditOptions):
+class DossierOptions(AuditedOptions):
     """The options of an audit, and what people say of the model."""
 
     facts: str = option(
@@ -108,6 +108,10 @@ def write_dossier(
     ----------
     question : the dataclass of what its function is asked. how : what else that takes.
     """
+    if options.total or options.rates:
+        raise UserError(
+            "total= and rates=: a dossier needs a row for each person; fairbench audit reads counts"
+        )
     from fairbench.audits.dossiers import DOSSIERS
     from fairbench.audits.dossiers.facts import names_told, read_facts
     from fairbench.audits.dossiers.rulebook import day_of, pack_of

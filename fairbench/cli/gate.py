@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,18 +39,18 @@ def with_policy(options: T, declared: type) -> T:
     ----------
     declared : the dataclass of options that a policy may give.
     """
-    policy, given = getattr(options, "policy"), getattr(options, "given")  # noqa: B009
-    if not policy:
+    asked: Any = options
+    if not asked.policy:
         return options
     from fairbench.audits.gate.policy import policy_of
 
     values = {
-        name: value for name, value in policy_of(policy, declared).items() if name not in given
+        name: value
+        for name, value in policy_of(asked.policy, declared).items()
+        if name not in asked.given
     }
-    names = {field.name for field in fields(options)}  # type: ignore[arg-type]
-    values = {name: value for name, value in values.items() if name in names}
-    changed: Any = replace(options, **values, given=frozenset({*given, *values}))  # type: ignore[type-var]
-    return changed  # type: ignore[no-any-return]
+    changed: T = replace(asked, **values, given=asked.given | values.keys())
+    return changed
 
 
 def check_asked(options: Any) -> None:

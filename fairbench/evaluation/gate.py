@@ -95,11 +95,9 @@ class Statement:
         if self.groups and self.verdict != PASSES:
             parts = [" and ".join(self.groups), *parts]
         value = "undefined" if np.isnan(self.value) else number(self.value)
-        return (
-            f"{value} ({'; '.join(parts)})"
-            if self.verdict != OPEN
-            else f"{value}, {'; '.join(parts)}"
-        )
+        if self.verdict == OPEN:  # stands in brackets already
+            return ", ".join([value, "; ".join(parts)])
+        return f"{value} ({'; '.join(parts)})"
 
     @property
     def row(self) -> dict[str, Any]:

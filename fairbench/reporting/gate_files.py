@@ -150,7 +150,9 @@ def with_gate(document: Document, gate: Gate) -> Document:
     data, summary = {**document.data, "gate": gate.data}, document.summary
     if summary is not None:
         told = f"{gate.line[:1].upper()}{gate.line[1:]}."
-        part = "still_open" if gate.outcome == OPEN else "found"
-        summary = replace(summary, **{part: [told, *getattr(summary, part)]})
+        if gate.outcome == OPEN:
+            summary = replace(summary, still_open=[told, *summary.still_open])
+        else:
+            summary = replace(summary, found=[told, *summary.found])
     sections = [section, *document.sections]
     return replace(document, sections=sections, summary=summary, data=data)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, Answer
+from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, AnsweredRule
 from fairbench.audits.dossiers.rulebook import RulePack, written_day
 from fairbench.audits.question import Options
 from fairbench.core import VERSION
@@ -53,7 +53,7 @@ def dossier(
     names : what stands in braces in the rules. without : keys of rules that ask nothing here.
     """
     asked = [
-        Answer(rule, rule.what.format(**(names or {})), answers.get(rule.key, ""))
+        AnsweredRule(rule, rule.what.format(**(names or {})), answers.get(rule.key, ""))
         for rule in pack.on(day)
         if rule.key not in without and rule.when in ("", about)
     ]
@@ -76,7 +76,7 @@ def dossier(
             *measured.sections,
             Section(
                 "The rules in their own words",
-                [Details(_READ, [_words(asked)], is_open=True)],
+                [Details(_READ, [_quotations(asked)], is_open=True)],
                 name="rules",
             ),
         ],
@@ -116,8 +116,8 @@ _READ = "Each sentence with the text that it was read in, the date of that text,
 _AGAIN = "Make it again when the model changes, or who it is used on."
 
 
-def _asked(asked: Sequence[Answer], day: date) -> Table:
-    def cited(answer: Answer) -> TableCell:
+def _asked(asked: Sequence[AnsweredRule], day: date) -> Table:
+    def cited(answer: AnsweredRule) -> TableCell:
         from_then = f"from {written_day(answer.rule.effective)}"
         return TableCell(answer.rule.citation, note="" if answer.applies(day) else from_then)
 
@@ -136,9 +136,9 @@ def _asked(asked: Sequence[Answer], day: date) -> Table:
     )
 
 
-def _words(asked: Sequence[Answer]) -> Table:
+def _quotations(asked: Sequence[AnsweredRule]) -> Table:
     """Return the sentences that are quoted, each with its text and the date of that."""
-    places: dict[tuple[str, str], Answer] = {}
+    places: dict[tuple[str, str], AnsweredRule] = {}
     for answer in asked:
         places.setdefault((answer.rule.citation, answer.rule.quote), answer)
     titles = dict.fromkeys(answer.rule.source for answer in places.values() if answer.rule.source)
@@ -147,10 +147,10 @@ def _words(asked: Sequence[Answer]) -> Table:
         f"[{place}] {source.title}, {source.address}" for source, place in numbers.items()
     )
 
-    def text_date(answer: Answer) -> str:
+    def text_date(answer: AnsweredRule) -> str:
         return answer.rule.source.text_date.isoformat() if answer.rule.source else ""
 
-    def words(answer: Answer) -> str:
+    def quotation(answer: AnsweredRule) -> str:
         rule = answer.rule
         return f"“{rule.quote}” [{numbers[rule.source]}]" if rule.source else NOT_VERIFIED
 
@@ -158,7 +158,7 @@ def _words(asked: Sequence[Answer]) -> Table:
         list(places.values()),
         [
             (lambda answer: answer.rule.citation, Column("by")),
-            (words, Column("text")),
+            (quotation, Column("text")),
             (text_date, Column("of")),
             (lambda answer: answer.rule.effective.isoformat(), Column("applies from")),
         ],

@@ -15,7 +15,7 @@ MEASURED, GIVEN, MISSING = "measured", "given", "missing"
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnsweredRule:
     """A rule, what it asks for in words, and the answer; empty where nobody gave it."""
 
     rule: Rule

@@ -28,7 +28,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True)
-class Source:
+class RuleSource:
     """A text that was read: its title, its address, and the date of the text."""
 
     title: str
@@ -58,7 +58,7 @@ class Rule:
     effective: date
     ends: date | None = None
     quote: str = ""
-    source: Source | None = None
+    source: RuleSource | None = None
     when: str = ""
 
     @property
@@ -234,7 +234,7 @@ def read_pack(name: str, text: str) -> RulePack:
     sources = {}
     for source, about in content.get("sources", {}).items():
         _check_fields(f"rules/{name}.toml, [sources.{source}]", about, _SOURCE)
-        sources[source] = Source(**about)
+        sources[source] = RuleSource(**about)
     rules = [
         _rule(f"rules/{name}.toml, rule {place}", about, sources)
         for place, about in enumerate(content.get("rule", []), start=1)
@@ -277,7 +277,7 @@ def _check_fields(
             raise DataError(f"{where}: '{field}' is empty")
 
 
-def _rule(where: str, fields: Mapping[str, Any], sources: Mapping[str, Source]) -> Rule:
+def _rule(where: str, fields: Mapping[str, Any], sources: Mapping[str, RuleSource]) -> Rule:
     _check_fields(where, fields, _RULE, _OF_SOME)
     where, quote, named = f"{where} ({fields['key']})", fields.get("quote"), fields.get("source")
     if fields["asks"] not in ASKS:
@@ -297,7 +297,7 @@ def _rule(where: str, fields: Mapping[str, Any], sources: Mapping[str, Source]) 
     return rule
 
 
-def _check_pack(where: str, name: str, pack: RulePack, sources: Iterable[Source]) -> None:
+def _check_pack(where: str, name: str, pack: RulePack, sources: Iterable[RuleSource]) -> None:
     if pack.name != name:
         raise DataError(f"{where}: its name is {pack.name}, and that of its file {name}")
     if pack.review_by < pack.checked:

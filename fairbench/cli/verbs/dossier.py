@@ -36,7 +36,7 @@ class DossierOptions(AuditedOptions):
 
 
 @dataclass(frozen=True)
-class ListOptions:
+class RuleListOptions:
     """The day as of which rule packs are listed."""
 
     as_of: str = option(
@@ -128,7 +128,7 @@ def write_dossier(
     print_and_write(document, place, kind, options.formats, detail=options.detail)
 
 
-def list_packs(options: ListOptions) -> None:
+def list_packs(options: RuleListOptions) -> None:
     """Print every rule pack with its dates."""
     from fairbench.audits.dossiers.listing import list_of_packs
     from fairbench.audits.dossiers.rulebook import day_of
@@ -181,8 +181,7 @@ _PARTS = (
     ),
     (
         "ai-act",
-        "The measurements that the AI Act asks for in its articles 10, 13 and 15 and Annex IV, and "
-        "what is missing.",
+        "The measurements that the AI Act asks for of a high-risk system, and what is missing.",
         "loans.csv target=repaid score=score group=[sex,race]",
     ),
 )
@@ -200,8 +199,7 @@ COMMANDS = {
     "four-fifths": Command(
         SelectionOptions,
         four_fifths,
-        sentence="The four-fifths rule of the Uniform Guidelines, with whether chance or one "
-        "different person selected explains it.",
+        sentence="The four-fifths rule of the Uniform Guidelines, with whether chance explains it.",
         examples=(
             "fairbench dossier four-fifths candidates.csv prediction=hired group=[sex,race]",
         ),
@@ -228,10 +226,9 @@ COMMANDS = {
         ),
     ),
     "list": Command(
-        ListOptions,
+        RuleListOptions,
         list_packs,
-        sentence="Every law and format that there are rules of: of which date, whether in force, "
-        "and how many of the rules are verified.",
+        sentence="Every law and format there are rules of: dates, standing, how many are verified.",
         examples=("fairbench dossier list as_of=2027-12-02",),
         holds=False,
     ),
@@ -239,6 +236,7 @@ COMMANDS = {
         DossierOptions,
         partial(say_repealed, "colorado"),
         sentence="Colorado's SB 24-205 was repealed: says by what.",
+        examples=("fairbench dossier colorado",),
         holds=False,
     ),
 }

@@ -190,6 +190,7 @@ COMMANDS = {
             "fairbench audit homes.csv target=price prediction=estimate 'group=[district]'",
             "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",
             "fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'",
+            "fairbench audit counts.csv selected=hired total=people 'group=[sex,race]'",
             "fairbench audit 3f2a",
         ),
     ),

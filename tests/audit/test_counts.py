@@ -1,12 +1,15 @@
 """Audits of published counts: as those of the rows they are counts of, and bad input."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairbench
+from fairbench.audits.kinds.counts import audit_counts
+from fairbench.audits.question import Options
 from fairbench.cli.main import main
 from fairbench.inference.rates import rate_limits
 
@@ -123,7 +126,7 @@ def test_rates_are_read_as_they_are_published(tmp_path, values, words):
 def test_the_interval_of_rounded_rates_holds(tmp_path):
     """Rates of 100,000 people, rounded to a digit, say less than their counts do."""
     draw = np.random.default_rng(0)
-    for truth in draw.uniform(0.3, 0.7, 20):
+    for truth in draw.uniform(0.3, 0.7, 5):
         hired = draw.binomial(100_000, truth)
         rows = f"r,n,rate\na,100000,{hired / 1e5:.1f}\nb,100000,0.5\n"
         audit = made(tmp_path, rows, "rates=rate", "total=n", "group=r")
@@ -195,3 +198,22 @@ def test_options_that_say_too_little_are_refused_in_a_line(tmp_path, capsys, wor
     assert main(["audit", str(file), *words]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and said in error
+
+
+@pytest.mark.thorough
+def test_at_most_one_page_in_twenty_says_anything_wrong():
+    """At ratios of four fifths, and just beside them, of few people and of many."""
+    draw, wrong, said = np.random.default_rng(1), 0, 0
+    options = Options(Path("counts.csv"), group=("r",), selected="s", total="n")
+    pages = 300
+    for page in range(pages):
+        rates = np.array([0.5, 0.4 - 1e-9, 0.4, 0.41, 0.3 + 0.1 * (page % 3)])
+        people = draw.permutation([100, 150, 400, 1000, 3000])
+        frame = pd.DataFrame({"r": list("abcde"), "n": people, "s": draw.binomial(people, rates)})
+        findings = audit_counts(options, frame.astype(str)).findings
+        truth = dict(zip("abcde", rates >= 0.4, strict=True))
+        settled = [finding for finding in findings if finding.is_settled]
+        said += len(settled)
+        wrong += any(truth[f.groups[0]] != (f.verdict == "small") for f in settled)
+    assert said > pages  # it says something
+    assert wrong <= 0.05 * pages + 3 * np.sqrt(0.05 * 0.95 * pages)

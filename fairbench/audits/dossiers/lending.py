@@ -659,7 +659,7 @@ def _mean_section(measure: str, means: Sequence[MeanDifference], factors: Sequen
             ],
             caption=(
                 "difference: 95 % interval of the mean less that of the group compared with; SMD, "
-                "standardised mean difference: it over the standard deviation of everyone's. "
+                "standardised mean difference: it over the standard deviation of everyone's; "
                 f"groups of under {ROWS} people have no interval"
             ),
             most=MOST_ROWS,

@@ -8,7 +8,7 @@ its levels. Rates that were rounded are taken as anything that rounds to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import compress
 from typing import Any
@@ -31,6 +31,7 @@ from fairbench.evaluation.impact_ratios import (
     FEWEST_ROWS,
     ImpactRatio,
     impact_ratios_at,
+    may_be_compared_with,
 )
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
@@ -317,11 +318,17 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         )
         for name, own in table.categories.items()
     }
-    few = [
-        f"{ratio.attribute}: {ratio.group} ({count(ratio.rows)})"
-        for ratio in ratios
-        if ratio.rows < FEWEST_ROWS
-    ]
+    few = _named(ratio for ratio in ratios if ratio.rows < FEWEST_ROWS)
+    small = _named(
+        ratio
+        for name, own in categories.items()
+        for ratio, enough in zip(
+            [category.stable for category in own],
+            may_be_compared_with(np.array([category.rows for category in own])),
+            strict=True,
+        )
+        if not enough
+    )
     # Of a small category selected more often than the one compared with there is nothing to say.
     judged = [
         ratio.attribute in options.group and ratio.rows >= FEWEST_ROWS and not ratio.ratio > 1
@@ -336,8 +343,13 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     if options.rates:
         of = f"'{options.rates}' of '{options.total}', rounded: intervals allow for the rounding"
     notes = list(table.notes)
+    if small:
+        notes.append(
+            f"Under {FEWEST_ROWS} people, or under 2 % of them: {listed(small)}. Our ratios are to "
+            "the highest rate of the others."
+        )
     if few:
-        notes.append(f"Under {FEWEST_ROWS} people, of whom nothing is concluded: {listed(few)}.")
+        notes.append(f"Nothing is concluded of fewer than {FEWEST_ROWS} people: {listed(few)}.")
     plain = [category.plain() for own in categories.values() for category in own]
     return Audit(
         options,
@@ -372,6 +384,10 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         audited=[f"Counts: {of}."],
         counted=counted,
     )
+
+
+def _named(ratios: Iterable[ImpactRatio]) -> list[str]:
+    return [f"{ratio.attribute}: {ratio.group} ({count(ratio.rows)})" for ratio in ratios]
 
 
 def _references(options: Options, table: CountTable) -> dict[str, str]:

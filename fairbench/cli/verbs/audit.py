@@ -208,6 +208,7 @@ COMMANDS = {
             "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",
             "fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'",
             "fairbench audit loans.csv target=paid score=PD group=sex 'fail_if=impact_ratio<0.8'",
+            "fairbench audit counts.csv selected=hired total=people 'group=[sex,race]'",
             "fairbench audit 3f2a",
         ),
     ),

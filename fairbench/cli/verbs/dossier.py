@@ -216,13 +216,10 @@ COMMANDS = {
     "lending": Command(
         LendingOptions,
         lending,
-        sentence="Fair lending: adverse impact ratios, also by quantile of the score and by "
-        "segment, odds ratios, and standardised mean differences of scores and prices.",
+        sentence="A lender's ratios, odds and mean differences, of decisions, scores and prices.",
         examples=(
-            "fairbench dossier lending loans.csv prediction=approved favourable=1 group=[race,sex] "
-            "price=[apr]",
-            "fairbench dossier lending loans.csv score=pd threshold=0.2 favourable=0 group=[race] "
-            "reference=[White] within=[product] price=[apr] factors=[income,term]",
+            "fairbench dossier lending loans.csv prediction=approved favourable=1 group=[race,sex]",
+            "fairbench dossier lending loans.csv score=pd favourable=0 group=[race] price=[apr]",
         ),
     ),
     "list": Command(

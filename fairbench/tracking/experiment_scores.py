@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 FORMAT = "MLflow runs"
-_ADDRESSES = ("sqlite:", "http://", "https://", "file:", "postgresql", "mysql", "mssql")
 _IDLE_S, _TOTAL_S = 60.0, 600.0
 _PAGE = 1000
 _FINISHED = "FINISHED"
@@ -38,11 +37,6 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "split": ("split", "fold", "cv_fold", "repeat", "seed", "random_state"),
     "family": ("family",),
 }  # fmt: skip
-
-
-def is_address(source: str) -> bool:
-    """Say whether a text is the address of a tracking server or database, and no path."""
-    return source.startswith(_ADDRESSES)
 
 
 @dataclass(frozen=True)

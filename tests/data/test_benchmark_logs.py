@@ -1,5 +1,6 @@
 """Files in other projects' formats, most made by the others' own packages (written_by_others)."""
 
+import csv
 import gzip
 import json
 import pickle
@@ -275,7 +276,11 @@ def test_what_is_no_result_is_left_out_and_told_of(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("x.db", b"SQLite format 3\0" + bytes(100), "if it is MLflow's, and your own, name it as"),
+        (
+            "x.db",
+            b"SQLite format 3\0" + bytes(100),
+            "if it is MLflow's, and your own, give experiment=",
+        ),
         ("x.pkl", pickle.dumps({"a": 1}), "a pickle, which is never opened"),
         ("x.json", b'{"a": 1}', "holds no results that are read here"),
         ("x.json", b"{", "ends before it is whole"),
@@ -466,6 +471,90 @@ def test_every_sample_is_read_without_unpickling(monkeypatch):
             score = {"lm_eval": ["acc"], "inspect_several": ["match"],
                      "benchopt.parquet": ["objective_value"]}.get(path.name, [])  # fmt: skip
             assert len(read_benchmark(path, score).frame)
+
+
+ODD = (None, [], {}, [1], {"a": [1]}, "x", "", 5, -1.5, True, [[None]], {"a": {"b": {"c": 1}}})
+
+
+def places(values, path=()):
+    """Yield the path of every value of what JSON holds."""
+    yield path
+    if isinstance(values, dict | list):
+        for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+            yield from places(value, (*path, key))
+
+
+def with_odd(values, path, odd):
+    """Return values with another one at a place."""
+    if not path:
+        return odd
+    copy = dict(values) if isinstance(values, dict) else list(values)
+    copy[path[0]] = with_odd(values[path[0]], path[1:], odd)
+    return copy
+
+
+def read_or_refused(path, items=(None, False)):
+    """Read a file, or have it refused in a line."""
+    for chosen in items:
+        try:
+            read_benchmark(path, items=chosen)
+        except UserError as error:
+            assert "\n" not in str(error) and len(str(error)) < 600
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("name", ["lm_eval/*one/results*", "lm_eval/*one/samples_said*",
+                                  "inspect_json/*one.json"])  # fmt: skip
+def test_odd_values_in_any_place_are_read_or_refused_in_a_line(tmp_path, name, count):
+    [source] = SAMPLES.glob(name)
+    lines = source.read_text().splitlines() if source.suffix == ".jsonl" else []
+    values = json.loads(lines[1] if lines else source.read_text())
+    if isinstance(values.get("samples"), list):
+        read = ("id", "epoch", "scores", "error")
+        values["samples"] = [
+            {key: sample[key] for key in read if key in sample} for sample in values["samples"][:2]
+        ]
+    for large in ("configs", "plan", "stats", "results" if "samples" in values else ""):
+        values.pop(large, None)
+    draw = np.random.default_rng(0)
+    for path in places(values):
+        for odd in draw.choice(len(ODD), count, replace=False):
+            text = json.dumps(with_odd(values, path, ODD[odd]))
+            copy = tmp_path / source.name
+            copy.write_text("\n".join([lines[0], text, *lines[2:]]) if lines else text)
+            read_or_refused(copy)
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.thorough)])
+def test_odd_values_in_an_archive_are_read_or_refused_in_a_line(tmp_path, count):
+    archive = Archive.of(INSPECT / "squares_one.eval", "")
+    members = {name: archive.json(name) for name in ("header.json", "summaries.json")}
+    members["summaries.json"] = members["summaries.json"][:2]
+    draw = np.random.default_rng(0)
+    for name, values in members.items():
+        for path in places(values):
+            for odd in draw.choice(len(ODD), count, replace=False):
+                changed = with_odd(values, path, ODD[odd])
+                with zipfile.ZipFile(tmp_path / "x.eval", "w") as made:
+                    for member, own in {**members, name: changed}.items():
+                        made.writestr(member, json.dumps(own))
+                read_or_refused(tmp_path / "x.eval", items=(None,))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tabarena.csv", "openml.csv", "openml_folds.csv", "amlb.csv", "autogluon_with_test.csv"],
+)
+def test_odd_cells_in_any_column_are_read_or_refused_in_a_line(tmp_path, name):
+    lines = (SAMPLES / name).read_text().splitlines()
+    rows = list(csv.reader(lines))
+    for column in range(len(rows[0])):
+        for odd in ("", "x", "[1,", "1e999", "\x1b[31m", "9" * 400)[column % 3 :: 3]:
+            changed = [list(row) for row in rows]
+            changed[1][column] = odd
+            with (tmp_path / name).open("w", newline="") as file:
+                csv.writer(file).writerows(changed)
+            read_or_refused(tmp_path / name, items=(None,))
 
 
 def test_damaged_json_is_a_data_error(tmp_path):

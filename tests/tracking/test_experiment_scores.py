@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.tracking.database import ask
-from fairbench.tracking.experiment_scores import experiment_table, is_address
+from fairbench.tracking.experiment_scores import experiment_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MLflow's packages
 MODELS, DATA = ("forest", "linear"), ("german", "adult")
@@ -97,8 +97,3 @@ def test_only_a_database_of_mlflow_s_is_opened_and_none_is_made(tmp_path):
             experiment_table(f"sqlite:///{tmp_path / name}.db", "models")
     assert not missing.exists() and other.read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"other.db", "text.db"}
-
-
-def test_addresses_are_told_from_paths():
-    assert is_address("sqlite:///mlflow.db") and is_address("http://127.0.0.1:5000")
-    assert not is_address("scores.csv") and not is_address("mlruns")

@@ -205,7 +205,8 @@ def _counting(logs: Iterable[_Log]) -> set[str]:
         for scorer in list_of(log.about, "scorers", log.name):
             about = as_object(scorer, f"a scorer of {log.name}")
             metrics = about.get("metrics")
-            named = [text_of(each, "name") for each in metrics or () if isinstance(each, dict)]
+            listed = metrics if isinstance(metrics, list) else []
+            named = [text_of(metric, "name") for metric in listed if isinstance(metric, dict)]
             if any(name.rpartition("/")[2] == _COUNTS_RIGHT for name in named):
                 counting.add(text_of(about, "name").rpartition("/")[2])
     return counting

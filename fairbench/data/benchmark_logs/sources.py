@@ -138,10 +138,13 @@ def _hint(files: Files, passed: Sequence[Path]) -> str:
         if start.startswith(_SQLITE):
             return (
                 f": {files.name(path)} is a database of SQLite; if it is MLflow's, and your own, "
-                f"name it as sqlite:///{path}"
+                f"give experiment=NAME uri=sqlite:///{path}"
             )
         if path.name == "meta.yaml":
-            return f"; if it is a folder of MLflow's, name it as file:{files.root}"
+            return (
+                ": if it is a folder of MLflow's, `mlflow migrate-filestore` makes a database of "
+                "it, to be read by experiment=NAME uri=sqlite:///FILE"
+            )
         if start.startswith(b"\x80") or path.suffix in (".pkl", ".pickle"):
             return (
                 f": {files.name(path)} is a pickle, which is never opened, as it may hold a program"

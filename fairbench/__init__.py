@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from fairbench.cli.python import run
     from fairbench.evaluation.evaluator import Evaluator, evaluate
     from fairbench.evaluation.many_groups import pooled
+    from fairbench.reporting.rank import RankReport, rank
 
-__all__ = ["AuditReport", "Evaluator", "audit", "evaluate", "pooled", "run"]
+__all__ = [
+    "AuditReport", "Evaluator", "RankReport", "audit", "evaluate", "pooled", "rank", "run",
+]  # fmt: skip
 __version__ = VERSION
 
 _PLACES = {
     "AuditReport": "fairbench.audits.pages.notebook",
     "Evaluator": "fairbench.evaluation.evaluator",
+    "RankReport": "fairbench.reporting.rank",
     "audit": "fairbench.audits.pages.notebook",
     "evaluate": "fairbench.evaluation.evaluator",
     "pooled": "fairbench.evaluation.many_groups",
+    "rank": "fairbench.reporting.rank",
     "run": "fairbench.cli.python",
 }
 

@@ -1,0 +1,61 @@
+"""Rank the methods of any benchmark: which are better, which may be the best, and what is open.
+
+Give any table with a row for each score: methods by tasks, by splits or by questions, with holes.
+The page says which ranks each method can have, all at once; who may be the best on average; how
+probable it is that each is within a margin of the best on a new task; how any two differ; and how
+many more tasks, splits or questions would tell those apart that are not.
+Tasks of one source go together if you name their family; splits of a task share its rows, and are
+averaged. Columns that are called method, task, split, item or family need not be named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbench.cli.command import Command, Printed, Results, narrowed
+from fairbench.cli.verbs.audit import print_and_write
+from fairbench.comparison.rank.question import RankOptions
+from fairbench.core.errors import UserError, warn
+from fairbench.core.options import option
+
+
+@dataclass(frozen=True)
+class _Options(Results, Printed, RankOptions):
+    """What is ranked, and in which forms the page is written."""
+
+    formats: tuple[str, ...] = option(
+        ("html", "json"), "What is written: html, json, latex, markdown, pdf or word.",
+        shown="[FORM,...]",
+    )  # fmt: skip
+
+
+def rank(options: _Options) -> None:
+    """Print what the scores say, and write it."""
+    from fairbench.reporting.document.writing import check_forms
+    from fairbench.reporting.rank import report_of
+
+    check_forms(options.formats)
+    if options.path == Path():
+        raise UserError("nothing to rank: give a table of scores, such as scores.csv score=auc")
+    report = report_of(narrowed(options, RankOptions))
+    for sentence in report.document.data["warnings"]:
+        warn(sentence)
+    place = Path(options.out) if options.out else _beside(options.path)
+    print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
+
+
+def _beside(path: Path) -> Path:
+    return path.parent / f"{path.name.partition('.')[0]}-rank"
+
+
+COMMAND = Command(
+    _Options,
+    rank,
+    examples=(
+        "fairbench rank scores.csv method=model task=dataset score=auc split=fold",
+        "fairbench rank scores.csv score=auc family=source within=0.005",
+        "fairbench rank answers.parquet score=correct item=question family=document",
+        "fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds",
+    ),
+)

@@ -21,12 +21,14 @@ from fairbench.comparison.rank.answer import (
     units_to_tell_anything,
 )
 from fairbench.comparison.rank.question import THESE, RankOptions
+from fairbench.comparison.rank.sources import as_read, recognised
 from fairbench.comparison.rank.table import ScoreTable, read_scores
 from fairbench.core import VERSION
 from fairbench.core.errors import unknown_name
 from fairbench.core.escaping import file_name
 from fairbench.core.formats import count, csv_text, interval, percent, shortened, two_digits
 from fairbench.core.typed_options import typed_values
+from fairbench.data.benchmark_logs.table import BenchmarkTable
 from fairbench.inference.fresh_winners import SPLITS
 from fairbench.inference.sign_flips import FEWEST
 from fairbench.reporting.charts import forest
@@ -107,9 +109,15 @@ def rank(
     return report_of(asked, None if file else frame)
 
 
-def report_of(options: RankOptions, source: Any = None) -> RankReport:
-    """Return the report of a table of scores: a file, or `source` in memory."""
-    table = read_scores(options, source)
+def report_of(
+    options: RankOptions, source: Any = None, read: BenchmarkTable | None = None
+) -> RankReport:
+    """Return the report of scores: of a path, of a table in memory, or of what was `read`."""
+    if source is None and read is None:
+        read = recognised(options)
+    if read is not None:
+        options = as_read(options, read)
+    table = read_scores(options, source, read)
     found = tuple(answers(table, options))
     return RankReport(rank_document(table, found, options), found)
 

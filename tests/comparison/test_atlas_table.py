@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.comparison.atlas import approach_names, approach_table
-from fairbench.comparison.benchmark_scores import benchmark_scores
+from fairbench.comparison.rank.sources import benchmark_scores
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.results.catalogue import Catalogue

@@ -351,7 +351,9 @@ def test_tabarena_s_results_are_errors_of_methods_on_data_sets_and_folds(suffix)
         "TabArena results: 2 methods, 2 tasks and 2 splits; metric_error (lower is better)"
     )
     assert table.costs == ("time_train_s", "time_infer_s")
-    assert table.notes == ("tasks have scores of several metrics: rmse, roc_auc",)
+    assert table.warnings[0].startswith(
+        "tasks have scores of several metrics (rmse, roc_auc), whose"
+    )
     row = table.frame.query("method == 'CatBoost (tuned)' and task == 'diamonds' and split == '1'")
     assert row["metric_error"].item() == pytest.approx(535.3)
 

@@ -28,7 +28,9 @@ class RankOptions:
 
     path: Path = option(
         Path,
-        "A CSV, Excel, Parquet or Arrow file with one row for each score of a method.",
+        "A CSV, Excel, Parquet or Arrow file with one row for each score of a method; a file or "
+        "folder of lm-evaluation-harness, inspect_ai, TabArena, OpenML, AutoGluon or benchopt; or "
+        "a results folder or pack.",
         argument="SCORES",
     )
     score: tuple[str, ...] = option(

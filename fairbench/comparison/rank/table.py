@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from fairbench.comparison.rank.question import (
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.any_table import check_columns, names_in, read_any_table
+from fairbench.data.benchmark_logs.table import BenchmarkTable
 from fairbench.data.columns import Place, mixed_scales, mixes_scales
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tabular import to_numbers
@@ -93,12 +94,15 @@ class ScoreTable:
     warnings: tuple[str, ...] = ()
 
 
-def read_scores(options: RankOptions, source: Table | None = None) -> ScoreTable:
+def read_scores(
+    options: RankOptions, source: Table | None = None, read: BenchmarkTable | None = None
+) -> ScoreTable:
     """Read a table of scores.
 
     Parameters
     ----------
     source : the table, where it is in memory; the path is then only what messages call it.
+    read : the scores of a format that was recognised, in place of a table.
 
     Raises
     ------
@@ -106,8 +110,14 @@ def read_scores(options: RankOptions, source: Table | None = None) -> ScoreTable
         scales, or too few methods or tasks to compare.
     """
     file = options.path.name
+    ways: dict[str, str] = {}
+    if read is not None:
+        source = read.frame
+        ways = {score.name: score.better for score in read.scores if score.better}
     names = names_of_table(source) if source is not None else _names(options)
     options, told = _with_usual_names(options, names, file)
+    if read is not None:
+        told = [_sentence(text) for text in (read.sentence, *read.notes)]
     columns = _columns(options)
     numeric = [*options.score, *filter(None, [options.cost])]
     if source is None:
@@ -118,7 +128,12 @@ def read_scores(options: RankOptions, source: Table | None = None) -> ScoreTable
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     notes = [*frame.attrs.get("notes", []), *told]
-    return _Reading(options, frame, file, notes, []).table()
+    warnings = [_sentence(text) for text in read.warnings] if read is not None else []
+    return _Reading(options, frame, file, notes, warnings, ways).table()
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _names(options: RankOptions) -> Sequence[str]:
@@ -172,13 +187,19 @@ def _listed(value: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """The steps from a frame of texts to arrays; `notes` and `warnings` fill on the way."""
+    """The steps from a frame of texts to arrays; `notes` and `warnings` fill on the way.
+
+    Attributes
+    ----------
+    ways : which values are better, of the scores whose format says so.
+    """
 
     options: RankOptions
     frame: pd.DataFrame
     file: str
     notes: list[str]
     warnings: list[str]
+    ways: Mapping[str, str]
 
     def table(self) -> ScoreTable:
         """Return the scores."""
@@ -371,7 +392,10 @@ class _Reading:
             by_name = LOWER
         elif _LARGER.search(name):
             by_name = HIGHER
+        by_name = self.ways.get(name, by_name)
         asked = self.options.better
+        if not asked and name in self.ways:
+            return by_name
         if not asked:
             self.notes.append(
                 f"{(by_name or HIGHER).capitalize()} {name} is taken to be better"

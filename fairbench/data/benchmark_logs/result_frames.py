@@ -120,7 +120,10 @@ def _together(tables: Sequence[BenchmarkTable], kind: str) -> BenchmarkTable:
     check_once(frame, kind)
     costs = dict.fromkeys(cost for table in tables for cost in table.costs)
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    return BenchmarkTable(frame, kind, tuple(scores.values()), tuple(costs), tuple(notes))
+    warnings = dict.fromkeys(warning for table in tables for warning in table.warnings)
+    return BenchmarkTable(
+        frame, kind, tuple(scores.values()), tuple(costs), tuple(notes), tuple(warnings)
+    )
 
 
 def _costs(frame: pd.DataFrame, names: Sequence[str], file: str) -> dict[str, pd.Series]:
@@ -146,18 +149,24 @@ def _tabarena(frame: pd.DataFrame, file: str) -> BenchmarkTable:
     error = as_number(frame["metric_error"], "metric_error", file)
     costs = _costs(frame, ("time_train_s", "time_infer_s"), file)
     made = tidy(pd.DataFrame({**table, "metric_error": error, **costs}), f"rows of {file}")
-    notes = list(_metrics_note(frame))
+    notes = []
     if "imputed" in frame and (filled := int((frame["imputed"].str.lower() == "true").sum())):
         notes.append(f"{filled} rows are marked as imputed: they are another method's scores")
     score = Score("metric_error", "lower")
-    return BenchmarkTable(made, _TABARENA, (score,), tuple(costs), tuple(notes))
+    return BenchmarkTable(
+        made, _TABARENA, (score,), tuple(costs), tuple(notes), _mixed_metrics(frame)
+    )  # fmt: skip
 
 
-def _metrics_note(frame: pd.DataFrame) -> list[str]:
+def _mixed_metrics(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return a warning where tasks have scores in different units."""
     if "metric" not in frame or frame["metric"].nunique() < 2:
-        return []
+        return ()
     listed = ", ".join(map(shortened, sorted(frame["metric"].unique())[:6]))
-    return [f"tasks have scores of several metrics: {listed}"]
+    return (
+        f"tasks have scores of several metrics ({listed}), whose mean mixes units: rank the tasks "
+        "of one metric, or a score on one scale",
+    )
 
 
 # Metrics of the AutoML benchmark that are losses; newer versions negate them, as neg_logloss.
@@ -174,7 +183,7 @@ def _amlb(frame: pd.DataFrame, file: str) -> BenchmarkTable:
     if "constraint" in frame and frame["constraint"].nunique() > 1:
         method = method.str.cat(frame["constraint"], sep=" ")
     turned = metric.isin(_LOSSES)
-    notes = _metrics_note(frame)
+    notes = []
     if turned.any() and not unknown:
         notes.append("losses are negated, as the AutoML benchmark does: higher is better")
         result = result.where(~turned, -result)
@@ -184,7 +193,9 @@ def _amlb(frame: pd.DataFrame, file: str) -> BenchmarkTable:
     if failed := int(result.isna().sum()):
         notes.append(f"{failed} rows have no result: the framework failed there")
     score = Score("result", "" if unknown else "higher")
-    return BenchmarkTable(made, _AMLB, (score,), tuple(costs), tuple(notes))
+    return BenchmarkTable(
+        made, _AMLB, (score,), tuple(costs), tuple(notes), _mixed_metrics(frame)
+    )  # fmt: skip
 
 
 # OpenML's measures that are losses; all others that are known are better high.

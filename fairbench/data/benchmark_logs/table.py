@@ -49,6 +49,7 @@ class BenchmarkTable:
     scores : what is known of each score.
     costs : the columns of what a row took, in seconds.
     notes : what a reader should know of how it was read, a sentence each.
+    warnings : what may be wrong with comparing these scores, likewise.
     """
 
     frame: pd.DataFrame
@@ -56,6 +57,7 @@ class BenchmarkTable:
     scores: tuple[Score, ...]
     costs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:

@@ -1,16 +1,19 @@
-"""Scores to rank by, from whatever a path holds: fairbench's own runs, or what others write."""
+"""Scores to rank, from whatever a path holds: fairbench's own runs, or what others write."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from fairbench.comparison.atlas import APPROACH, approach_table
 from fairbench.comparison.atlas_values import named
-from fairbench.core.errors import UserError
+from fairbench.comparison.rank.question import RankOptions
+from fairbench.core.errors import UserError, note
+from fairbench.core.formats import shortened
 from fairbench.data.benchmark_logs import sources
 from fairbench.data.benchmark_logs.table import BenchmarkTable, Better, Score, tidy, with_scores
 from fairbench.evaluation.columns import COSTS
@@ -26,6 +29,59 @@ _ABOUT = (
     "seed", "repeat", "run", "group_at_prediction", "test_share", "rows", "features",
     "positive_share", "smallest_group_share", "groups",
 )  # fmt: skip
+
+
+_NO_ITEMS = "none"  # in place of a column of items: aggregates of tasks are ranked
+_LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
+
+
+def recognised(options: RankOptions) -> BenchmarkTable | None:
+    """Return the scores of runs, or of results in a format of others; None of any other table.
+
+    A table whose columns are named is read by these, whatever format it may be of.
+
+    Raises
+    ------
+    UserError : as of :func:`benchmark_scores`.
+    """
+    path = options.path
+    named_columns = options.method or options.task or options.item not in ("", _NO_ITEMS)
+    if not path.exists() or (path.is_file() and named_columns and path.suffix not in _LOGS):
+        return None
+    items = False if options.item == _NO_ITEMS else None
+    table = benchmark_scores(path, options.score, items=items)
+    if table is None:
+        return None
+    note(f"{path.name} was read as {table.sentence}")
+    return table if options.family else _of_families(table)
+
+
+def _of_families(table: BenchmarkTable) -> BenchmarkTable:
+    """Return a table without its families if there is one alone, which tells nothing apart."""
+    if "family" not in table.frame or table.frame["family"].nunique() > 1:
+        return table
+    name = shortened(str(table.frame["family"].iloc[0]))
+    warning = f"all tasks are of one family, {name}: they are compared as if they were independent"
+    frame = table.frame.drop(columns="family")
+    return replace(table, frame=frame, warnings=(*table.warnings, warning))
+
+
+def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:
+    """Return the options with the columns of a table that was recognised, unless others are named.
+
+    The first cost is that of plans.
+    """
+    names = [name for name in ("method", "task", "item", "family") if name in table.frame]
+    columns: dict[str, Any] = {
+        name: name for name in names if getattr(options, name) in ("", _NO_ITEMS)
+    }
+    if options.item == _NO_ITEMS and "item" not in table.frame:
+        columns["item"] = ""
+    if "split" in table.frame and not options.split:
+        columns["split"] = ("split",)
+    if table.costs and not options.cost:
+        columns["cost"] = table.costs[0]
+    return replace(options, score=tuple(score.name for score in table.scores), **columns)
 
 
 def benchmark_scores(

@@ -33,6 +33,15 @@ def reach(units: Array, critical: float) -> Array:
     return np.asarray(found / np.sqrt(units))
 
 
+def usual_spread(error: Array | float, units: Array | float) -> Array:
+    """Return the sd of a unit's paired difference from the standard error of the mean.
+
+    A little larger than the sample's, which of few units is more often too small than too large.
+    """
+    freedom = np.maximum(np.asarray(units, float) - 1, 1.0)
+    return np.asarray(error * np.sqrt(units * freedom / (freedom - 2 / 3)))
+
+
 def units_needed(spread: Array, difference: float, critical: float) -> Array:
     """Return how many units tell a true difference from 0 in four of five cases, (P,).
 

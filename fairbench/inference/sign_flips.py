@@ -34,6 +34,7 @@ Places = NDArray[np.intp]
 FEWEST = 3  # units from which a pair is judged at all
 _ALL_FLIPS = 12  # units up to which every flip is made
 _BLOCKS = 1024  # units are flipped together in so many blocks at most
+_MOST_SUMS, _FEWEST_BLOCKS = 100_000_000, 16  # of pairs in blocks, where there are holes
 _CHUNK = 1 << 23  # numbers that are worked on at once
 _NOISY = 5  # units that a skewness is drawn towards 0 by
 _MOST_BENT = 2  # how many times as far as Student's an end lies at most
@@ -176,10 +177,12 @@ def paired_units(
     """
     methods, units = len(values), int(unit.max()) + 1
     first, second = np.triu_indices(methods, 1)
-    block = np.arange(units)
-    if units > _BLOCKS:
-        block = generator.permutation(units) % _BLOCKS
     known = np.isfinite(values)
+    block, most = np.arange(units), _BLOCKS
+    if not known.all():
+        most = int(np.clip(_MOST_SUMS // len(first), _FEWEST_BLOCKS, _BLOCKS))
+    if units > most:
+        block = generator.permutation(units) % most
     if known.all():
         found = _complete(values, group, unit, block, first, second, alike=alike, strata=strata)
     else:
@@ -284,36 +287,29 @@ def _with_holes(
     with np.errstate(invalid="ignore"):
         centre = np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     filled, there = np.where(known, values - centre, 0.0), known.astype(np.float64)
-    units, pairs = int(unit.max()) + 1, len(first)
+    pairs = len(first)
     sizes, totals, sums, squares = (np.zeros(pairs) for _ in range(4))
     cubes, twice, once, weighted_twice = (np.zeros(pairs) for _ in range(4))
     weight_squares, weight_cubes = np.zeros(pairs), np.zeros(pairs)
     blocks = np.zeros((int(block.max()) + 1, pairs), np.float32)
     weights = np.zeros_like(blocks)
-    cells_of = _members(group, int(group.max()) + 1)
-    tasks_of = _members(unit, units)
-    for place in range(units):
-        total, weight = np.zeros(pairs), np.zeros(pairs)
-        for task in tasks_of[place]:
-            difference, has = _task_difference(filled, there, cells_of[task], first, second)
-            total += difference
-            weight += has
+    for places, total, weight in _unit_sums(filled, there, group, unit, first, second):
         if alike:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                total = np.where(weight > 0, total / weight, 0.0)
+            total = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
             weight = (weight > 0).astype(float)
-        sizes += weight > 0
-        totals += weight
-        sums += total
-        squares += total**2
-        cubes += total**3
-        twice += total**2 * weight
-        once += total * weight
-        weighted_twice += total * weight**2
-        weight_squares += weight**2
-        weight_cubes += weight**3
-        blocks[block[place]] += total
-        weights[block[place]] += weight
+        sizes += (weight > 0).sum(axis=0)
+        totals += weight.sum(axis=0)
+        sums += total.sum(axis=0)
+        square, weight_square = total**2, weight**2
+        squares += square.sum(axis=0)
+        cubes += (square * total).sum(axis=0)
+        twice += (square * weight).sum(axis=0)
+        once += (total * weight).sum(axis=0)
+        weighted_twice += (total * weight_square).sum(axis=0)
+        weight_squares += weight_square.sum(axis=0)
+        weight_cubes += (weight_square * weight).sum(axis=0)
+        np.add.at(blocks, block[places], total)
+        np.add.at(weights, block[places], weight)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / totals
         centred = squares - 2 * means * once + means**2 * weight_squares
@@ -336,24 +332,43 @@ def _with_holes(
     )
 
 
+def _unit_sums(
+    filled: Array,
+    there: Array,
+    group: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    first: Places,
+    second: Places,
+) -> Iterator[tuple[Places, Array, Array]]:
+    """Yield units (k,) with sums over tasks of each pair's differences, (k, P), and their number.
+
+    Units of a single cell, as questions are, come many at a time.
+    """
+    units = int(unit.max()) + 1
+    if len(group) == len(unit) == units:
+        cells = np.argsort(unit[group], kind="stable")
+        step = max(_CHUNK // (8 * len(first)), 1)
+        for start in range(0, units, step):
+            places = np.arange(start, min(start + step, units))
+            value, has = filled[:, cells[places]].T, there[:, cells[places]].T
+            both = has[:, first] * has[:, second]
+            yield places, (value[:, first] - value[:, second]) * both, both
+        return
+    cells_of = _members(group, int(group.max()) + 1)
+    for place, tasks in enumerate(_members(unit, units)):
+        total, weight = np.zeros((1, len(first))), np.zeros((1, len(first)))
+        for task in tasks:
+            cells = cells_of[task]
+            value, has = filled[:, cells], there[:, cells]
+            sums, common = value @ has.T, (has @ has.T)[first, second]
+            total[0] += (sums[first, second] - sums[second, first]) / np.maximum(common, 1.0)
+            weight[0] += common > 0
+        yield np.array([place]), total, weight
+
+
 def _members(code: NDArray[np.integer], count: int) -> list[Places]:
     order = np.argsort(code, kind="stable")
     return np.split(order, np.searchsorted(code[order], np.arange(1, count)))
-
-
-def _task_difference(
-    filled: Array, there: Array, cells: Places, first: Places, second: Places
-) -> tuple[Array, Array]:
-    """Return each pair's mean difference on a task, (P,), and whether it has one."""
-    if len(cells) == 1:
-        column, has = filled[:, cells[0]], there[:, cells[0]]
-        both = has[first] * has[second]
-        return (column[first] - column[second]) * both, both
-    value, has = filled[:, cells], there[:, cells]
-    sums, count = value @ has.T, has @ has.T
-    common = count[first, second]
-    difference = sums[first, second] - sums[second, first]
-    return difference / np.maximum(common, 1.0), (common > 0).astype(float)
 
 
 def fewest_units(wrong: float) -> int:

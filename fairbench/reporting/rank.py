@@ -323,7 +323,7 @@ def _todo(answer: Answer, table: ScoreTable) -> Iterator[str]:
         need = f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} in all"
         if hardest.units_needed <= hardest.units:
             need = f"the {_units(answer, hardest.units)} there are"
-        cost = f"; {two_digits(hardest.cost)} more in cost" if hardest.cost > 0 else ""
+        cost = f", at a cost of {two_digits(hardest.cost)}" if hardest.cost > 0 else ""
         yield (
             f"To tell {_short(answer.leader)} from {_short(hardest.rival)} if they differ by "
             f"{answer.epsilon:g}: {need} (now {count(hardest.units)}){cost}."
@@ -387,6 +387,8 @@ def _ranks(answer: Answer, table: ScoreTable, options: RankOptions) -> Iterator[
 
 def _decimals(answer: Answer) -> int:
     """Return as many decimals as show a tenth of what matters."""
+    if answer.epsilon == 0:
+        return 4
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
 
 
@@ -595,7 +597,7 @@ def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> 
     yield from table.warnings
     yield from table.notes
     yield _estimand(first, table, options)
-    if not options.within:
+    if options.within is None:
         listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in found))
         yield f"A difference of up to {listed} is taken not to matter; within= says otherwise."
     if first.held.flipped:

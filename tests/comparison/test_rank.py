@@ -223,6 +223,11 @@ def test_a_plan_names_units_and_prices_them():
     assert 0 < plan["noise"] <= 1
 
 
+def test_a_margin_of_nothing_is_one_too():
+    report = fairbench.rank(scores(apart=0.001), score="accuracy", within=0)
+    assert report.table["near_best_on_new"].sum() >= 1 and "within 0 of the best" in str(report)
+
+
 def test_a_command_prints_and_writes_what_python_returns(tmp_path, capsys):
     path = tmp_path / "scores.csv"
     frame = scores(3, 10)

@@ -18,7 +18,7 @@ from fairbench.core.formats import count
 from fairbench.inference.fresh_winners import FreshWinner, fresh_winner
 from fairbench.inference.new_tasks import OnNewTask, on_new_task
 from fairbench.inference.paired import difference_of_shares
-from fairbench.inference.resolution import Parts, parts_of, units_needed
+from fairbench.inference.resolution import Parts, parts_of, units_needed, usual_spread
 from fairbench.inference.sign_flips import (
     FEWEST,
     PairedUnits,
@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 WRONG = 0.05  # the chance that anything a page says at once is wrong
 _MOST_PLANNED = 10
 _WORK = 4e10  # multiplications of flips, beyond which fewer are made
+_EACH = 200  # multiplications that all else takes of a flip of a pair
 _FLIPS, _FEWEST_FLIPS = 1999, 499
 
 
@@ -148,16 +149,10 @@ class Answer:
             if name not in self._place_of:
                 raise unknown_name("method", name, list(self._place_of))
         one, other = self._place_of[first], self._place_of[second]
-        low, high = min(one, other), max(one, other)
-        methods = self.paired.methods
-        pair = low * methods - low * (low + 1) // 2 + high - low - 1
-        return self._difference(pair, one > other, first, second)
-
-    def _difference(self, pair: int, turned: bool, first: str, second: str) -> Difference:
-        sign = -1.0 if turned else 1.0
-        values = [sign * float(each[pair]) for each in (self.paired.means, self.lower, self.upper)]
-        value, lower, upper = values if sign > 0 else (values[0], values[2], values[1])
-        one, other = self._place_of[first], self._place_of[second]
+        pair, sign = self.pair(first, second), -1.0 if one > other else 1.0
+        value, lower, upper = (
+            sign * float(each[pair]) for each in (self.paired.means, self.lower, self.upper)
+        )
         verdict = "open"
         if self.held.better[one, other]:
             verdict = "better"
@@ -167,6 +162,12 @@ class Answer:
         value = self.scores.sign * value + 0.0
         units = int(self.paired.sizes[pair])
         return Difference(first, second, value, ends[0] + 0.0, ends[1] + 0.0, units, verdict)
+
+    def pair(self, first: str, second: str) -> int:
+        """Return the place of a pair of methods among those of `paired`."""
+        one, other = self._place_of[first], self._place_of[second]
+        low, high = min(one, other), max(one, other)
+        return low * self.paired.methods - low * (low + 1) // 2 + high - low - 1
 
     def differences(self) -> Iterator[Difference]:
         """Yield the differences of all pairs, the better-looking method first."""
@@ -223,7 +224,7 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
         values, units.group, units.unit, alike=units.alike, strata=units.strata, binary=binary,
         generator=generator,
     )  # fmt: skip
-    work = float(len(paired.first)) * len(paired.blocks)
+    work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
     held = simultaneous(paired, wrong=wrong, generator=generator, flips=flips)
     lower, upper = held.lower, held.upper
@@ -232,7 +233,7 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     means, ran = adjusted_means(values, units.group, units.unit, alike=units.alike)
     fully = ran >= ran.max() / 2
     order = np.lexsort((-means, ~fully))
-    epsilon = options.within or usual_epsilon(scores.values)
+    epsilon = usual_epsilon(scores.values) if options.within is None else options.within
     new = None
     if units.name != "question":
         of_task = _task_means(values, units.group, len(units.unit))
@@ -369,7 +370,8 @@ def _with_plans(answer: Answer, values: Array, units: _Units) -> Answer:
     for rival in rivals:
         gap = values[places[answer.leader]] - values[places[rival]]
         difference = answer.difference(answer.leader, rival)
-        spread = _spread(answer, places[answer.leader], places[rival])
+        pair = answer.pair(answer.leader, rival)
+        spread = float(usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair]))
         needed = float("nan")
         if isfinite(spread) and spread > 0:
             spreads = np.array([spread])
@@ -394,13 +396,6 @@ def _times(parts: Parts | None, answer: Answer, units: int) -> float:
     if parts is None or units < FEWEST:
         return float("nan")
     return parts.times_as_many(answer.epsilon, units, answer.held.critical)
-
-
-def _spread(answer: Answer, one: int, other: int) -> float:
-    """Return the standard deviation of a unit's paired difference."""
-    low, high = min(one, other), max(one, other)
-    pair = low * answer.paired.methods - low * (low + 1) // 2 + high - low - 1
-    return float(answer.paired.errors[pair] * np.sqrt(answer.paired.sizes[pair]))
 
 
 def _price(answer: Answer, units: _Units, places: list[int]) -> float:

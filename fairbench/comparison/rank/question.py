@@ -59,8 +59,8 @@ class RankOptions:
         (), "Whether higher or lower scores are better, for each score; by its name by default.",
         shown="higher|lower",
     )  # fmt: skip
-    within: float = option(
-        0.0, "The largest difference that does not matter; by default 0.01, or 1 of percents.",
+    within: float | None = option(
+        None, "The largest difference that does not matter; by default 0.01, or 1 of percents.",
         least=0,
     )  # fmt: skip
     crashed: str = option(

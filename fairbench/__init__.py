@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from fairbench.evaluation.evaluator import Evaluator, evaluate
     from fairbench.evaluation.gate import Gate, GateError
     from fairbench.evaluation.many_groups import pooled
+    from fairbench.reporting.rank import RankReport, rank
 
 __all__ = [
     "AuditReport",
     "Evaluator",
     "Gate",
     "GateError",
+    "RankReport",
     "audit",
     "evaluate",
     "gate",
     "pooled",
+    "rank",
     "run",
 ]
 __version__ = VERSION
@@ -33,10 +36,12 @@ _PLACES = {
     "Evaluator": "fairbench.evaluation.evaluator",
     "Gate": "fairbench.evaluation.gate",
     "GateError": "fairbench.evaluation.gate",
+    "RankReport": "fairbench.reporting.rank",
     "audit": "fairbench.audits.pages.notebook",
     "evaluate": "fairbench.evaluation.evaluator",
     "gate": "fairbench.audits.gate.judging",
     "pooled": "fairbench.evaluation.many_groups",
+    "rank": "fairbench.reporting.rank",
     "run": "fairbench.cli.python",
 }
 

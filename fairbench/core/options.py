@@ -75,7 +75,7 @@ def check_declared(options: Any) -> None:
         choices = declared.metadata.get("choices")
         if choices and value != declared.default:
             check_choice(name, value, choices)
-        if (least := declared.metadata.get("least")) is not None:
+        if (least := declared.metadata.get("least")) is not None and value is not None:
             check_minimum(name, value, least)
         if declared.metadata.get("share"):
             check_share(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType, UnionType
 from typing import Any, get_args, get_type_hints
 
 from fairbench.core.errors import UserError
@@ -25,6 +26,10 @@ def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
+    if isinstance(kind, UnionType):
+        if value is None:
+            return None
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
     if get_args(kind) and get_args(kind)[-1] is Ellipsis:
         if not isinstance(value, str) and not hasattr(value, "__iter__"):
             value = str(value)

@@ -61,10 +61,23 @@ def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
     if (whole == other_whole).all():
         size = cells @ whole
         second, first = (cells @ np.clip(one, 0, 1) for one in (other_top - top, top - other_top))
-        gained, lost = (rate_limits(each, size, level=level) for each in (second, first))
-        return difference_limits(gained, lost, _of_multinomial(second, first, size))
+        return difference_of_shares(second, first, size, level=level)
     one, other = rates_of(cells, rate, level=level)
     return difference_limits(other, one, correlation(cells, rate))
+
+
+def difference_of_shares(
+    first: Floats, second: Floats, size: Floats, *, level: float = 0.95
+) -> Limits:
+    """Return the difference of two shares of the same rows, from what differs between them.
+
+    Parameters
+    ----------
+    first, second : how many rows only the first has right, and only the second, of any shape.
+    size : of how many rows.
+    """
+    gained, lost = (rate_limits(count, size, level=level) for count in (first, second))
+    return difference_limits(gained, lost, _of_multinomial(first, second, size))
 
 
 def _of_multinomial(first: Floats, second: Floats, size: Floats) -> Floats:

@@ -150,6 +150,7 @@ def forest(
     span: tuple[float, float],
     mark: float = NAN,
     band: tuple[float, float] | None = None,
+    decimals: int = 2,
 ) -> str:
     """Draw estimates with their intervals, each under its name and beside its numbers.
 
@@ -157,7 +158,7 @@ def forest(
     ----------
     parts : names with value, lower and upper; a line stands between two parts.
     span : the ends of the scale. mark : where a dashed line stands, if anywhere.
-    band : the ends of what is shaded, if anything is.
+    band : the ends of what is shaded, if anything is. decimals : of the numbers.
     """
     left, width = 6, PANEL - 12
     low, high = span
@@ -177,7 +178,7 @@ def forest(
             drawn.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>')
             top += _BETWEEN
         for estimate in part:
-            drawn += _estimate(estimate, at, top)
+            drawn += _estimate(estimate, at, top, decimals)
             top += _ESTIMATE
     if not isnan(mark):
         x = at(mark)
@@ -191,11 +192,13 @@ def forest(
     return drawing("".join(drawn), top + 18)
 
 
-def _estimate(estimate: Estimate, at: Callable[[float], float], top: float) -> Iterator[str]:
+def _estimate(
+    estimate: Estimate, at: Callable[[float], float], top: float, decimals: int
+) -> Iterator[str]:
     """Draw a name, its numbers at the other end of the line, and below the interval."""
     name, value, lower, upper = estimate
-    ends = interval(lower, upper, 2)
-    numbers = f"{number(value, 2)}{f' ({ends})' if ends else ''}"
+    ends = interval(lower, upper, decimals)
+    numbers = f"{number(value, decimals)}{f' ({ends})' if ends else ''}"
     hint = f"<title>{escape(name)}</title>"
     yield f'<text x="6" y="{top + 12}">{escape(shortened(name))}{hint}</text>'
     yield f'<text x="{PANEL - 6}" y="{top + 12}" text-anchor="end">{numbers}</text>'

@@ -66,6 +66,7 @@ def ask(
     idle_s: float,
     total_s: float,
     whole: bool = False,
+    reading: bool = False,
 ) -> T:
     """Return what `work` returns, which asks MLflow, and calls the second after each answer.
 
@@ -74,6 +75,8 @@ def ask(
     address : of a server, or ``sqlite:///`` and a file, which is made if need be.
     idle_s, total_s : as of :func:`fairbench.core.deadline.in_time`.
     whole : whether a local database is read whole before, however large, to see that it is.
+    reading : whether `work` only reads: a local database is then not held, and one that is damaged
+        is not set aside.
 
     Raises
     ------
@@ -89,7 +92,8 @@ def ask(
         return work(MlflowClient(tracking_uri=address), progress)
 
     try:
-        with exclusive(address, idle_s, whole=whole):
+        held = contextlib.nullcontext() if reading else exclusive(address, idle_s, whole=whole)
+        with held:
             if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                 idle_s = max(idle_s, _LOCAL_S)
             with _rarely_collected():

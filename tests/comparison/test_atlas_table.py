@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from fairbench.comparison.atlas import approach_names, approach_table
+from fairbench.comparison.rank.sources import benchmark_scores
+from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.packing import Contents, write_pack
 from tests.reporting import page_runs
 
 SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")
@@ -68,3 +71,27 @@ def test_parts_of_runs_are_named_as_all_are(results):
 
 def test_no_runs_make_an_empty_table():
     assert approach_table([]).empty
+
+
+def test_runs_of_a_folder_and_of_a_pack_are_scores_to_rank(results, tmp_path):
+    folder, plain = results
+    table = benchmark_scores(folder, ["error_rate", "equalized_odds"])
+    assert table.format == "fairbench runs" and table.costs == ("fit_seconds", "predict_seconds")
+    assert {score.name: score.better for score in table.scores} == {
+        "error_rate": "lower", "equalized_odds": "lower",
+    }  # fmt: skip
+    wide = approach_table(list(Catalogue(folder)))
+    wide = wide[(wide["run"] == plain) & (wide["setting"] == "")]
+    own = table.frame.query("method == 'logistic_regression, binomial_nll'")
+    assert own["error_rate"].tolist() == wide["error_rate"].tolist()
+    assert own["split"].tolist() == ["0.0", "0.1"]
+    assert set(table.frame["method"]) == {
+        "logistic_regression, binomial_nll",
+        "logistic_regression, disparate_impact_remover 0.5, binomial_nll",
+        "logistic_regression, disparate_impact_remover 1.0, binomial_nll",
+    }
+    pack = write_pack([list(Catalogue(folder))], tmp_path / "pack", Contents(people=False)).path
+    packed = benchmark_scores(pack, ["error_rate", "equalized_odds"])
+    assert packed.frame.equals(table.frame)
+    with pytest.raises(UserError, match=r"the fairbench runs have \d+ scores: .*; name the one"):
+        benchmark_scores(folder)

@@ -1,0 +1,385 @@
+"""How often what ``fairbench rank`` says is right, over a hundred generated benchmarks.
+
+``python -m benchmarks.rank [POPULATIONS] [SECONDS]`` prints one line a population and what all of
+them come to. The truth of each is known: methods that are alike, tied at the top, near or far
+apart; tasks with normal, heavy and skewed effects, in families or not, measured in splits whose
+noise goes together; holes at random, or methods that ran on half of the tasks; questions that are
+right or wrong, of one source or of many. Seconds are of CPU, and shared between the populations.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from fairbench.inference.new_tasks import on_new_task
+from fairbench.inference.resolution import units_needed, usual_spread
+from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+EPSILON = 0.01
+BINS = 10
+FLIPS = 499
+TARGET = 0.94
+_NEW_TASKS = 300
+_SCALE = 0.02  # of what a method has on a task of its own
+
+
+@dataclass(frozen=True)
+class Population:
+    """What a benchmark is drawn from.
+
+    Attributes
+    ----------
+    truth : ``alike``, ``tied`` at the top, ``near`` or ``far``.
+    tails : of the effects of tasks. holes : ``none``, ``random`` or ``half``.
+    questions : of each task; 0 where scores are real numbers. noise : of splits over effects.
+    """
+
+    methods: int
+    tasks: int
+    splits: int = 1
+    family: int = 1
+    truth: str = "near"
+    tails: str = "normal"
+    holes: str = "none"
+    questions: int = 0
+    noise: float = 0.5
+
+    @property
+    def name(self) -> str:
+        """What it is, in a line."""
+        what = f"{self.questions} questions" if self.questions else f"{self.splits} splits"
+        return (
+            f"{self.methods} methods, {self.tasks} tasks in {self.units} families, {what}, "
+            f"{self.truth}, {self.tails}, holes {self.holes}"
+        )
+
+    @property
+    def units(self) -> int:
+        """How many families there are."""
+        return -(-self.tasks // self.family)
+
+    @property
+    def unit(self) -> Codes:
+        """The family of each task."""
+        return np.arange(self.tasks) // self.family
+
+    @property
+    def true(self) -> Array:
+        """The true means of the methods, the same in every benchmark."""
+        spread = {"alike": 0.0, "tied": 0.015, "near": 0.008, "far": 0.05}[self.truth]
+        place = np.linspace(1, 0, self.methods) if self.methods > 1 else np.ones(1)
+        true = 3 * spread * place
+        if self.truth == "tied":
+            true[: max(self.methods // 2, 2)] = true[0]
+        return 0.7 + true
+
+
+EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
+    "normal": lambda random, shape: random.standard_normal(shape),
+    "t3": lambda random, shape: random.standard_t(3, size=shape),
+    "t2": lambda random, shape: random.standard_t(2, size=shape),
+    "lognormal": lambda random, shape: 1.65 - np.exp(random.standard_normal(shape)),
+    "one skewed": lambda random, shape: _one_skewed(random, shape),
+}
+
+
+def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Every second method loses much now and then; the others are normal."""
+    effects = 0.5 * random.standard_normal(shape)
+    effects[1::2] = 1 - random.standard_exponential(effects[1::2].shape)
+    return effects
+
+
+def draw(population: Population, random: np.random.Generator) -> tuple[Array, Codes, Codes]:
+    """Return one benchmark: values (M, C), the task of each cell and the unit of each task."""
+    if population.questions:
+        return _draw_answers(population, random)
+    effects = task_effects(population, random, population.units)
+    splits = population.splits
+    noise = population.noise * _SCALE
+    shared = 0.3**0.5 * random.standard_normal(effects.shape)
+    own = 0.7**0.5 * random.standard_normal((*effects.shape, splits))
+    values = effects[:, :, None] + noise * (shared[:, :, None] + own)
+    values = values[:, : population.tasks].reshape(population.methods, -1)
+    group = np.repeat(np.arange(population.tasks), splits)
+    return _with_holes(values, group, population, random), group, population.unit
+
+
+def task_effects(population: Population, random: np.random.Generator, units: int) -> Array:
+    """Return what methods truly are on the tasks of so many families, (M, K)."""
+    methods, family = population.methods, population.family
+    kind = EFFECTS[population.tails]
+    share = 0.6 if family > 1 else 0.0
+    common = kind(random, (methods, units)).repeat(family, axis=1)
+    own = kind(random, (methods, units * family))
+    difficulty = 0.1 * random.standard_normal(units * family)
+    effects = np.sqrt(share) * common + np.sqrt(1 - share) * own
+    return population.true[:, None] + difficulty + _SCALE * effects
+
+
+def _draw_answers(
+    population: Population, random: np.random.Generator
+) -> tuple[Array, Codes, Codes]:
+    """Return right and wrong answers; of one task, questions are the unit."""
+    tasks, size = population.tasks, population.tasks * population.questions
+    group = np.repeat(np.arange(tasks), population.questions)
+    hard = random.standard_normal(size)
+    own = 0.4 * random.standard_normal((population.methods, tasks)) * (tasks > 1)
+    spread = np.sqrt(1 + 1 + 0.16 * (tasks > 1))
+    cut = special.ndtri(population.true)[:, None] * spread + own[:, group] + hard
+    values = (random.standard_normal(cut.shape) < cut).astype(float)
+    if tasks == 1:
+        cells = np.arange(size)
+        return _with_holes(values, cells, population, random), cells, cells
+    return _with_holes(values, group, population, random), group, np.arange(tasks)
+
+
+def _with_holes(
+    values: Array, group: Codes, population: Population, random: np.random.Generator
+) -> Array:
+    if population.holes == "none":
+        return values
+    values = values.copy()
+    if population.holes == "random":
+        missing = random.random((len(values), group.max() + 1)) < 0.1
+        values[missing[:, group]] = np.nan
+    else:
+        values[1, group >= (group.max() + 1) // 2] = np.nan
+    return values
+
+
+@dataclass
+class Tally:
+    """What was counted of a population.
+
+    Attributes
+    ----------
+    ranks, intervals, best, page : how often each held in `runs` benchmarks.
+    told : the mean share of pairs that truly differ and are told apart.
+    said, came, weight : (BINS,) sums of probabilities on new tasks, what came true, their number.
+    plans : planned over truly needed units of the first pair.
+    nemenyi, naive : how often Friedman-Nemenyi's and single paired tests' claims all held.
+    """
+
+    runs: int = 0
+    ranks: int = 0
+    intervals: int = 0
+    best: int = 0
+    page: int = 0
+    told: float = 0.0
+    kept: float = 0.0
+    said: Array = field(default_factory=lambda: np.zeros(BINS))
+    came: Array = field(default_factory=lambda: np.zeros(BINS))
+    weight: Array = field(default_factory=lambda: np.zeros(BINS))
+    plans: list[float] = field(default_factory=list)
+    nemenyi: int = 0
+    naive: int = 0
+    compared: int = 0
+
+    def add(self, population: Population, random: np.random.Generator) -> None:
+        """Draw a benchmark, and count what is right of it."""
+        values, group, unit = draw(population, random)
+        questions = population.questions > 0 and population.tasks == 1
+        paired = paired_units(values, group, unit, binary=questions, generator=random)
+        held = simultaneous(paired, generator=random, flips=FLIPS)
+        true = population.true
+        ahead = true[:, None] > true + 1e-12
+        ranks = not (held.better & ~ahead).any()
+        gap = true[paired.first] - true[paired.second]
+        inside = (held.lower <= gap + 1e-9) & (gap <= held.upper + 1e-9)
+        intervals = bool((inside | (paired.sizes < FEWEST)).all()) or questions
+        best = bool(held.may_be_best[int(true.argmax())])
+        self.runs += 1
+        self.ranks += ranks
+        self.intervals += intervals
+        self.best += best
+        self.page += ranks and intervals and best
+        self.told += (held.better & ahead).sum() / max(int(ahead.sum()), 1)
+        self.kept += held.may_be_best.mean()
+        self._compare(values, group, unit, ahead)
+        if not questions:
+            self._calibrate(population, values, group, unit, random)
+            spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
+            self._plan(population, spread, held.critical)
+
+    def _calibrate(
+        self,
+        population: Population,
+        values: Array,
+        group: Codes,
+        unit: Codes,
+        random: np.random.Generator,
+    ) -> None:
+        of_task = _task_means(values, group, len(unit))
+        new = on_new_task(of_task, unit, epsilon=EPSILON, generator=random)
+        fresh = _fresh_tasks(population, random)
+        came = (fresh >= fresh.max(axis=0) - EPSILON).mean(axis=1)
+        bins = np.minimum((new.near * BINS).astype(int), BINS - 1)
+        share = np.full(len(came), 1 / len(came))
+        self.said += np.bincount(bins, new.near * share, BINS)
+        self.came += np.bincount(bins, came * share, BINS)
+        self.weight += np.bincount(bins, share, BINS)
+
+    def _plan(self, population: Population, spread: float, critical: float) -> None:
+        if population.units >= 7 and np.isfinite(spread) and population.tails != "t2":
+            true = _true_spread(population)
+            planned, needed = units_needed(np.array([spread, true]), EPSILON, critical)
+            self.plans.append(float(planned / needed))
+
+    def _compare(self, values: Array, group: Codes, unit: Codes, ahead: NDArray[np.bool_]) -> None:
+        """Count whether claims of tests that others use all hold, where there are no holes."""
+        of_task = _task_means(values, group, len(unit))
+        if not np.isfinite(of_task).all() or of_task.shape[1] < 3 or len(of_task) > 50:
+            return
+        methods, tasks = of_task.shape
+        self.compared += 1
+        ranks = stats.rankdata(of_task, axis=0).mean(axis=1)
+        reach = stats.studentized_range.ppf(0.95, methods, np.inf) / 2**0.5
+        reach *= np.sqrt(methods * (methods + 1) / (6 * tasks))
+        self.nemenyi += not ((ranks[:, None] - ranks > reach) & ~ahead).any()
+        gap = of_task[:, None] - of_task
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic = gap.mean(axis=2) / (gap.std(axis=2, ddof=1) / tasks**0.5)
+        sure = statistic > special.stdtrit(tasks - 1, 0.975)
+        self.naive += not (sure & ~ahead).any()
+
+
+def _task_means(values: Array, group: Codes, tasks: int) -> Array:
+    known = np.isfinite(values)
+    sums = np.stack([np.bincount(group, row, tasks) for row in np.where(known, values, 0)])
+    counts = np.stack([np.bincount(group, row, tasks) for row in known.astype(float)])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / counts)
+
+
+def _fresh_tasks(population: Population, random: np.random.Generator) -> Array:
+    """Return scores on tasks of new families, measured as those of the benchmark are."""
+    if population.questions:
+        more = Population(**{**vars(population), "tasks": _NEW_TASKS, "holes": "none"})
+        values, group, unit = _draw_answers(more, random)
+        return _task_means(values, group, len(unit))
+    more = Population(**{**vars(population), "tasks": _NEW_TASKS, "family": 1, "holes": "none"})
+    values, group, unit = draw(more, random)
+    return _task_means(values, group, len(unit))
+
+
+_SPREADS: dict[Population, float] = {}
+
+
+def _true_spread(population: Population) -> float:
+    """Return the standard deviation of a unit's difference of the first two methods."""
+    if population not in _SPREADS:
+        random = np.random.default_rng(0)
+        family = population.family
+        size = min(4000, 4_000_000 // max(population.questions, population.splits * family))
+        more = Population(
+            **{**vars(population), "methods": 2, "tasks": size * family, "holes": "none"}
+        )
+        values, group, unit = draw(more, random)
+        paired = paired_units(values, group, unit, generator=random)
+        _SPREADS[population] = float(paired.errors[0] * paired.sizes[0] ** 0.5)
+    return _SPREADS[population]
+
+
+def populations(count: int = 100, seed: int = 0) -> list[Population]:
+    """Return so many populations, a third of them of questions."""
+    random = np.random.default_rng(seed)
+
+    def pick(*values: object) -> object:
+        return values[int(random.integers(len(values)))]
+
+    found: list[Population] = []
+    while len(found) < count:
+        truth, holes = pick("alike", "tied", "near", "far"), pick("none", "none", "random", "half")
+        if len(found) % 3 == 2:
+            tasks = int(pick(1, 1, 8, 30))  # type: ignore[call-overload]
+            size = int(pick(100, 500, 2000, 20_000))  # type: ignore[call-overload]
+            size = size if tasks == 1 else max(min(size, 2000) // tasks, 10)
+            options = {"tasks": tasks, "questions": size, "methods": pick(2, 3, 5, 10, 50)}
+        else:
+            options = {
+                "methods": pick(2, 3, 5, 10, 20, 50, 200),
+                "tasks": pick(3, 5, 8, 10, 20, 40, 100, 300),
+                "splits": pick(1, 3, 10, 50),
+                "family": pick(1, 1, 2, 4),
+                "tails": pick("normal", "t3", "t2", "lognormal", "one skewed"),
+                "noise": pick(0.2, 1.0),
+            }
+        population = Population(truth=truth, holes=holes, **options)  # type: ignore[arg-type]
+        size = population.methods * population.tasks * max(population.splits, population.questions)
+        if size <= 1_500_000 and population.units > 1 or population.questions:
+            found.append(population)
+    return found
+
+
+def held_at_most(successes: int, runs: int) -> float:
+    """Return the upper end of the 99.9 % interval of a share."""
+    if successes == runs:
+        return 1.0
+    return float(special.betaincinv(successes + 1, runs - successes, 0.9995))
+
+
+def run(population: Population, seconds: float, seed: int, most: int = 400) -> Tally:
+    """Draw benchmarks for so many seconds of CPU, four at least."""
+    random, tally = np.random.default_rng(seed), Tally()
+    start = time.process_time()
+    while tally.runs < 4 or (time.process_time() - start < seconds and tally.runs < most):
+        tally.add(population, random)
+    return tally
+
+
+def main(count: int = 100, seconds: float = 120.0) -> None:
+    """Print what holds."""
+    tallies: list[tuple[Population, Tally]] = []
+    for number, population in enumerate(populations(count)):
+        tally = run(population, seconds / count, number)
+        tallies.append((population, tally))
+        worst = held_at_most(tally.ranks, tally.runs)
+        print(
+            f"{number:3d} {'FAILS' if worst < TARGET else '     '} runs {tally.runs:3d} ranks "
+            f"{tally.ranks / tally.runs:.3f} intervals {tally.intervals / tally.runs:.3f} best "
+            f"{tally.best / tally.runs:.3f} page {tally.page / tally.runs:.3f} told "
+            f"{tally.told / tally.runs:.2f} may be best {tally.kept / tally.runs:.2f} | "
+            f"{population.name}",
+            flush=True,
+        )
+    summarise(tallies)
+
+
+def summarise(tallies: list[tuple[Population, Tally]]) -> None:
+    """Print what all populations come to."""
+    each = [tally for _, tally in tallies]
+    runs = sum(tally.runs for tally in each)
+    for name in ("ranks", "intervals", "best", "page"):
+        held = [getattr(tally, name) / tally.runs for tally in each]
+        total = sum(getattr(tally, name) for tally in each)
+        print(f"{name}: {total / runs:.4f} of {runs} benchmarks; mean over populations "
+              f"{np.mean(held):.4f}")  # fmt: skip
+    compared = sum(tally.compared for tally in each)
+    for name in ("nemenyi", "naive"):
+        total = sum(getattr(tally, name) for tally in each)
+        print(f"{name}: {total / max(compared, 1):.4f} of {compared}")
+    with np.errstate(invalid="ignore"):
+        parts = [np.nansum([getattr(tally, name) / tally.runs for tally in each], axis=0)
+                 for name in ("said", "came", "weight")]  # fmt: skip
+        off = 100 * (parts[0] - parts[1]) / parts[2]
+    print("said less came true, in points, by tenths:", np.round(off, 1), np.round(parts[2], 1))
+    ratios = [float(np.median(tally.plans)) for tally in each if tally.plans]
+    near = np.mean([0.8 <= ratio <= 1.25 for ratio in ratios])
+    print(
+        f"plans: median planned over needed within 20 % in {near:.2f} of {len(ratios)} "
+        f"populations, from {min(ratios, default=0):.2f} to {max(ratios, default=0):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main(*(kind(word) for kind, word in zip((int, float), sys.argv[1:], strict=False)))

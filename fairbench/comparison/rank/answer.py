@@ -1,0 +1,415 @@
+"""What a table of scores says of its methods: ranks, who may be the best, and what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import floor, isfinite, log10
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.comparison.rank.question import TASKS, THESE, RankOptions
+from fairbench.comparison.rank.table import Scores, ScoreTable
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.formats import count
+from fairbench.inference.fresh_winners import FreshWinner, fresh_winner
+from fairbench.inference.new_tasks import OnNewTask, on_new_task
+from fairbench.inference.paired import difference_of_shares
+from fairbench.inference.resolution import Parts, parts_of, units_needed, usual_spread
+from fairbench.inference.sign_flips import (
+    FEWEST,
+    PairedUnits,
+    Simultaneous,
+    fewest_units,
+    paired_units,
+    simultaneous,
+)
+
+Array = NDArray[np.float64]
+WRONG = 0.05  # the chance that anything a page says at once is wrong
+_MOST_PLANNED = 10
+_WORK = 4e10  # multiplications of flips, beyond which fewer are made
+_EACH = 200  # multiplications that all else takes of a flip of a pair
+_FLIPS, _FEWEST_FLIPS = 1999, 499
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference first - second of two methods, in the unit of the score.
+
+    Attributes
+    ----------
+    value, lower, upper : the mean difference with its interval, which holds for all pairs at once;
+        infinite ends of what was measured on too few units.
+    units : on how many it was measured.
+    verdict : ``better`` or ``worse``, of the first, or ``open``.
+    """
+
+    first: str
+    second: str
+    value: float
+    lower: float
+    upper: float
+    units: int
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would tell a rival from the method that looks best, if they differ by epsilon.
+
+    Attributes
+    ----------
+    units : how many units there are, and `units_needed` how many it takes; infinite of none.
+    times_as_many : how many times as many splits, or questions of the same tasks, would do;
+        infinite where no number does, NaN where tasks have one cell each.
+    noise : the share of the variance that is of splits or questions; NaN likewise.
+    cost : of the further units, for all methods that may be the best; NaN without costs.
+    """
+
+    rival: str
+    difference: Difference
+    units: int
+    units_needed: float
+    times_as_many: float
+    noise: float
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one score says.
+
+    Attributes
+    ----------
+    methods : names, best first. order : their places in the table.
+    unit : what was drawn at random: ``family``, ``task`` or ``question``.
+    units : how many there are.
+    means : (M,) of each method, as ordered; with holes as if it had been run everywhere.
+    ran : (M,) on how many units.
+    first_rank, last_rank : (M,) the ranks that each can have, all at once.
+    may_be_best : (M,) the best is among these.
+    new : of the scores' tasks; None of questions without tasks.
+    lower, upper : (P,) of all pairs of `paired`, the larger the better, in the table's order.
+    wrong : the share of the page's error rate that this score has.
+    """
+
+    scores: Scores
+    epsilon: float
+    order: NDArray[np.intp]
+    methods: tuple[str, ...]
+    unit: str
+    units: int
+    means: Array
+    ran: NDArray[np.int64]
+    first_rank: NDArray[np.int64]
+    last_rank: NDArray[np.int64]
+    may_be_best: NDArray[np.bool_]
+    new: OnNewTask | None
+    paired: PairedUnits
+    held: Simultaneous
+    lower: Array
+    upper: Array
+    fresh: FreshWinner | None
+    plans: tuple[Plan, ...]
+    wrong: float
+
+    @cached_property
+    def _place_of(self) -> dict[str, int]:
+        return {name: int(place) for name, place in zip(self.methods, self.order, strict=True)}
+
+    @property
+    def leader(self) -> str:
+        """The method of the best mean."""
+        return self.methods[0]
+
+    @property
+    def best(self) -> list[str]:
+        """The methods that may be the best."""
+        return [
+            name for name, is_kept in zip(self.methods, self.may_be_best, strict=True) if is_kept
+        ]
+
+    @property
+    def told_apart(self) -> int:
+        """How many pairs are told apart."""
+        return int(self.held.better.sum())
+
+    def difference(self, first: str, second: str) -> Difference:
+        """Return the difference of two methods.
+
+        Raises
+        ------
+        UserError : a method that is not there.
+        """
+        for name in (first, second):
+            if name not in self._place_of:
+                raise unknown_name("method", name, list(self._place_of))
+        one, other = self._place_of[first], self._place_of[second]
+        pair, sign = self.pair(first, second), -1.0 if one > other else 1.0
+        value, lower, upper = (
+            sign * float(each[pair]) for each in (self.paired.means, self.lower, self.upper)
+        )
+        verdict = "open"
+        if self.held.better[one, other]:
+            verdict = "better"
+        elif self.held.better[other, one]:
+            verdict = "worse"
+        ends = sorted([self.scores.sign * lower, self.scores.sign * upper])
+        value = self.scores.sign * value + 0.0
+        units = int(self.paired.sizes[pair])
+        return Difference(first, second, value, ends[0] + 0.0, ends[1] + 0.0, units, verdict)
+
+    def pair(self, first: str, second: str) -> int:
+        """Return the place of a pair of methods among those of `paired`."""
+        one, other = self._place_of[first], self._place_of[second]
+        low, high = min(one, other), max(one, other)
+        return low * self.paired.methods - low * (low + 1) // 2 + high - low - 1
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield the differences of all pairs, the better-looking method first."""
+        for place, first in enumerate(self.methods):
+            for second in self.methods[place + 1 :]:
+                yield self.difference(first, second)
+
+
+def answers(table: ScoreTable, options: RankOptions) -> list[Answer]:
+    """Return what each score of a table says; all of it together is wrong with chance `WRONG`.
+
+    Raises
+    ------
+    UserError : a method of ``pair=`` that is not there, or questions that some methods lack where
+        the claim is of these tasks.
+    """
+    wrong = WRONG / len(table.scores)
+    for name in options.pair:
+        if name not in table.methods:
+            raise unknown_name("method", name, table.methods)
+    return [_answer(table, scores, options, wrong) for scores in table.scores]
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """What is averaged into what: cells into groups, groups into units."""
+
+    group: NDArray[np.intp]
+    unit: NDArray[np.intp]
+    alike: bool
+    strata: NDArray[np.intp] | None
+    name: str
+
+
+def _units(table: ScoreTable, options: RankOptions) -> _Units:
+    cells = np.arange(len(table.task))
+    if options.about == THESE and table.questions and table.tasks:
+        return _Units(cells, cells, True, table.task, "question")
+    name = "family" if table.families else "task" if table.tasks else "question"
+    if table.families and not table.tasks and options.mean != TASKS:
+        # Questions of a family without tasks: each family is a task of its questions.
+        families = np.arange(len(table.families))
+        return _Units(table.family[table.task], families, True, None, name)
+    return _Units(table.task, table.family, options.mean != TASKS, None, name)
+
+
+def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Answer:
+    generator = np.random.default_rng(options.seed)
+    values, units = scores.larger_is_better, _units(table, options)
+    if units.strata is not None:
+        _check_strata(values, table, units.strata)
+    binary = units.name == "question" and units.strata is None and is_binary(values)
+    paired = paired_units(
+        values, units.group, units.unit, alike=units.alike, strata=units.strata, binary=binary,
+        generator=generator,
+    )  # fmt: skip
+    work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
+    flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
+    held = simultaneous(paired, wrong=wrong, generator=generator, flips=flips)
+    lower, upper = held.lower, held.upper
+    if binary:
+        lower, upper = _binary_limits(values, paired, held)
+    means, ran = adjusted_means(values, units.group, units.unit, alike=units.alike)
+    fully = ran >= ran.max() / 2
+    order = np.lexsort((-means, ~fully))
+    epsilon = usual_epsilon(scores.values) if options.within is None else options.within
+    new = None
+    if units.name != "question":
+        of_task = _task_means(values, units.group, len(units.unit))
+        new = on_new_task(of_task, units.unit, epsilon=epsilon, generator=generator)
+        new = OnNewTask(new.best[order], new.near[order])
+    answer = Answer(
+        scores=scores,
+        epsilon=epsilon,
+        order=order,
+        methods=tuple(table.methods[place] for place in order),
+        unit=units.name,
+        units=int(units.unit.max()) + 1,
+        means=scores.sign * means[order],
+        ran=ran[order],
+        first_rank=held.first_rank[order],
+        last_rank=held.last_rank[order],
+        may_be_best=held.may_be_best[order],
+        new=new,
+        paired=paired,
+        held=held,
+        lower=lower,
+        upper=upper,
+        fresh=fresh_winner(values, table.task, table.family, generator=generator),
+        plans=(),
+        wrong=wrong,
+    )
+    return _with_plans(answer, values, units)
+
+
+def _check_strata(values: Array, table: ScoreTable, strata: NDArray[np.intp]) -> None:
+    if (holes := ~np.isfinite(values)).any():
+        method = int(np.flatnonzero(holes.any(axis=1))[0])
+        raise UserError(
+            f"about=these compares methods on the same questions, and {table.methods[method]} "
+            f"lacks {count(holes[method].sum())}: leave it out of the table, or give crashed="
+        )
+    if (small := np.bincount(strata) < 2).any():
+        name = table.tasks[int(np.flatnonzero(small)[0])]
+        raise UserError(f"about=these needs two questions of each task, and '{name}' has one")
+
+
+def is_binary(values: Array) -> bool:
+    """Say whether all scores there are (M, C) are right or wrong, 1 or 0 (of either sign)."""
+    known = values[np.isfinite(values)]
+    size = np.abs(known)
+    return bool(((size == 0) | (size == 1)).all() and (known > 0).any() != (known < 0).any())
+
+
+def _binary_limits(values: Array, paired: PairedUnits, held: Simultaneous) -> tuple[Array, Array]:
+    """Return the limits of differences of shares of right answers, which few answers can carry.
+
+    As of McNemar's test, they come of the questions that one of the two has right alone.
+    """
+    known = np.isfinite(values)
+    there = known.astype(np.float32)
+    right = np.where(known, values if (values > 0).any() else 1 + values, 0).astype(np.float32)
+    both, alone = right @ right.T, right @ there.T
+    first, second = paired.first, paired.second
+    gained = np.rint(alone[first, second] - both[first, second]).astype(float)
+    lost = np.rint(alone[second, first] - both[second, first]).astype(float)
+    level = 1 - 2 * float(special.ndtr(-held.critical))
+    limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
+    few = paired.sizes < FEWEST
+    lower = np.where(few, -np.inf, limits.lower)
+    upper = np.where(few, np.inf, limits.upper)
+    told = held.doubt <= held.level
+    lower = np.where(told & (paired.means > 0), np.maximum(lower, 0.0), lower)
+    return lower, np.where(told & (paired.means < 0), np.minimum(upper, 0.0), upper)
+
+
+def usual_epsilon(values: Array) -> float:
+    """Return a difference that hardly matters: 0.01 of shares, 1 of percents, or by the spread."""
+    known = values[np.isfinite(values)]
+    if known.size and known.min() >= 0 and known.max() <= 1:
+        return 0.01
+    if known.size and known.min() >= 0 and 1.5 < known.max() <= 100:
+        return 1.0
+    spread = float(np.subtract(*np.quantile(known, [0.95, 0.05]))) / 100 if known.size else 0.0
+    if not spread > 0:
+        return 0.01
+    digit = 10.0 ** floor(log10(spread))
+    return float(f"{np.floor(spread / digit) * digit:.1g}")
+
+
+def _task_means(values: Array, group: NDArray[np.intp], tasks: int) -> Array:
+    """Return the means of each method's cells of each task, (M, K); NaN where it has none."""
+    known = np.isfinite(values)
+    if not known.all():
+        sums = [np.bincount(group, row, tasks) for row in np.where(known, values, 0.0)]
+        counts = [np.bincount(group, row, tasks) for row in known.astype(float)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.stack(sums) / np.stack(counts)
+    return np.stack([np.bincount(group, row, tasks) for row in values]) / np.bincount(group)
+
+
+def adjusted_means(
+    values: Array, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
+) -> tuple[Array, NDArray[np.int64]]:
+    """Return each method's mean as if it had been run everywhere, and on how many units it was.
+
+    Where all were, it is the plain mean; with holes, that of a model in which methods and units
+    add up.
+    """
+    of_task = _task_means(values, group, len(unit))
+    units = int(unit.max()) + 1
+    has = np.isfinite(of_task).astype(float)
+    filled = np.where(has > 0, of_task, 0.0)
+    counts = np.stack([np.bincount(unit, row, units) for row in has])
+    sums = np.stack([np.bincount(unit, row, units) for row in filled])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_unit = sums / counts
+    weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
+    known = np.where(counts > 0, of_unit, 0.0)
+    ran = (counts > 0).sum(axis=1)
+    own = np.zeros(len(values))
+    shares = weight.max(axis=0) / weight.max(axis=0).sum()
+    rounds = 1 if (counts > 0).all() else 200
+    whole = np.maximum(weight.sum(axis=0), 1e-300)
+    for _ in range(rounds):
+        of_rest = (weight * (known - own[:, None])).sum(axis=0) / whole
+        own = (weight * (known - of_rest)).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-300)
+    of_rest = (weight * (known - own[:, None])).sum(axis=0) / whole
+    return own + float(of_rest @ shares), ran
+
+
+def _with_plans(answer: Answer, values: Array, units: _Units) -> Answer:
+    """Return an answer with what would tell its leader from each rival that may be the best."""
+    rivals = [name for name in answer.best if name != answer.leader][:_MOST_PLANNED]
+    if not rivals:
+        return answer
+    places = {name: int(place) for name, place in zip(answer.methods, answer.order, strict=True)}
+    price = _price(answer, units, [places[name] for name in answer.best])
+    plans = []
+    for rival in rivals:
+        gap = values[places[answer.leader]] - values[places[rival]]
+        difference = answer.difference(answer.leader, rival)
+        pair = answer.pair(answer.leader, rival)
+        spread = float(usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair]))
+        needed = float("nan")
+        if isfinite(spread) and spread > 0:
+            spreads = np.array([spread])
+            needed = float(units_needed(spreads, answer.epsilon, answer.held.critical)[0])
+        parts = None if units.name == "question" else parts_of(gap, units.group, units.unit)
+        more = max(needed - difference.units, 0.0)
+        plans.append(
+            Plan(
+                rival=rival,
+                difference=difference,
+                units=difference.units,
+                units_needed=needed,
+                times_as_many=_times(parts, answer, difference.units),
+                noise=parts.noise / parts.unit if parts and parts.unit > 0 else float("nan"),
+                cost=more * price,
+            )
+        )
+    return replace(answer, plans=tuple(plans))
+
+
+def _times(parts: Parts | None, answer: Answer, units: int) -> float:
+    if parts is None or units < FEWEST:
+        return float("nan")
+    return parts.times_as_many(answer.epsilon, units, answer.held.critical)
+
+
+def _price(answer: Answer, units: _Units, places: list[int]) -> float:
+    """Return what one further unit costs, of these methods; NaN without costs."""
+    if answer.scores.cost is None:
+        return float("nan")
+    cost = answer.scores.cost[places]
+    known = np.isfinite(cost)
+    if not known.any(axis=1).all():
+        return float("nan")
+    of_cell = (np.where(known, cost, 0.0).sum(axis=1) / known.sum(axis=1)).sum()
+    return float(of_cell * cost.shape[1] / (int(units.unit.max()) + 1))
+
+
+def units_to_tell_anything(answer: Answer) -> int:
+    """Return from how many units on pairs are told apart by flips of signs."""
+    return fewest_units(answer.wrong / 2)

@@ -1,0 +1,402 @@
+"""lm-evaluation-harness's files: scores of tasks (``results_*.json``), and of documents.
+
+A results file is of one model on several tasks, with an aggregate and its standard error for every
+metric. Documents are in ``samples_TASK_DATE.jsonl`` beside it, a line each and filter; which model
+answered is said in the results file of the same date, or by the name of the folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairbench.core.errors import DataError
+from fairbench.core.formats import quoted, shortened
+from fairbench.data.benchmark_logs.files import (
+    Files,
+    as_object,
+    json_lines,
+    part_of,
+    read_json,
+    text_of,
+)
+from fairbench.data.benchmark_logs.table import (
+    BenchmarkTable,
+    Better,
+    Score,
+    families,
+    is_binary,
+    number,
+    tidy,
+    told_apart,
+)
+
+FORMAT, ITEMS_FORMAT = "lm-evaluation-harness results", "lm-evaluation-harness samples"
+_DATE = r"\d{4}-\d\d-\d\dT[0-9.-]+"
+_RESULTS_NAME = re.compile(rf".*_({_DATE})\.json")
+_SAMPLES_NAME = re.compile(rf"samples_(.+?)(?:_({_DATE}))?\.jsonl")
+_STDERR = "_stderr"
+_NO_FILTER = "none"
+# The arguments that name a model, in the order in which the harness looks for them.
+_MODEL_ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")
+# What a line of samples has beside its scores.
+_OF_LINE = {
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+    "doc_hash", "prompt_hash", "target_hash", "schema_version",
+}  # fmt: skip
+# Metrics of the harness, for samples without a results file.
+_LOWER = {"perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "brier_score", "ter"}
+_HIGHER = {
+    "acc", "acc_norm", "acc_mutual_info", "exact_match", "em", "f1", "mcc", "bleu", "chrf",
+    "rouge1", "rouge2", "rougeL", "likelihood", "pass@1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Results:
+    """A results file: of which model, of when, and what it says."""
+
+    path: Path
+    name: str
+    date: str
+    values: dict[str, Any]
+
+    @property
+    def model(self) -> str:
+        """The name of the model, as the harness takes it from what it was given."""
+        config = part_of(self.values, "config", self.name)
+        arguments = config.get("model_args")
+        if isinstance(arguments, str):
+            words = [word.partition("=") for word in arguments.split(",")]
+            arguments = {key.strip(): value for key, _, value in words}
+        if not isinstance(arguments, dict):
+            arguments = {}
+        given = (text_of(arguments, key) for key in _MODEL_ARGUMENTS)
+        said = text_of(self.values, "model_name") or next(filter(None, given), "")
+        return said or self.path.parent.name
+
+    def settings(self, task: str) -> dict[str, Any]:
+        """Return what makes another method of the same model on a task."""
+        config = part_of(self.values, "config", self.name)
+        return {
+            "shots": part_of(self.values, "n-shot", self.name).get(task),
+            "model_args": config.get("model_args"),
+            "gen_kwargs": config.get("gen_kwargs"),
+            "limit": config.get("limit"),
+            "multiturn": self.values.get("fewshot_as_multiturn"),
+            "template": _short(self.values.get("chat_template_sha")),
+            "instruction": _short(self.values.get("system_instruction_sha")),
+        }
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """The tasks and groups of every group."""
+        listed = part_of(self.values, "group_subtasks", self.name)
+        return {
+            group: [name for name in names if isinstance(name, str)]
+            for group, names in listed.items()
+            if isinstance(names, list) and names
+        }
+
+    @property
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """The scores of every task; of a group those of its tasks alone, where there are such."""
+        scores = part_of(self.values, "results", self.name)
+        inner = self.groups
+        return {
+            task: as_object(own, f"the results of task '{task}' in {self.name}")
+            for task, own in scores.items()
+            if not any(name in scores for name in inner.get(task, ()))
+        }
+
+    def better(self, task: str, metric: str) -> Better:
+        """Which values of a task's metric are good."""
+        ways = part_of(self.values, "higher_is_better", self.name).get(task)
+        way = ways.get(metric) if isinstance(ways, dict) else None
+        return _known_way(metric) if way is None else ("higher" if way is True else "lower")
+
+
+def _short(value: object) -> object:
+    return value[:8] if isinstance(value, str) else value
+
+
+def _known_way(metric: str) -> Better:
+    return "higher" if metric in _HIGHER else "lower" if metric in _LOWER else ""
+
+
+def is_results(values: Mapping[str, Any]) -> bool:
+    """Say whether an object in JSON is a results file."""
+    return isinstance(values.get("results"), dict) and bool(
+        {"configs", "versions", "config", "n-shot"} & {*values}
+    )
+
+
+def is_sample(values: Mapping[str, Any]) -> bool:
+    """Say whether an object in JSON is a line of samples."""
+    return {"doc", "target"} <= {*values} and bool({"resps", "filtered_resps"} & {*values})
+
+
+def read(
+    results: Sequence[Path], samples: Sequence[Path], files: Files, *, items: bool | None = None
+) -> BenchmarkTable:
+    """Return the scores of documents, or of tasks where there are no samples.
+
+    Parameters
+    ----------
+    results, samples : the files of each kind.
+    items : whether documents are read, or aggregates of tasks; documents by default, if there are.
+
+    Raises
+    ------
+    UserError : a file is damaged, a line has no id, two files are of one model and task, or models
+        were asked different documents under one id.
+    """
+    read_results = [_results(path, files.name(path)) for path in results]
+    if items and not samples:
+        raise DataError(f"{files.root} has no samples: give lm_eval the option --log_samples")
+    if samples and items is not False:
+        return _read_samples(samples, read_results, files)
+    return _read_results(read_results)
+
+
+def _results(path: Path, name: str) -> _Results:
+    dated = _RESULTS_NAME.fullmatch(path.name)
+    return _Results(path, name, dated[1] if dated else "", as_object(read_json(path, name), name))
+
+
+def _score_name(metric: str, filtered: str, several: set[str]) -> str:
+    """Return the name of a metric, with its filter where some task has several of them."""
+    return f"{metric}/{filtered}" if metric in several else metric
+
+
+def _of_several(pairs: set[tuple[str, str, str]]) -> set[str]:
+    """Return the metrics that a task has with several filters, by (task, metric, filter)."""
+    counts: dict[tuple[str, str], int] = {}
+    for task, metric, _ in pairs:
+        counts[task, metric] = counts.get((task, metric), 0) + 1
+    return {metric for (_, metric), count in counts.items() if count > 1}
+
+
+def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
+    owned = [(own, task, scores) for own in results for task, scores in own.tasks.items()]
+    methods = told_apart(
+        [own.model for own, _, _ in owned],
+        [own.settings(task) for own, task, _ in owned],
+        [task for _, task, _ in owned],
+    )
+    _check_once([(m, task, own.name) for m, (own, task, _) in zip(methods, owned, strict=True)])
+    family = _families(results)
+    pairs = {
+        (task, *_metric_and_filter(key))
+        for _, task, scores in owned
+        for key, value in scores.items()
+        if _is_score(key, value)
+    }
+    several = _of_several(pairs)
+    rows, ways, errors = [], dict[str, Better](), set[str]()
+    for method, (own, task, scores) in zip(methods, owned, strict=True):
+        row: dict[str, Any] = {"method": method, "task": task}
+        if family:
+            row["family"] = family.get(task, task)
+        for key, value in scores.items():
+            if not _is_score(key, value):
+                continue
+            metric, filtered = _metric_and_filter(key)
+            name = _score_name(metric, filtered, several)
+            row[name] = number(value)
+            ways[name] = ways.get(name, "") or own.better(task, metric)
+            error = scores.get(f"{metric}{_STDERR},{filtered}")
+            if isinstance(error, float):
+                row[f"{name}{_STDERR}"] = error
+                errors.add(name)
+        rows.append(row)
+    if not ways:
+        raise DataError(f"the {FORMAT} have no metrics")
+    known = tuple(
+        Score(name, way, error=f"{name}{_STDERR}" if name in errors else "")
+        for name, way in ways.items()
+    )
+    return BenchmarkTable(tidy(rows, FORMAT), FORMAT, known)
+
+
+def _is_score(key: str, value: object) -> bool:
+    metric, _, _ = key.partition(",")
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and not metric.endswith(_STDERR) and metric not in _NOT_SCORES
+
+
+_NOT_SCORES = {"sample_len", "samples", "alias", "name"}
+
+
+def _metric_and_filter(key: str) -> tuple[str, str]:
+    metric, _, filtered = key.partition(",")
+    return metric, filtered or _NO_FILTER
+
+
+def _families(results: Sequence[_Results]) -> dict[str, str]:
+    groups: dict[str, list[str]] = {}
+    for own in results:
+        for group, names in own.groups.items():
+            groups.setdefault(group, []).extend(names)
+    return families(groups)
+
+
+def _check_once(owned: Sequence[tuple[str, str, str]]) -> None:
+    """Refuse two files of one method and task, by (method, task, file)."""
+    seen: dict[tuple[str, str], str] = {}
+    for method, task, name in owned:
+        first = seen.setdefault((method, task), name)
+        if first != name:
+            raise DataError(
+                f"{first} and {name} are both of model {quoted(method)} on task {quoted(task)}, "
+                "with the same settings: keep one of them"
+            )
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """A file of samples, and the results file of the same run, if it is there."""
+
+    path: Path
+    name: str
+    task: str
+    results: _Results | None
+
+    @property
+    def model(self) -> str:
+        return self.results.model if self.results else self.path.parent.resolve().name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.results.settings(self.task) if self.results else {}
+
+
+def _read_samples(
+    paths: Sequence[Path], results: Sequence[_Results], files: Files
+) -> BenchmarkTable:
+    runs = [_samples(path, results, files) for path in paths]
+    tasks = [run.task for run in runs]
+    methods = told_apart([run.model for run in runs], [run.settings for run in runs], tasks)
+    _check_once([(m, run.task, run.name) for m, run in zip(methods, runs, strict=True)])
+    family = _families(results)
+    documents: dict[tuple[str, str], tuple[str, str]] = {}
+    rows: list[dict[Any, Any]] = []
+    ways: dict[tuple[str, str], Better] = {}
+    left_out: set[str] = set()
+    pairs: set[tuple[str, str, str]] = set()
+    for method, run in zip(methods, runs, strict=True):
+        own: dict[str, dict[Any, Any]] = {}
+        for place, line in json_lines(run.path, run.name):
+            item = _item(line, run.name, place)
+            _check_document(documents, run, item, line)
+            filtered = text_of(line, "filter") or _NO_FILTER
+            row = own.setdefault(item, {"method": method, "task": run.task, "item": item})
+            if family:
+                row["family"] = family.get(run.task, run.task)
+            for metric in _metrics(line):
+                value = line.get(metric)
+                if not isinstance(value, bool | int | float):
+                    left_out.add(metric)
+                    continue
+                if (metric, filtered) in row:
+                    raise DataError(
+                        f"{run.name}, line {place}: document {quoted(item)} is there twice, with "
+                        f"the filter {quoted(filtered)}: keep one of the lines"
+                    )
+                row[metric, filtered] = float(value)
+                pairs.add((run.task, metric, filtered))
+                way = run.results.better(run.task, metric) if run.results else _known_way(metric)
+                ways[metric, filtered] = ways.get((metric, filtered), "") or way
+        if not own:
+            raise DataError(f"{run.name} has no lines")
+        rows += own.values()
+    if not ways:
+        raise DataError(f"the {ITEMS_FORMAT} have no metrics that are numbers")
+    return _items_table(rows, ways, _of_several(pairs), (*_notes(runs, results, left_out),))
+
+
+def _items_table(
+    rows: Sequence[Mapping[Any, Any]],
+    ways: Mapping[tuple[str, str], Better],
+    several: set[str],
+    notes: tuple[str, ...],
+) -> BenchmarkTable:
+    """Return rows whose scores are under (metric, filter), with names for these."""
+    names = {key: _score_name(*key, several) for key in ways}
+    if len(set(names.values())) < len(names):  # one filter each, and another in another task
+        several = {metric for metric, _ in names}
+        names = {key: _score_name(*key, several) for key in ways}
+    named = [{names.get(key, key): value for key, value in row.items()} for row in rows]
+    frame = tidy(named, ITEMS_FORMAT)
+    scores = tuple(
+        Score(names[key], way, is_binary(frame[names[key]])) for key, way in ways.items()
+    )
+    return BenchmarkTable(frame, ITEMS_FORMAT, scores, notes=notes)
+
+
+def _samples(path: Path, results: Sequence[_Results], files: Files) -> _Samples:
+    named = _SAMPLES_NAME.fullmatch(path.name)
+    task, date = (named[1], named[2] or "") if named else (path.stem, "")
+    beside = [own for own in results if own.path.parent == path.parent]
+    of_date = [own for own in beside if own.date == date]
+    own = of_date[0] if of_date else beside[0] if len(beside) == 1 else None
+    return _Samples(path, files.name(path), task, own)
+
+
+def _item(line: Mapping[str, Any], name: str, place: int) -> str:
+    item = line.get("doc_id")
+    if isinstance(item, bool) or not isinstance(item, str | int):
+        raise DataError(f"{name}, line {place} has no doc_id: its documents cannot be paired")
+    return str(item)
+
+
+def _check_document(
+    documents: dict[tuple[str, str], tuple[str, str]],
+    run: _Samples,
+    item: str,
+    line: Mapping[str, Any],
+) -> None:
+    """Refuse another document under an id that was seen before."""
+    content = text_of(dict(line), "doc_hash")
+    first, where = documents.setdefault((run.task, item), (content, run.name))
+    if content and first and content != first:
+        raise DataError(
+            f"document {quoted(item)} of task {quoted(run.task)} is another one in {where} than in "
+            f"{run.name}: models are compared on the same documents"
+        )
+
+
+def _metrics(line: Mapping[str, Any]) -> list[str]:
+    """Return the names of a line's metrics, which lines of older versions do not list."""
+    listed = line.get("metrics")
+    if isinstance(listed, list):
+        return [name for name in listed if isinstance(name, str)]
+    return [name for name in line if name not in _OF_LINE]
+
+
+def _notes(
+    runs: Sequence[_Samples], results: Sequence[_Results], left_out: set[str]
+) -> Iterator[str]:
+    if left_out:
+        listed = ", ".join(map(shortened, sorted(left_out)))
+        yield f"{listed}: no number for every document, and left out"
+    unnamed = [run for run in runs if not run.results]
+    if unnamed:
+        yield (
+            f"{unnamed[0].name} has no results file of its date beside it: the model is called "
+            f"{quoted(unnamed[0].model)}, as its folder is"
+        )
+    there = {(run.results.path, run.task) for run in runs if run.results}
+    lacking = [
+        (own, task) for own in results for task in own.tasks if (own.path, task) not in there
+    ]
+    if lacking:
+        own, task = lacking[0]
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        yield (
+            f"task {quoted(task)} of {own.name}{more} has no samples, and is left out: items and "
+            "aggregates are not ranked together"
+        )

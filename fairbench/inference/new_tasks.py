@@ -1,0 +1,128 @@
+"""How probably each method is the best, or nearly so, on a new task.
+
+Nothing is assumed of the scores: a new task is like one of those at hand, and how often a method
+came near the best on them is counted. Of few tasks such a share says too much, so that it is drawn
+towards those of the other methods as far as they are alike (a beta-binomial, whose two numbers are
+learned from all methods). It is a probability of scores measured as those at hand are, with as many
+splits or questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Array = NDArray[np.float64]
+_FILLINGS = 20  # draws of scores that are missing
+_STRENGTHS = np.geomspace(0.3, 300, 16)  # how many units the other methods are worth
+_MEANS = 24
+_FEW_NEAR = 1  # a power by which few methods near the best are likelier than many
+
+
+@dataclass(frozen=True, eq=False)
+class OnNewTask:
+    """The probabilities (M,) of M methods on a new task: to be the best, and to be near the best.
+
+    Equal methods share the probability to be the best.
+    """
+
+    best: Array
+    near: Array
+
+
+def on_new_task(
+    values: Array, unit: NDArray[np.integer], *, epsilon: float, generator: np.random.Generator
+) -> OnNewTask:
+    """Return how probably each method is the best on a task of a new unit, and within `epsilon`.
+
+    Parameters
+    ----------
+    values : (M, T) scores of methods on tasks, larger is better, NaN where there is none: there a
+        score is drawn from what the method and the task have on average, as a rival of the others.
+    unit : (T,) whole numbers from 0: the family of each task, or the task. Units count alike.
+    """
+    known = np.isfinite(values)
+    best, near = np.zeros_like(values), np.zeros_like(values)
+    fillings = 1 if known.all() else _FILLINGS
+    expected = None if fillings == 1 else _added_up(values, known)
+    for _ in range(fillings):
+        rivals = values if expected is None else _filled(values, known, expected, generator)
+        largest = rivals.max(axis=0)
+        is_best = rivals >= largest
+        best += is_best / is_best.sum(axis=0) / fillings
+        near += (rivals >= largest - epsilon - 1e-12) / fillings
+    units = int(unit.max()) + 1
+    count = _of_units(known.astype(float), unit, units)
+    shares = [
+        (_of_units(np.where(known, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
+        for share in (best, near)
+    ]
+    size = (count > 0).sum(axis=1).astype(float)
+    return OnNewTask(_shared(shares[0], size), _drawn_together(shares[1], size))
+
+
+def _of_units(values: Array, unit: NDArray[np.integer], units: int) -> Array:
+    """Return the sums of the tasks (M, T) of each unit, (M, U)."""
+    return np.stack([np.bincount(unit, row, units) for row in values])
+
+
+def _added_up(values: Array, known: NDArray[np.bool_]) -> Array:
+    """Return what each method and each task have on average, added up, (M, T)."""
+    zero = np.where(known, values, 0.0)
+    tasks, methods = (np.maximum(known.sum(axis=axis), 1) for axis in (0, 1))
+    of_task, of_method = zero.sum(axis=0) / tasks, np.zeros(len(values))
+    for _ in range(20):
+        of_method = np.where(known, zero - of_task, 0.0).sum(axis=1) / methods
+        of_task = np.where(known, zero - of_method[:, None], 0.0).sum(axis=0) / tasks
+    return np.asarray(of_task + of_method[:, None])
+
+
+def _filled(
+    values: Array, known: NDArray[np.bool_], expected: Array, generator: np.random.Generator
+) -> Array:
+    """Return scores with those that are missing drawn from their method's residuals."""
+    filled = values.copy()
+    for method in np.flatnonzero(~known.all(axis=1)):
+        has = known[method]
+        residuals = (values[method] - expected[method])[has]
+        drawn = generator.choice(residuals, int((~has).sum())) if has.any() else -np.inf
+        filled[method, ~has] = expected[method, ~has] + drawn
+    return filled
+
+
+def _drawn_together(count: Array, size: Array) -> Array:
+    """Return probabilities of methods that succeeded `count` of `size` times, (M,).
+
+    Means and strengths of a beta prior are weighed by how well they explain all counts. Some method
+    is always near the best, so that the mean is at least 1 / M.
+    """
+    least = 1 / len(count)
+    mean = (least + (1 - least) * (np.arange(_MEANS) + 0.5) / _MEANS)[:, None]
+    one, other = _STRENGTHS * mean, _STRENGTHS * (1 - mean)
+    success, failure = count[:, None, None], (size - count)[:, None, None]
+    likelihood = special.betaln(one + success, other + failure) - special.betaln(one, other)
+    likelihood = likelihood.sum(axis=0)
+    posterior = (one + success) / (_STRENGTHS + success + failure)
+    weight = np.exp(likelihood - likelihood.max()) * (1 - mean) ** _FEW_NEAR
+    return np.asarray((posterior * weight).sum(axis=(1, 2)) / weight.sum())
+
+
+def _shared(count: Array, size: Array) -> Array:
+    """Return probabilities that sum to 1, of methods that were the best `count` of `size` times.
+
+    With a symmetric Dirichlet prior, whose strength is weighed as above.
+    """
+    share = count / np.maximum(size, 1)
+    whole = float(size.max())
+    share = share * whole / max(share.sum(), 1e-300)
+    strengths = _STRENGTHS / len(count)
+    likelihood = special.gammaln(_STRENGTHS) - special.gammaln(_STRENGTHS + whole)
+    likelihood = likelihood + sum(
+        special.gammaln(strengths + each) - special.gammaln(strengths) for each in share
+    )
+    weight = np.exp(likelihood - likelihood.max())
+    posterior = (share[:, None] + strengths) / (whole + _STRENGTHS)
+    return np.asarray((posterior * weight).sum(axis=1) / weight.sum())

@@ -1,0 +1,114 @@
+"""How many more tasks, splits or questions would tell two methods apart.
+
+The paired difference of two methods varies from unit to unit by what the units are like, and by the
+noise of the splits or questions that it is the mean of. More units make both smaller, more splits
+only the noise. Splits that share rows have a part of their noise in common; it varies from unit to
+unit, so that it counts with what the units are like, and no number of splits makes it smaller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.inference.sign_flips import FEWEST, as_student
+
+Array = NDArray[np.float64]
+POWER = 0.8  # how often what is planned tells the two apart
+MOST = 10_000_000  # units, beyond which a plan is none
+
+
+def reach(units: Array, critical: float) -> Array:
+    """Return the difference that so many units tell from 0 in four of five cases, in sds of one.
+
+    Parameters
+    ----------
+    units : (...) numbers of units. critical : the normal quantile of the intervals.
+    """
+    freedom = np.maximum(units - 1, 1.0)
+    found: Array = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
+    return np.asarray(found / np.sqrt(units))
+
+
+def usual_spread(error: Array | float, units: Array | float) -> Array:
+    """Return the sd of a unit's paired difference from the standard error of the mean.
+
+    A little larger than the sample's, which of few units is more often too small than too large.
+    """
+    freedom = np.maximum(np.asarray(units, float) - 1, 1.0)
+    return np.asarray(error * np.sqrt(units * freedom / (freedom - 2 / 3)))
+
+
+def units_needed(spread: Array, difference: float, critical: float) -> Array:
+    """Return how many units tell a true difference from 0 in four of five cases, (P,).
+
+    Parameters
+    ----------
+    spread : (P,) standard deviations of a unit's paired difference.
+
+    Returns
+    -------
+    Infinite where `MOST` would not do.
+    """
+    wanted = np.broadcast_to(difference / np.maximum(spread, 1e-300), spread.shape)
+    low, high = np.full(spread.shape, float(FEWEST) - 1), np.full(spread.shape, float(MOST))
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        enough = reach(middle, critical) <= wanted
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(reach(high, critical) <= wanted, high, np.inf)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the variance of a unit's paired difference is made of.
+
+    Attributes
+    ----------
+    unit : the variance over units. noise : as much of it is of splits or questions, at most `unit`.
+    """
+
+    unit: float
+    noise: float
+
+    def times_as_many(self, difference: float, units: float, critical: float) -> float:
+        """Return by how many times as many splits the same units tell a difference from 0.
+
+        Infinite where no number of splits does.
+        """
+        allowed = (difference / float(reach(np.asarray(units), critical))) ** 2
+        left = allowed - (self.unit - self.noise)
+        return self.noise / left if left > 0 else float("inf")
+
+
+def parts_of(
+    difference: Array, group: NDArray[np.integer], unit: NDArray[np.integer]
+) -> Parts | None:
+    """Return the parts of the variance of one pair's difference; None without two cells a task.
+
+    Parameters
+    ----------
+    difference : (C,) in every cell; NaN where there is none.
+    group : (C,) the task of each cell. unit : (K,) the unit of each task.
+    """
+    known = np.isfinite(difference)
+    values, task = difference[known], group[known]
+    cells = np.bincount(task, minlength=len(unit))
+    if not (cells > 1).any() or not known.any():
+        return None
+    of_task = np.bincount(task, values, len(unit)) / np.maximum(cells, 1)
+    squares = np.bincount(task, (values - of_task[task]) ** 2, len(unit))
+    has, several = cells > 0, cells > 1
+    within = squares[several].sum() / (cells[several] - 1).sum()  # of tasks with one cell, too
+    own = np.where(several, squares / np.maximum(cells - 1, 1), within) / np.maximum(cells, 1)
+    tasks = np.bincount(unit[has], minlength=int(unit.max()) + 1)
+    there = tasks > 0
+    of_unit = np.bincount(unit[has], of_task[has], len(tasks))[there] / tasks[there]
+    noise = np.bincount(unit[has], own[has], len(tasks))[there] / tasks[there] ** 2
+    if len(of_unit) < 2:
+        return None
+    variance = float(of_unit.var(ddof=1))
+    return Parts(variance, min(float(noise.mean()), variance))

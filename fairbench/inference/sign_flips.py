@@ -1,0 +1,587 @@
+"""Which of many methods differ, all pairs at once, by flipping the signs of paired differences.
+
+A unit is what was drawn at random: a family of tasks, a task, or a question. On each unit two
+methods have one paired difference. If a pair is alike, and its differences are as often positive as
+negative of any size, then turning the sign of whole units round changes nothing: the largest
+statistic over all pairs has a known distribution, whatever tails the scores have and however the
+pairs go together. Of right and wrong answers this is McNemar's exact test, of all pairs at once.
+
+Where differences are skewed, such as of a method that fails now and then, flips say too little.
+The statistic is therefore at most Hall's, which knows the skewness (Hall 1992, Journal of the Royal
+Statistical Society B 54). What no construction can see is a failure so rare that the units hold
+none.
+
+With fewer than :func:`fewest_units` units no flip can be rare enough. Student's t of each pair with
+Holm's correction stands in for it; it is careful where tails are heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]  # sums over flips are of single precision
+Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
+FEWEST = 3  # units from which a pair is judged at all
+_ALL_FLIPS = 12  # units up to which every flip is made
+_BLOCKS = 1024  # units are flipped together in so many blocks at most
+_MOST_SUMS, _FEWEST_BLOCKS = 100_000_000, 16  # of pairs in blocks, where there are holes
+_CHUNK = 1 << 23  # numbers that are worked on at once
+_NOISY = 5  # units that a skewness is drawn towards 0 by
+_MOST_BENT = 2  # how many times as far as Student's an end lies at most
+_FAR = 1e9  # of a mean whose differences do not vary
+_ROUNDING = 1e-9  # of a sum of squares: a difference this small is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PairedUnits:
+    """Paired differences of P pairs of M methods over U units.
+
+    Attributes
+    ----------
+    methods : M. first, second : (P,) the methods of each pair; a difference is first - second.
+    sizes : (P,) on how many units each pair was measured.
+    means : (P,) mean differences. errors : (P,) their standard errors.
+    squares, centred : (P,) sums of squared differences, as they are and around their means.
+    skewness : (P,) of the differences.
+    blocks : flipped together: (G, M) sums of each method where all were run everywhere, otherwise
+        (G, P) sums of each pair.
+    weights : (G, 1) or (G, P) the size of each block's sums, in the unit of the means.
+    complete : whether `blocks` are of methods.
+    """
+
+    methods: int
+    first: Places
+    second: Places
+    sizes: Array
+    means: Array
+    errors: Array
+    squares: Array
+    centred: Array
+    skewness: Array
+    blocks: Floats
+    weights: Floats
+    complete: bool
+
+    @cached_property
+    def judged(self) -> Mask:
+        """Which pairs differ on enough units to be judged, (P,)."""
+        some = self.squares > 0
+        return np.asarray(some & (self.sizes >= FEWEST))
+
+    @cached_property
+    def freedom(self) -> Array:
+        """Degrees of freedom of each pair, 1 at least, (P,)."""
+        return np.asarray(np.maximum(self.sizes - 1, 1.0))
+
+    @cached_property
+    def scores(self) -> Array:
+        """How far each mean is surely from 0, as a normal quantile with its sign, (P,).
+
+        Of Student's statistic, or of Hall's where the longer tail is on the other side.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            student = np.abs(self.means) / self.errors
+        student = np.where(self.judged, np.minimum(student, _FAR), 0.0)
+        bend = np.where(self.judged, np.minimum(np.sign(self.means) * self._bend, 0), 0.0)
+        hall = student + bend * student**2 / 3 + bend**2 * student**3 / 27 + bend / 6
+        statistic = np.clip(hall, student / _MOST_BENT, student)
+        return np.asarray(np.sign(self.means) * as_normal(statistic, self.freedom))
+
+    @cached_property
+    def _bend(self) -> Array:
+        """The skewness over the root of the units, (P,); that of few units is partly noise."""
+        return np.asarray(self.skewness * np.sqrt(self.sizes) / (self.sizes + _NOISY))
+
+    def flipped_sums(self, signs: Floats) -> tuple[Floats, Floats]:
+        """Return sums of differences, and of weights, with signs of blocks (B, G) turned, (B, P).
+
+        The sums of weights are (B, 1) where all pairs have the same.
+        """
+        sums = signs @ self.blocks
+        if self.complete:
+            sums = sums[:, self.first] - sums[:, self.second]
+        return sums, signs @ self.weights
+
+    def limits(self, critical: float) -> tuple[Array, Array]:
+        """Return the ends of each pair's interval at a normal quantile, (P,) each."""
+        student = as_student(critical, self.freedom)
+        mean = np.nan_to_num(self.means)
+        below, above = (_hall_reach(student, sign * self._bend) for sign in (1, -1))
+        with np.errstate(invalid="ignore"):
+            return mean - below * self.errors, mean + above * self.errors
+
+
+def as_normal(statistic: Array, freedom: Array | float) -> Array:
+    """Return Student's statistics as normal quantiles (Wallace 1959)."""
+    scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
+    return np.asarray(scale * np.sqrt(np.log1p(statistic**2 / freedom)))
+
+
+def as_student(quantile: float, freedom: Array | float) -> Array:
+    """Return Student's statistics that :func:`as_normal` makes a normal quantile of."""
+    scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
+    return np.asarray(np.sqrt(freedom * np.expm1((quantile / scale) ** 2)))
+
+
+def _hall_reach(student: Array, bend: Array) -> Array:
+    """Return how many standard errors an end is away: at least Student's, more if tails are long.
+
+    Parameters
+    ----------
+    bend : the skewness over the root of the units, negative where this end's tail is the longer.
+    """
+    bend = np.where(bend < -1e-6, bend, -1e-6)
+    hall = 3 / bend * (np.cbrt(1 + bend * (student - bend / 6)) - 1)
+    return np.asarray(np.clip(hall, student, _MOST_BENT * student))
+
+
+def paired_units(
+    values: Array,
+    group: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    *,
+    alike: bool = True,
+    strata: NDArray[np.integer] | None = None,
+    binary: bool = False,
+    generator: np.random.Generator,
+) -> PairedUnits:
+    """Return the paired differences of all pairs of methods.
+
+    Parameters
+    ----------
+    values : (M, C) scores of each method in each cell, such as a split of a task or a question;
+        NaN where there is none. A pair is compared on the cells that both have.
+    group : (C,) whole numbers from 0: the task of each cell. Cells of a task are averaged.
+    unit : (K,) the unit of each task.
+    alike : whether units count alike in the mean; otherwise tasks do, and a unit counts as many
+        times as it has tasks.
+    strata : (U,) whole numbers from 0: the strata that units were drawn from, each with two units
+        at least. Strata count alike, and what they differ by is no error. All methods must have all
+        cells.
+    binary : whether each unit is one question, right or wrong. Differences of methods that are
+        alike are then symmetric, however skewed those at hand are.
+
+    Returns
+    -------
+    Pairs in the order of ``numpy.triu_indices(M, 1)``.
+    """
+    methods, units = len(values), int(unit.max()) + 1
+    first, second = np.triu_indices(methods, 1)
+    known = np.isfinite(values)
+    block, most = np.arange(units), _BLOCKS
+    if not known.all():
+        most = int(np.clip(_MOST_SUMS // len(first), _FEWEST_BLOCKS, _BLOCKS))
+    if units > most:
+        block = generator.permutation(units) % most
+    if known.all():
+        found = _complete(values, group, unit, block, first, second, alike=alike, strata=strata)
+    else:
+        found = _with_holes(values, known, group, unit, block, first, second, alike=alike)
+    return replace(found, skewness=np.zeros(len(first))) if binary else found
+
+
+def _complete(
+    values: Array,
+    group: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    block: NDArray[np.integer],
+    first: Places,
+    second: Places,
+    *,
+    alike: bool,
+    strata: NDArray[np.integer] | None,
+) -> PairedUnits:
+    cells, tasks = np.bincount(group), np.bincount(unit)
+    of_task = _summed(values - values.mean(axis=0), group, len(cells)) / cells
+    of_unit = _summed(of_task, unit, len(tasks))
+    weight = np.ones(len(tasks)) if alike else tasks.astype(float)
+    if alike:
+        of_unit = of_unit / tasks
+    units, pairs = len(tasks), len(first)
+    if strata is not None:
+        of_unit, of_method = _around_strata(of_unit, strata)
+        weight = np.zeros(units)
+    else:
+        of_method = of_unit.sum(axis=1) / weight.sum()
+    means, squares, centred, cubes = (np.zeros(pairs) for _ in range(4))
+    start = 0
+    for method in range(len(values) - 1):
+        difference = of_unit[method] - of_unit[method + 1 :]
+        rows = slice(start, start + len(difference))
+        means[rows] = of_method[method] - of_method[method + 1 :]
+        squares[rows] = np.einsum("pu,pu->p", difference, difference)
+        difference -= means[rows, None] * weight
+        square = difference * difference
+        centred[rows] = square.sum(axis=1)
+        cubes[rows] = np.einsum("pu,pu->p", square, difference)
+        start = rows.stop
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = weight.sum() if strata is None else units - 1.0
+        errors = np.sqrt(centred * units / (units - 1)) / total
+    return PairedUnits(
+        methods=len(values),
+        first=first,
+        second=second,
+        sizes=np.full(pairs, float(units)),
+        means=means,
+        errors=errors,
+        squares=squares,
+        centred=centred,
+        skewness=_skewness(cubes, centred, units),
+        blocks=_summed(of_unit, block, int(block.max()) + 1).T.astype(np.float32),
+        weights=np.bincount(block, weight)[:, None].astype(np.float32),
+        complete=True,
+    )
+
+
+def _around_strata(values: Array, strata: NDArray[np.integer]) -> tuple[Array, Array]:
+    """Return what units (M, U) add to the mean over strata, around 0, and that mean, (M,).
+
+    What a unit of a small stratum adds is larger, and is made larger for the degree of freedom that
+    its stratum's mean takes.
+    """
+    sizes = np.bincount(strata)
+    of_stratum = np.stack([np.bincount(strata, row, len(sizes)) for row in values]) / sizes
+    share = len(values[0]) / len(sizes) / sizes * np.sqrt(sizes / np.maximum(sizes - 1, 1))
+    return (values - of_stratum[:, strata]) * share[strata], of_stratum.mean(axis=1)
+
+
+def _skewness(cubes: Array, squares: Array, size: Array | int) -> Array:
+    """Return the skewness from sums of powers around the mean; 0 of what does not vary."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        skewness = cubes / size / (squares / size) ** 1.5
+    return np.where(np.isfinite(skewness), skewness, 0.0)
+
+
+def _summed(values: Array, code: NDArray[np.integer], count: int) -> Array:
+    """Return the sums of columns of equal code, (..., count)."""
+    if len(code) == count and (code == np.arange(count)).all():
+        return values
+    order = np.argsort(code, kind="stable")
+    starts = np.searchsorted(code[order], np.arange(count))
+    return np.asarray(np.add.reduceat(values[:, order], starts, axis=1))
+
+
+def _with_holes(
+    values: Array,
+    known: Mask,
+    group: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    block: NDArray[np.integer],
+    first: Places,
+    second: Places,
+    *,
+    alike: bool,
+) -> PairedUnits:
+    """Return the differences over what both methods of a pair were run on."""
+    with np.errstate(invalid="ignore"):
+        centre = np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    filled, there = np.where(known, values - centre, 0.0), known.astype(np.float64)
+    pairs = len(first)
+    sizes, totals, sums, squares = (np.zeros(pairs) for _ in range(4))
+    cubes, twice, once, weighted_twice = (np.zeros(pairs) for _ in range(4))
+    weight_squares, weight_cubes = np.zeros(pairs), np.zeros(pairs)
+    blocks = np.zeros((int(block.max()) + 1, pairs), np.float32)
+    weights = np.zeros_like(blocks)
+    for places, total, weight in _unit_sums(filled, there, group, unit, first, second):
+        if alike:
+            total = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+            weight = (weight > 0).astype(float)
+        sizes += (weight > 0).sum(axis=0)
+        totals += weight.sum(axis=0)
+        sums += total.sum(axis=0)
+        square, weight_square = total**2, weight**2
+        squares += square.sum(axis=0)
+        cubes += (square * total).sum(axis=0)
+        twice += (square * weight).sum(axis=0)
+        once += (total * weight).sum(axis=0)
+        weighted_twice += (total * weight_square).sum(axis=0)
+        weight_squares += weight_square.sum(axis=0)
+        weight_cubes += (weight_square * weight).sum(axis=0)
+        np.add.at(blocks, block[places], total)
+        np.add.at(weights, block[places], weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums / totals
+        centred = squares - 2 * means * once + means**2 * weight_squares
+        centred = np.where(centred > _ROUNDING**1.5 * squares, centred, 0.0)
+        cubes += means * (3 * means * weighted_twice - 3 * twice - means**2 * weight_cubes)
+        errors = np.sqrt(centred * sizes / (sizes - 1)) / totals
+    return PairedUnits(
+        methods=len(values),
+        first=first,
+        second=second,
+        sizes=sizes,
+        means=means,
+        errors=np.where(sizes > 1, errors, np.nan),
+        squares=np.nan_to_num(squares),
+        centred=np.nan_to_num(centred),
+        skewness=_skewness(cubes, centred, sizes),
+        blocks=blocks,
+        weights=weights,
+        complete=False,
+    )
+
+
+def _unit_sums(
+    filled: Array,
+    there: Array,
+    group: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    first: Places,
+    second: Places,
+) -> Iterator[tuple[Places, Array, Array]]:
+    """Yield units (k,) with sums over tasks of each pair's differences, (k, P), and their number.
+
+    Units of a single cell, as questions are, come many at a time.
+    """
+    units = int(unit.max()) + 1
+    if len(group) == len(unit) == units:
+        cells = np.argsort(unit[group], kind="stable")
+        step = max(_CHUNK // (8 * len(first)), 1)
+        for start in range(0, units, step):
+            places = np.arange(start, min(start + step, units))
+            value, has = filled[:, cells[places]].T, there[:, cells[places]].T
+            both = has[:, first] * has[:, second]
+            yield places, (value[:, first] - value[:, second]) * both, both
+        return
+    cells_of = _members(group, int(group.max()) + 1)
+    for place, tasks in enumerate(_members(unit, units)):
+        total, weight = np.zeros((1, len(first))), np.zeros((1, len(first)))
+        for task in tasks:
+            cells = cells_of[task]
+            value, has = filled[:, cells], there[:, cells]
+            sums, common = value @ has.T, (has @ has.T)[first, second]
+            total[0] += (sums[first, second] - sums[second, first]) / np.maximum(common, 1.0)
+            weight[0] += common > 0
+        yield np.array([place]), total, weight
+
+
+def _members(code: NDArray[np.integer], count: int) -> list[Places]:
+    order = np.argsort(code, kind="stable")
+    return np.split(order, np.searchsorted(code[order], np.arange(1, count)))
+
+
+def fewest_units(wrong: float) -> int:
+    """Return the units from which a flip can be rarer than `wrong`."""
+    return 1 + ceil(log2(1 / wrong))
+
+
+@dataclass(frozen=True, eq=False)
+class Simultaneous:
+    """What holds of all pairs at once.
+
+    Attributes
+    ----------
+    better : (M, M) whether the row is surely better than the column.
+    lower, upper : (P,) ends of intervals that hold together; infinite of pairs not judged.
+    may_be_best : (M,) the method that is best on average is among these.
+    doubt : (P,) the chance of so large a statistic among all pairs still open, were they alike.
+    critical : the normal quantile of the intervals. flipped : whether signs were flipped.
+    level : the doubt up to which a pair is told apart.
+    """
+
+    better: Mask
+    lower: Array
+    upper: Array
+    may_be_best: Mask
+    doubt: Array
+    critical: float
+    flipped: bool
+    level: float
+
+    @property
+    def first_rank(self) -> NDArray[np.int64]:
+        """The best rank that each method can have, (M,)."""
+        return np.asarray(1 + self.better.sum(axis=0))
+
+    @property
+    def last_rank(self) -> NDArray[np.int64]:
+        """The worst rank that each method can have, (M,)."""
+        return np.asarray(len(self.better) - self.better.sum(axis=1))
+
+
+def simultaneous(
+    paired: PairedUnits,
+    *,
+    wrong: float = 0.05,
+    generator: np.random.Generator,
+    flips: int = 1999,
+) -> Simultaneous:
+    """Return which methods are surely better, intervals of all pairs, and which may be the best.
+
+    Parameters
+    ----------
+    paired : larger values are better.
+    wrong : the chance that any of all this is wrong. Half goes to the pairs and the ranks made of
+        them, half to which methods may be the best.
+
+    Notes
+    -----
+    Pairs: stepdown by the largest statistic (Romano and Wolf 2005, JASA 100). Intervals: the
+    largest statistic of flipped residuals, at least Student's of one pair and at most Bonferroni's.
+    Where the stepdown tells a pair apart and its interval does not, the interval ends at 0. The
+    best: each method is compared with all others at once; one that another surely beats is left
+    out (Gupta 1965, Technometrics 7; Hsu 1984, Annals of Statistics 12).
+    """
+    half = wrong / 2
+    needed = fewest_units(half)
+    enough = paired.judged & (paired.sizes >= needed)
+    if enough.any():
+        results = _by_flips(paired, enough, half, generator, flips)
+    else:
+        results = _by_student(paired, half)
+    doubt, critical, beaten = results
+    told = doubt <= half
+    ahead, behind = (np.where(paired.means > 0, *places) for places in _ends(paired))
+    better = np.zeros((paired.methods, paired.methods), bool)
+    better[ahead[told], behind[told]] = True
+    counted = (enough if enough.any() else paired.judged) & (paired.errors > 0)
+    equal = (paired.squares <= 0) & (paired.sizes >= FEWEST)
+    mean = np.nan_to_num(paired.means)
+    lower, upper = (
+        np.where(counted, end, np.where(equal, 0.0, infinite))
+        for end, infinite in zip(paired.limits(critical), (-np.inf, np.inf), strict=True)
+    )
+    lower = np.where(told & (mean > 0), np.maximum(lower, 0.0), lower)
+    upper = np.where(told & (mean < 0), np.minimum(upper, 0.0), upper)
+    may_be_best = ~beaten & ~better.any(axis=0)
+    flipped = bool(enough.any())
+    return Simultaneous(better, lower, upper, may_be_best, doubt, critical, flipped, half)
+
+
+def _ends(paired: PairedUnits) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
+    return (paired.first, paired.second), (paired.second, paired.first)
+
+
+def _by_student(paired: PairedUnits, wrong: float) -> tuple[Array, float, Mask]:
+    """Return adjusted p-values (P,), the critical value, and who is surely not the best (M,)."""
+    pairs = max(int(paired.judged.sum()), 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = np.where(paired.errors > 0, paired.means / paired.errors, 0.0)
+    statistic = np.where(paired.judged, statistic, 0.0)
+    single = special.stdtr(paired.freedom, -np.abs(statistic))  # the skewness of so few is noise
+    order = np.argsort(single, kind="stable")
+    adjusted = np.empty_like(single)
+    steps = np.maximum(pairs - np.arange(len(single)), 1)
+    adjusted[order] = np.maximum.accumulate(np.minimum(2 * single[order] * steps, 1.0))
+    freedom = float(np.median(paired.freedom[paired.judged])) if paired.judged.any() else 1.0
+    reach = special.stdtrit(freedom, 1 - wrong / (2 * pairs))
+    critical = float(as_normal(reach, freedom))
+    sure = single <= wrong / max(paired.methods - 1, 1)
+    beaten = np.zeros(paired.methods, bool)
+    beaten[np.where(paired.means > 0, paired.second, paired.first)[sure]] = True
+    return adjusted, critical, beaten
+
+
+def _by_flips(
+    paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
+) -> tuple[Array, float, Mask]:
+    """Return the same by flipping signs; pairs on too few units are not judged."""
+    observed = np.where(enough, np.abs(paired.scores), 0.0)
+    order = np.argsort(observed, kind="stable")  # the smallest first
+    methods = paired.methods
+    hardest = np.zeros(methods)  # the largest statistic against each method
+    signed = np.where(enough, paired.scores, 0.0)
+    np.maximum.at(hardest, paired.second, signed)
+    np.maximum.at(hardest, paired.first, -signed)
+    inverse, of_residuals = (
+        _inverse_roots(np.where(enough, sums, 0.0)) for sums in (paired.squares, paired.centred)
+    )
+    mean = np.nan_to_num(paired.means).astype(np.float32)
+    alike = len(np.unique(paired.sizes[enough])) == 1
+    places = np.argmax(enough)
+    exceeded, beaten_by = np.zeros(len(order)), np.zeros(methods)
+    largest, made = [], 0
+    for signs in _signs(len(paired.blocks), flips, len(order), generator):
+        sums, weights = paired.flipped_sums(signs)
+        residual: Floats = np.abs(sums - mean * weights) * of_residuals
+        statistic: Floats = sums * inverse
+        if not alike:
+            residual, statistic = (_normal_of(each, paired) for each in (residual, statistic))
+        largest.append(residual.max(axis=1))
+        made += len(signs)
+        against: Floats = np.zeros((len(signs), methods), np.float32)
+        _largest_against(statistic, paired, against)
+        running: Floats = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
+        if alike:
+            running, against = (_at(each, paired, int(places)) for each in (running, against))
+        exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
+        beaten_by += (against >= hardest * (1 - 1e-6)).sum(axis=0)
+    every = _makes_all(len(paired.blocks))
+    extra = 0 if every else 1
+    p_values = (exceeded + extra) / (made + extra)
+    descending = order[::-1]
+    adjusted = np.empty_like(p_values)
+    adjusted[descending] = np.maximum.accumulate(p_values[descending])
+    adjusted[~enough] = 1.0
+    residuals = np.concatenate(largest).astype(float)
+    if alike:
+        residuals = _at(residuals, paired, int(places))
+    critical = float(np.quantile(residuals, 1 - wrong, method="higher"))
+    most = -float(special.ndtri(wrong / (2 * max(int(enough.sum()), 1))))
+    critical = min(max(critical, -float(special.ndtri(wrong / 2))), most)
+    beaten = (beaten_by + extra) / (made + extra) <= wrong
+    return adjusted, critical, np.asarray(beaten & (hardest > 0))
+
+
+def _inverse_roots(sums: Array) -> NDArray[np.float32]:
+    """Return 1 over the roots of sums of squares, 0 of none."""
+    with np.errstate(divide="ignore"):
+        return np.where(sums > 0, 1 / np.sqrt(sums), 0.0).astype(np.float32)
+
+
+def _at(statistic: Floats, paired: PairedUnits, place: int) -> Array:
+    """Return sums over the root of squares as normal quantiles, all with the units of one pair."""
+    size, freedom = paired.sizes[place], paired.freedom[place]
+    scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
+    share = np.clip(statistic.astype(np.float64) ** 2 / size, 0.0, 1 - 1e-12)
+    return np.asarray(np.sign(statistic) * scale * np.sqrt(-np.log1p(-share)))
+
+
+def _normal_of(statistic: Floats, paired: PairedUnits) -> Floats:
+    """Return sums over the root of squares, (B, P), as normal quantiles with their signs."""
+    freedom = paired.freedom.astype(np.float32)
+    scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
+    share = statistic**2 / np.maximum(paired.sizes, 2).astype(np.float32)
+    np.clip(share, 0.0, 1 - 1e-6, out=share)
+    return np.asarray(np.sign(statistic) * scale * np.sqrt(-np.log1p(-share)))
+
+
+def _largest_against(statistic: Floats, paired: PairedUnits, against: Floats) -> None:
+    """Put the largest statistic against each method, of each flip, into `against` (B, M)."""
+    methods, start = paired.methods, 0
+    for method in range(methods - 1):  # pairs are in the order of the upper triangle
+        stop = start + methods - 1 - method
+        ahead = statistic[:, start:stop]
+        np.maximum(against[:, method], -ahead.min(axis=1), out=against[:, method])
+        np.maximum(against[:, method + 1 :], ahead, out=against[:, method + 1 :])
+        start = stop
+
+
+def _makes_all(blocks: int) -> bool:
+    return blocks <= _ALL_FLIPS
+
+
+def _signs(
+    blocks: int, flips: int, pairs: int, generator: np.random.Generator
+) -> Iterator[NDArray[np.float32]]:
+    """Yield signs of blocks, (B, G): every flip of few blocks, otherwise some at random."""
+    if _makes_all(blocks):
+        codes = np.arange(1 << (blocks - 1))  # a flip and its opposite say the same
+        signs = 1 - 2.0 * ((codes[:, None] >> np.arange(blocks)) & 1)
+        signs = np.concatenate([signs, -signs])  # but not of who is against whom
+    else:
+        signs = generator.integers(0, 2, (flips, blocks), dtype=np.int8) * 2.0 - 1.0
+    step = max(_CHUNK // max(pairs, 1), 1)
+    for start in range(0, len(signs), step):
+        yield signs[start : start + step].astype(np.float32)

@@ -1,0 +1,703 @@
+"""The ranking of a benchmark as a document, and as Python code asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from math import isfinite, isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.comparison.rank.answer import (
+    WRONG,
+    Answer,
+    Difference,
+    Plan,
+    answers,
+    units_to_tell_anything,
+)
+from fairbench.comparison.rank.question import THESE, RankOptions
+from fairbench.comparison.rank.sources import as_read, recognised
+from fairbench.comparison.rank.table import ScoreTable, read_scores
+from fairbench.core import VERSION
+from fairbench.core.errors import unknown_name
+from fairbench.core.escaping import file_name
+from fairbench.core.formats import count, csv_text, interval, percent, shortened, two_digits
+from fairbench.core.typed_options import typed_values
+from fairbench.data.benchmark_logs.table import BenchmarkTable
+from fairbench.inference.fresh_winners import SPLITS
+from fairbench.inference.sign_flips import FEWEST
+from fairbench.reporting.charts import forest
+from fairbench.reporting.document.making import made_from
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Document,
+    ExecutiveSummary,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+)
+from fairbench.reporting.document.report import DocumentReport
+from fairbench.reporting.group_tables import bars, table_of
+
+_NAMED = 6  # methods that a sentence lists
+_DRAWN = 20  # methods in the figure
+_MOST_ROWS = 30  # of ranks, on a terminal
+_MOST_PAIRS = 20_000  # that are written as a table
+_SHOWN_PAIRS = 200  # on the page
+_PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
+
+
+def rank(
+    frame: Any,
+    *,
+    method: str = "",
+    task: str = "",
+    score: Any = (),
+    name: str = "scores",
+    **options: Any,
+) -> RankReport:
+    """Say which methods of a benchmark are better, and what its tasks cannot tell.
+
+    Parameters
+    ----------
+    frame : a row for each score: a pandas, polars or Arrow table, or the path of a file.
+    method, task : the columns of what is ranked, and of what it is ranked on.
+    score : the column of scores, or a list of them.
+    name : what the report calls the table.
+    options : any other option of ``fairbench rank``, which ``fairbench rank --help`` lists, such as
+        ``split="fold"``, ``family="source"``, ``better="lower"`` or ``within=0.02``.
+
+    Returns
+    -------
+    A report that a notebook shows as a page, and that can be saved.
+
+    Raises
+    ------
+    UserError : a column that is not there, or scores that cannot be ranked.
+
+    Examples
+    --------
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> scores = pd.DataFrame({
+    ...     "method": np.repeat(["forest", "linear", "nearest"], 40),
+    ...     "task": np.tile(np.arange(40), 3),
+    ...     "accuracy": np.repeat([0.85, 0.80, 0.80], 40) + random.normal(0, 0.02, 120),
+    ... })
+    >>> report = fairbench.rank(scores, score="accuracy")
+    >>> report.table[["method", "first_rank", "last_rank"]].values.tolist()
+    [['forest', 1, 1], ['linear', 2, 3], ['nearest', 2, 3]]
+    >>> report.difference("forest", "linear").verdict
+    'better'
+    """
+    declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
+    for option in options:
+        if option not in declared:
+            raise unknown_name("option of rank", option, declared)
+    given = {"method": method, "task": task, "score": score, **options}
+    given = {option: value for option, value in given.items() if value is not None}
+    file = Path(frame) if isinstance(frame, str | Path) else None
+    asked = RankOptions(path=file or Path(name), **typed_values(RankOptions, given))
+    return report_of(asked, None if file else frame)
+
+
+def report_of(
+    options: RankOptions, source: Any = None, read: BenchmarkTable | None = None
+) -> RankReport:
+    """Return the report of scores: of a path, of a table in memory, or of what was `read`."""
+    if source is None and read is None:
+        read = recognised(options)
+    if read is not None:
+        options = as_read(options, read)
+    table = read_scores(options, source, read)
+    found = tuple(answers(table, options))
+    return RankReport(rank_document(table, found, options), found)
+
+
+@dataclass(frozen=True, eq=False)
+class RankReport(DocumentReport):
+    """What a benchmark says: a notebook shows it, ``print`` prints it, and it can be saved.
+
+    Attributes
+    ----------
+    answers : what each score says.
+    """
+
+    answers: tuple[Answer, ...] = ()
+    name = "rank"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each method and score: ranks, mean, difference from the best-looking one."""
+        return pd.DataFrame([row for answer in self.answers for row in _rank_rows(answer)])
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """A row for each pair of methods and score: its difference, interval and verdict."""
+        return pd.concat([_pair_frame(answer) for answer in self.answers], ignore_index=True)
+
+    @cached_property
+    def plans(self) -> pd.DataFrame:
+        """A row for each rival that may be the best: what would tell it from the leader."""
+        rows = [
+            {"score": answer.scores.score, **_plain_plan(plan)}
+            for answer in self.answers
+            for plan in answer.plans
+        ]
+        return pd.DataFrame(rows)
+
+    def difference(self, first: str, second: str, score: str = "") -> Difference:
+        """Return the difference of two methods, with an interval that holds for all pairs at once.
+
+        Raises
+        ------
+        UserError : a method or a score that is not there.
+        """
+        by_score = {answer.scores.score: answer for answer in self.answers}
+        score = score or self.answers[0].scores.score
+        if score not in by_score:
+            raise unknown_name("score", score, by_score)
+        return by_score[score].difference(first, second)
+
+
+def rank_document(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Document:
+    """Return what the scores say."""
+    several = len(found) > 1
+    sections: list[Section] = []
+    for answer in found:
+        prefix = f"{answer.scores.score}: " * several
+        sections.append(Section(f"{prefix}Ranks", list(_ranks(answer, table, options))))
+        if options.pair:
+            pair = _pair_table(answer, [answer.difference(*options.pair)])
+            sections.append(Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
+        if answer.plans:
+            sections.append(Section(f"{prefix}What is not resolved", list(_open(answer, table))))
+        sections.append(Section(f"{prefix}Pairs", [_pairs(answer)]))
+    files = {}
+    for answer in found:
+        if len(answer.paired.first) <= _MOST_PAIRS:
+            name = f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"
+            files[file_name(name)] = csv_text(_pair_frame(answer))
+    return Document(
+        f"Ranking of {options.path.name}: {shape(table, options)}",
+        sections,
+        notes=[*_notes(table, found, options)],
+        origin=f"fairbench {VERSION}.",
+        data=_data(table, found, options),
+        files=files,
+        summary=_summary(table, found, options),
+        made=made_from(options.path, options.seed),
+    )
+
+
+def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> ExecutiveSummary:
+    first = found[0]
+    several = len(found) > 1
+    said: list[str] = []
+    still_open: list[str] = []
+    todo: list[str] = []
+    for answer in found:
+        prefix = f"{answer.scores.score}: " * several
+        said += [f"{prefix}{sentence}" for sentence in _found(answer, options)]
+        still_open += [f"{prefix}{sentence}" for sentence in _is_open(answer)]
+        todo += [f"{prefix}{sentence}" for sentence in _todo(answer, table)]
+    return ExecutiveSummary(
+        said,
+        sure=[_sure(found)],
+        todo=todo,
+        still_open=still_open,
+        audited=[("Warning", sentence) for sentence in table.warnings],
+        key_figures=_key_figures(first) if not several else None,
+        chart=_figure(first),
+    )
+
+
+def shape(table: ScoreTable, options: RankOptions) -> str:
+    """Say what was found in a table, in a sentence."""
+    methods = f"{count(len(table.methods))} methods"
+    scores = ", ".join(f"{scores.score} ({scores.better} is better)" for scores in table.scores)
+    family = f" from {count(len(table.families))} families" if table.families else ""
+    if not table.tasks:
+        what = f"{count(table.questions)} questions{family}"
+    else:
+        what = f"{count(len(table.tasks))} tasks{family}"
+        if table.questions:
+            what += f", {count(table.questions)} questions in all"
+        elif table.splits > 1:
+            what += f", up to {count(table.splits)} splits each"
+    return f"{methods} on {what}; {scores}"
+
+
+def _units(answer: Answer, number: float | None = None) -> str:
+    number = answer.units if number is None else number
+    return f"{count(number)} {answer.unit if number == 1 else _PLURALS[answer.unit]}"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = [_short(name) for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        return f"{', '.join(shown)} and {count(len(names) - _NAMED)} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _short(name: str) -> str:
+    return shortened(name, 40)
+
+
+def _found(answer: Answer, options: RankOptions) -> Iterator[str]:
+    """Yield what the scores tell."""
+    whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
+    told = f"{count(answer.told_apart)} of {count(pairs)} pairs of methods are told apart"
+    if len(best) == 1:
+        yield f"{_short(best[0])} is the best on average; {told}."
+    elif len(best) < whole:
+        yield (
+            f"The best on average is one of {count(len(best))} of {count(whole)}: "
+            f"{_names(best)}; {told}."
+        )
+    elif answer.told_apart:
+        yield f"{told}.".capitalize()
+    if answer.new is not None:
+        order = np.argsort(-answer.new.near, kind="stable")[:3]
+        listed = ", ".join(
+            f"{_short(answer.methods[place])} {percent(float(answer.new.near[place]))} %"
+            for place in order
+        )
+        yield (
+            f"Probability of being within {answer.epsilon:g} of the best on a new task: {listed}."
+        )
+    yield from _fresh(answer)
+
+
+def _fresh(answer: Answer) -> Iterator[str]:
+    fresh = answer.fresh
+    if fresh is None:
+        return
+    if fresh.halved == SPLITS:
+        yield (
+            "Ranked by means, half of the splits names another winner than the other half in "
+            f"{percent(fresh.overall)} % of halvings, and of a single task in "
+            f"{percent(fresh.within_task)} %."
+        )
+    else:
+        yield (
+            f"Ranked by means, half of the {_PLURALS[answer.unit]} names another winner than the "
+            f"other half in {percent(fresh.overall)} % of halvings."
+        )
+
+
+def _is_open(answer: Answer) -> Iterator[str]:
+    whole, pairs = len(answer.methods), len(answer.paired.first)
+    if len(answer.best) == whole:
+        yield f"Any of the {count(whole)} methods may be the best on average."
+    elif len(answer.best) > 1:
+        yield f"Which of {_names(answer.best)} is the best."
+    still = pairs - answer.told_apart
+    if still:
+        yield f"{count(still)} of {count(pairs)} pairs: either of the two may be the better one."
+    needed = units_to_tell_anything(answer)
+    if answer.units < FEWEST:
+        yield f"With {_units(answer)} nothing can be told apart; {FEWEST} are the fewest."
+    elif answer.units < needed:
+        yield (
+            f"With fewer than {needed} {_PLURALS[answer.unit]} only very large differences are "
+            "told apart, and only if they are normal."
+        )
+
+
+def _todo(answer: Answer, table: ScoreTable) -> Iterator[str]:
+    """Yield what would resolve the most."""
+    plans = [plan for plan in answer.plans if not isnan(plan.units_needed)]
+    if not plans:
+        return
+    hardest = max(plans, key=lambda plan: plan.units_needed)
+    if isfinite(hardest.units_needed):
+        need = f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} in all"
+        if hardest.units_needed <= hardest.units:
+            need = f"the {_units(answer, hardest.units)} there are"
+        cost = f", at a cost of {two_digits(hardest.cost)}" if hardest.cost > 0 else ""
+        yield (
+            f"To tell {_short(answer.leader)} from {_short(hardest.rival)} if they differ by "
+            f"{answer.epsilon:g}: {need} (now {count(hardest.units)}){cost}."
+        )
+    yield from _splits_sentence(hardest, answer, table)
+
+
+def _splits_sentence(plan: Plan, answer: Answer, table: ScoreTable) -> Iterator[str]:
+    what = "questions" if table.questions else "splits"
+    if isnan(plan.times_as_many):
+        return
+    if not isfinite(plan.times_as_many):
+        yield (
+            f"No number of {what} of these tasks would do: {percent(1 - plan.noise)} % of the "
+            f"variance is between {_PLURALS[answer.unit]}."
+        )
+    elif plan.times_as_many > 1:
+        yield f"Or {two_digits(plan.times_as_many)} times as many {what} of each task."
+
+
+def _sure(found: Sequence[Answer]) -> str:
+    scores = " of all scores" if len(found) > 1 else ""
+    return (
+        f"Ranks, who may be the best and all differences{scores} hold together: the chance that "
+        f"any of it is wrong is at most {100 * WRONG:.0f} %. Probabilities on a new task are "
+        "estimates."
+    )
+
+
+def _key_figures(answer: Answer) -> Table:
+    return _rank_table(answer, list(_rank_rows(answer))[:_NAMED], short=True)
+
+
+def _rank_rows(answer: Answer) -> Iterator[dict[str, Any]]:
+    """Yield what is said of each method, best first."""
+    for place, name in enumerate(answer.methods):
+        difference = None if place == 0 else answer.difference(name, answer.leader)
+        yield {
+            "score": answer.scores.score,
+            "method": name,
+            "first_rank": int(answer.first_rank[place]),
+            "last_rank": int(answer.last_rank[place]),
+            "may_be_best": bool(answer.may_be_best[place]),
+            "mean": float(answer.means[place]),
+            "difference": 0.0 if difference is None else difference.value,
+            "lower": 0.0 if difference is None else difference.lower,
+            "upper": 0.0 if difference is None else difference.upper,
+            "near_best_on_new": _at(answer, "near", place),
+            "best_on_new": _at(answer, "best", place),
+            _PLURALS[answer.unit]: int(answer.ran[place]),
+        }
+
+
+def _at(answer: Answer, what: str, place: int) -> float:
+    return float("nan") if answer.new is None else float(getattr(answer.new, what)[place])
+
+
+def _ranks(answer: Answer, table: ScoreTable, options: RankOptions) -> Iterator[Block]:
+    yield _rank_table(answer, list(_rank_rows(answer)))
+
+
+def _decimals(answer: Answer) -> int:
+    """Return as many decimals as show a tenth of what matters."""
+    if answer.epsilon == 0:
+        return 4
+    return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
+
+
+def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: bool = False) -> Table:
+    decimals, units = _decimals(answer), _PLURALS[answer.unit]
+    placed = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
+    placed[~np.isfinite(placed).all(axis=1)] = np.nan
+    drawn = bars([(low, value, high) for low, value, high in placed.tolist()], answer.epsilon)
+    holes = len(np.unique(answer.ran)) > 1
+
+    def ranks(row: Mapping[str, Any]) -> str:
+        first, last = row["first_rank"], row["last_rank"]
+        return f"{first}" if first == last else f"{first}-{last}"
+
+    def ends(row: Mapping[str, Any]) -> Any:
+        if row["method"] == answer.leader:
+            return None
+        return _ends(row["lower"], row["upper"], decimals)
+
+    columns: list[Any] = [
+        (ranks, Column("rank", right=True)),
+        ("method", Column("method", heads=True)),
+        (lambda row: "yes" if row["may_be_best"] else "", Column("may be best", left_out=2)),
+        ("mean", Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
+        (
+            lambda row: None if row["method"] == answer.leader else row["difference"],
+            Column("less the first", "signed", decimals=decimals, left_out=3),
+        ),
+        (ends, Column("95 %, all at once", right=True, left_out=1)),
+    ]
+    if not short:
+        shown = [{**row, "bar": bar} for row, bar in zip(rows, drawn, strict=True)]
+        rows = shown
+        columns.append(("bar", Column("", "bar", page_only=True)))
+    if answer.new is not None:
+        columns.append(
+            (
+                lambda row: 100 * row["near_best_on_new"],
+                Column(f"% within {answer.epsilon:g}", "number", decimals=0),
+            )
+        )
+        if not short:
+            columns.append(
+                (
+                    lambda row: 100 * row["best_on_new"],
+                    Column("% best", "number", decimals=0, left_out=5),
+                )
+            )
+    if holes:
+        columns.append((units, Column(units, "count", left_out=4)))
+    caption = (
+        "rank: the ranks that each method can have, all at once; less the first: mean difference "
+        f"from {_short(answer.leader)}"
+    )
+    if answer.new is not None:
+        caption += (
+            f"; % within {answer.epsilon:g}, % best: probability of being so near the best, and "
+            "the best, on a new task"
+        )
+    return table_of(
+        rows, columns, by="", caption="" if short else caption, most=_MOST_ROWS,
+        sortable=not short, title="" if short else f"Ranks by {answer.scores.score}",
+    )  # fmt: skip
+
+
+def _ends(lower: float, upper: float, decimals: int) -> str:
+    """Return an interval in words, of which one end or both may not be known."""
+    if isfinite(lower) and isfinite(upper):
+        return interval(lower, upper, decimals)
+    if isfinite(lower):
+        return f"from {lower:.{decimals}f}"
+    if isfinite(upper):
+        return f"up to {upper:.{decimals}f}"
+    return "not known"
+
+
+def _pair_table(answer: Answer, rows: Sequence[Difference], title: str = "") -> Table:
+    decimals, units = _decimals(answer), _PLURALS[answer.unit]
+    return table_of(
+        rows,
+        [
+            ("first", Column("first", heads=True)),
+            ("second", Column("second")),
+            ("value", Column("first - second", "signed", decimals=decimals)),
+            (
+                lambda row: _ends(row.lower, row.upper, decimals),
+                Column("95 %, all at once", right=True),
+            ),
+            ("units", Column(units, "count", left_out=1)),
+            ("verdict", Column("the first is")),
+        ],
+        by="",
+        title=title,
+        most=_MOST_ROWS,
+        sortable=True,
+    )
+
+
+def _pairs(answer: Answer) -> Details:
+    pairs = len(answer.paired.first)
+    rows: list[Difference] = []
+    for difference in answer.differences():
+        rows.append(difference)
+        if len(rows) == _SHOWN_PAIRS:
+            break
+    more = ""
+    if pairs > len(rows):
+        where = "pairs.csv" if pairs <= _MOST_PAIRS else "Python, report.difference(A, B)"
+        more = f"The first {count(len(rows))} of {count(pairs)}; the others are in {where}."
+    note = [Paragraph(more, "note")] if more else []
+    return Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
+
+
+def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
+    decimals, units = _decimals(answer), _PLURALS[answer.unit]
+    what = "questions" if table.questions else "splits"
+    noisy = any(not isnan(plan.noise) for plan in answer.plans)
+    priced = any(not isnan(plan.cost) for plan in answer.plans)
+
+    def needed(plan: Plan) -> Any:
+        if isnan(plan.units_needed):
+            return None
+        return two_digits(plan.units_needed) if isfinite(plan.units_needed) else "over 10,000,000"
+
+    def times(plan: Plan) -> Any:
+        if isnan(plan.times_as_many):
+            return None
+        if not isfinite(plan.times_as_many):
+            return "no number"
+        return f"{max(plan.times_as_many, 1):.2g} times"
+
+    columns: list[Any] = [
+        ("rival", Column("rival", heads=True)),
+        (
+            lambda plan: plan.difference.value,
+            Column("the first less it", "signed", decimals=decimals),
+        ),
+        (
+            lambda plan: _ends(plan.difference.lower, plan.difference.upper, decimals),
+            Column("95 %, all at once", right=True, left_out=1),
+        ),
+        ("units", Column(f"{units} now", "count", left_out=2)),
+        (needed, Column(f"{units} needed", right=True)),
+    ]
+    if noisy:
+        columns += [(times, Column(f"or {what}", right=True))]
+        columns += [
+            (
+                lambda plan: 100 * plan.noise,
+                Column(f"% of {what}", "number", decimals=0, left_out=3),
+            )
+        ]
+    if priced:
+        columns.append(("cost", Column("cost", "count", left_out=1)))
+    caption = (
+        f"{units} needed: in all, to tell a rival that truly differs by {answer.epsilon:g} from "
+        f"{_short(answer.leader)} in four of five such benchmarks, with all pairs compared"
+    )
+    if noisy:
+        caption += (
+            f"; or {what}: so many times as many {what} of the same tasks; % of {what}: as much of "
+            "the variance is their noise"
+        )
+    if priced:
+        caption += "; cost: of what is missing, for all methods that may be the best"
+    yield table_of(
+        answer.plans, columns, by="", caption=caption,
+        title=f"What would tell {_short(answer.leader)} from its rivals",
+    )  # fmt: skip
+    hidden = len(answer.best) - 1 - len(answer.plans)
+    if hidden > 0:
+        yield Paragraph(f"{count(hidden)} more methods may be the best.", "note")
+
+
+def _figure(answer: Answer) -> Figure | None:
+    """Draw differences from the best-looking method."""
+    rows = list(_rank_rows(answer))[1:_DRAWN]
+    ends = [(row["lower"], row["upper"]) for row in rows]
+    finite = [each for pair in ends for each in pair if isfinite(each)]
+    if not finite:
+        return None
+    low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
+    room = 0.15 * (high - low)  # for the numbers under the ends of what is shaded
+    span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
+    drawn = [
+        (
+            row["method"],
+            row["difference"],
+            max(row["lower"], span[0]) if isfinite(row["upper"]) else float("nan"),
+            min(row["upper"], span[1]) if isfinite(row["upper"]) else float("nan"),
+        )
+        for row in rows
+    ]
+    title = f"{answer.scores.score}, less that of {_short(answer.leader)}"
+    span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
+    svg = forest(
+        title, [drawn], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
+        decimals=_decimals(answer),
+    )  # fmt: skip
+    caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
+    return Figure(title, svg=svg, name="differences", caption=caption)
+
+
+def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Iterator[str]:
+    first = found[0]
+    yield from table.warnings
+    yield from table.notes
+    yield _estimand(first, table, options)
+    if options.within is None:
+        listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in found))
+        yield f"A difference of up to {listed} is taken not to matter; within= says otherwise."
+    if first.held.flipped:
+        yield (
+            f"Pairs are told apart by flipping the signs of their differences on whole "
+            f"{_PLURALS[first.unit]}, and by Hall's statistic where differences are skewed. A "
+            f"failure so rare that none of {_units(first)} shows it is not seen by this."
+        )
+    else:
+        yield "Pairs are told apart by Student's t with Holm's correction."
+    if first.new is not None:
+        yield (
+            "Probabilities on a new task are how often a method was so near the best on these, "
+            f"drawn towards the other methods where {_PLURALS[first.unit]} are few. They are of "
+            "scores measured as these are, with as many splits or questions."
+        )
+
+
+def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
+    if options.about == THESE and answer.unit == "question":
+        return (
+            "Compared is the mean over these tasks, each of which counts alike, on new questions "
+            "like theirs; nothing is claimed of other tasks."
+        )
+    if answer.unit == "question":
+        return "Compared is the share or mean over questions, on new questions like these."
+    alike = _PLURALS[answer.unit]
+    if options.mean == "tasks" and table.families:
+        inner = "tasks" if table.tasks else "questions"
+        return (
+            f"Compared is the mean over {inner}, each of which counts alike; {inner} of a family "
+            "go together, so that families are what the uncertainty comes from."
+        )
+    splits = "; the splits of a task are averaged, as they share its rows" * (table.splits > 1)
+    return (
+        f"Compared is the mean over {alike}, each of which counts alike{splits}. Claims are about "
+        f"new {alike} like these."
+    )
+
+
+def _plain_plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "rival": plan.rival,
+        "difference": plan.difference.value,
+        "lower": plan.difference.lower,
+        "upper": plan.difference.upper,
+        "units": plan.units,
+        "units_needed": plan.units_needed,
+        "times_as_many": plan.times_as_many,
+        "noise": plan.noise,
+        "cost": plan.cost,
+    }
+
+
+def _pair_frame(answer: Answer) -> pd.DataFrame:
+    """Return all pairs, those of a better-looking first method."""
+    places = np.empty(len(answer.order), np.intp)
+    places[answer.order] = np.arange(len(answer.order))
+    one, other = places[answer.paired.first], places[answer.paired.second]
+    turned = np.where(one < other, 1.0, -1.0)
+    sign = turned * answer.scores.sign
+    ends = np.sort(np.stack([sign * answer.lower, sign * answer.upper]), axis=0)
+    names = np.array(answer.methods, dtype=object)
+    first, second = np.minimum(one, other), np.maximum(one, other)
+    better = answer.held.better[np.ix_(answer.order, answer.order)]
+    verdict = np.select([better[first, second], better[second, first]], ["better", "worse"], "open")
+    frame = pd.DataFrame({
+        "score": answer.scores.score,
+        "first": names[first],
+        "second": names[second],
+        "difference": sign * answer.paired.means + 0.0,
+        "lower": ends[0] + 0.0,
+        "upper": ends[1] + 0.0,
+        _PLURALS[answer.unit]: answer.paired.sizes.astype(int),
+        "verdict": verdict,
+    })  # fmt: skip
+    return frame.iloc[np.lexsort((second, first))].reset_index(drop=True)
+
+
+def _data(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Mapping[str, Any]:
+    return {
+        "version": VERSION,
+        "options": {**asdict(options), "path": options.path.name},
+        "shape": shape(table, options),
+        "warnings": list(table.warnings),
+        "notes": list(table.notes),
+        "scores": [
+            {
+                "score": answer.scores.score,
+                "better": answer.scores.better,
+                "within": answer.epsilon,
+                "unit": answer.unit,
+                "units": answer.units,
+                "pairs": len(answer.paired.first),
+                "told_apart": answer.told_apart,
+                "may_be_best": answer.best,
+                "ranks": list(_rank_rows(answer)),
+                "plans": [_plain_plan(plan) for plan in answer.plans],
+                "fresh": None if answer.fresh is None else asdict(answer.fresh),
+            }
+            for answer in found
+        ],
+    }

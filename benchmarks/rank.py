@@ -123,7 +123,7 @@ def task_effects(population: Population, random: np.random.Generator, units: int
     own = kind(random, (methods, units * family))
     difficulty = 0.1 * random.standard_normal(units * family)
     effects = np.sqrt(share) * common + np.sqrt(1 - share) * own
-    return population.true[:, None] + difficulty + _SCALE * effects
+    return np.asarray(population.true[:, None] + difficulty + _SCALE * effects)
 
 
 def _draw_answers(

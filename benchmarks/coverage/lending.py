@@ -250,7 +250,7 @@ def _means_ours(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval
             (ADJUSTED, adjusted_mean_differences(*given, factor[:, None], level=LEVEL)),
         ):
             ends[name].append((limits.lower[0], limits.upper[0]))
-    return {name: tuple(np.array(both).T) for name, both in ends.items()}  # type: ignore[misc]
+    return {name: tuple(np.array(both).T) for name, both in ends.items()}
 
 
 def _means_hedges(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval]:

@@ -336,7 +336,8 @@ def _difference(category: Category, highest: Category) -> dict[str, Any]:
     ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
     ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
     """
-    selected, rows = (category.selected, highest.selected), (category.rows, highest.rows)
+    selected = round(category.selected), round(highest.selected)  # people, who are counted here
+    rows = category.rows, highest.rows
     deviations, chance = difference_by_chance(selected, rows)
     turned, reversed_ = selections_that_turn(selected, rows)
     return {

@@ -99,6 +99,12 @@ def test_the_version_of_a_rule_is_that_of_the_day():
         assert rule.quote.startswith(words)
 
 
+def test_what_does_not_apply_yet_is_not_said_to_be_in_force():
+    assert toy().status_on(date(2019, 12, 31)) == "not yet in force"
+    assert toy().status_on(date(2020, 1, 1)) == "in force"
+    assert pack_of("colorado").status_on(date(2022, 1, 1)) == "repealed"
+
+
 def test_rules_that_have_all_ended_are_refused():
     with pytest.raises(UserError, match="toy: A toy: in force"):
         toy(RULE + "ends = 2021-01-01").on(date(2022, 1, 1))

@@ -99,7 +99,7 @@ def dossier(
                 "version": pack.version.isoformat(),
                 "checked": pack.checked.isoformat(),
                 "review_by": pack.review_by.isoformat(),
-                "status": pack.status,
+                "status": pack.status_on(day),
                 "about": pack.about,
                 "as_of": day.isoformat(),
                 "verified": sum(answer.rule.verified for answer in asked),

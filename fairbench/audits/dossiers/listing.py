@@ -17,7 +17,7 @@ def list_of_packs(day: date) -> Document:
         [
             ("name", Column("dossier")),
             ("jurisdiction", Column("jurisdiction")),
-            ("status", Column("status")),
+            (lambda pack: pack.status_on(day), Column("status")),
             (lambda pack: pack.version.isoformat(), Column("text of")),
             (lambda pack: pack.checked.isoformat(), Column("read on", left_out=1)),
             (lambda pack: pack.review_by.isoformat(), Column("read again by")),

@@ -150,10 +150,15 @@ class RulePack:
             said.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
         return said
 
+    def status_on(self, day: date) -> str:
+        """Return its status, unless nothing of it applies yet on a day."""
+        waits = self.rules and all(rule.effective > day for rule in self.rules)
+        return "not yet in force" if waits else self.status
+
     def standing(self, day: date) -> str:
         """Return in a line whose rules these are, of which date, and whether they are in force."""
         return (
-            f"{self.title} ({self.jurisdiction}); {self.status}; text of "
+            f"{self.title} ({self.jurisdiction}); {self.status_on(day)}; text of "
             f"{written_day(self.version)}, read on {written_day(self.checked)}; as of "
             f"{written_day(day)}. {self.about}"
         )

@@ -62,8 +62,8 @@ ALL_SEGMENTS = "all segments"
 GRANTED = "granted"  # what the good decision is called where decision= names none
 _MOST_LEVELS = 50  # of a factor that is no number
 _SURE = (
-    "Every figure has its 95 % interval: made in the same way from other samples of the same "
-    "people, 19 of 20 such intervals hold the true value, each by itself."
+    "Intervals are 95 % intervals: made in the same way from other samples of the same people, 19 "
+    "of 20 hold the true value, each by itself."
 )
 
 

@@ -47,7 +47,10 @@ def rank(options: _Options) -> None:
         options, read = _of_experiment(options)
         report = report_of(narrowed(options, RankOptions), read=read)
     elif options.path == Path():
-        raise UserError("nothing to rank: give a table of scores, such as scores.csv score=auc")
+        raise UserError(
+            "nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder by "
+            "its name"
+        )
     else:
         report = report_of(narrowed(options, RankOptions))
     for sentence in report.document.data["warnings"]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from fairbench.cli.command import Command, Printed, Results, narrowed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison.rank.question import RankOptions
-from fairbench.core.errors import UserError, warn
+from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
 
@@ -39,8 +39,6 @@ def rank(options: _Options) -> None:
     if options.path == Path():
         raise UserError("nothing to rank: give a table of scores, such as scores.csv score=auc")
     report = report_of(narrowed(options, RankOptions))
-    for sentence in report.document.data["warnings"]:
-        warn(sentence)
     place = Path(options.out) if options.out else _beside(options.path)
     print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
 

@@ -164,7 +164,7 @@ class RankReport(DocumentReport):
 
 def rank_document(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Document:
     """Return what the scores say."""
-    several = len(found) > 1
+    several, summary = len(found) > 1, _summary(table, found, options)
     sections: list[Section] = []
     for answer in found:
         prefix = f"{answer.scores.score}: " * several
@@ -183,14 +183,22 @@ def rank_document(table: ScoreTable, found: Sequence[Answer], options: RankOptio
     return Document(
         f"Ranking of {options.path.name}: {shape(table, options)}",
         sections,
-        verdict=Verdict((), (), warning=" ".join(table.warnings)) if table.warnings else None,
+        verdict=_verdict(table, summary),
         notes=[*_notes(table, found, options)],
         origin=f"fairbench {VERSION}.",
         data=_data(table, found, options),
         files=files,
-        summary=_summary(table, found, options),
+        summary=summary,
         made=made_from(options.path, options.seed),
     )
+
+
+def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
+    """Return what may be wrong, with all findings where the first page has no room for them."""
+    warning, shown = " ".join(table.warnings), summary.shortened()
+    if shown.found == summary.found and shown.still_open == summary.still_open:
+        return Verdict((), (), warning=warning) if warning else None
+    return Verdict(summary.found, summary.still_open, warning=warning)
 
 
 def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> ExecutiveSummary:
@@ -249,19 +257,19 @@ def _short(name: str) -> str:
 def _found(answer: Answer, options: RankOptions) -> Iterator[str]:
     """Yield what the scores tell."""
     whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
-    told = f"{count(answer.told_apart)} of {count(pairs)} pairs of methods are told apart"
+    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of methods are told apart"]
+    if len(best) > 1 and (near := answer.surely_near):
+        parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {_names(near)}")
     if len(best) == 1:
-        yield f"{_short(best[0])} is the best on average; {told}."
+        parts.insert(0, f"{_short(best[0])} is the best on average")
     elif len(best) < whole:
-        yield (
-            f"The best on average is one of {count(len(best))} of {count(whole)}: "
-            f"{_names(best)}; {told}."
-        )
-    elif answer.told_apart:
-        yield f"{told}.".capitalize()
-    near = answer.surely_near
-    if len(best) > 1 and near:
-        yield f"Surely within {answer.epsilon:g} of the best on average: {_names(near)}."
+        one_of = f"{count(len(best))} of {count(whole)}: {_names(best)}"
+        parts.insert(0, f"the best on average is one of {one_of}")
+    if len(parts) > 1 or answer.told_apart:
+        first, *rest = parts
+        if len(best) != 1:
+            first = first[0].upper() + first[1:]
+        yield "; ".join([first, *rest]) + "."
     if answer.new is not None:
         order = np.argsort(-answer.new.near, kind="stable")[:3]
         listed = ", ".join(
@@ -633,7 +641,7 @@ def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
     if options.about == THESE and answer.unit == "question":
         return (
             "Compared is the mean over these tasks, each of which counts alike, on new questions "
-            "like theirs; nothing is claimed of other tasks."
+            "like theirs; nothing is claimed of other tasks or families."
         )
     if answer.unit == "question":
         return "Compared is the share or mean over questions, on new questions like these."

@@ -16,7 +16,7 @@ from pathlib import Path
 from fairbench.cli.command import Command, Printed, Results, narrowed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison.rank.question import RankOptions
-from fairbench.core.errors import UserError, warn
+from fairbench.core.errors import UserError
 from fairbench.core.escaping import file_name
 from fairbench.core.options import option
 from fairbench.data.benchmark_logs.table import BenchmarkTable
@@ -53,8 +53,6 @@ def rank(options: _Options) -> None:
         )
     else:
         report = report_of(narrowed(options, RankOptions))
-    for sentence in report.document.data["warnings"]:
-        warn(sentence)
     place = Path(options.out) if options.out else _beside(options.path)
     print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
 

@@ -81,7 +81,7 @@ def test_leaderboards_of_several_tasks_are_a_folder(tmp_path):
         (["{samples}/lm_eval", "score=accc"], "did you mean acc"),
         (["{samples}/inspect_eval", "method=who"], "unknown column of inspect_eval 'who'"),
         (["{samples}/inspect_eval", "item=none"], "of inspect_ai logs no aggregates are read"),
-        (["{samples}/amlb.csv"], "say what they count, crashed=worst"),
+        (["{samples}/amlb.csv"], "say what such a score counts, crashed=worst"),
         (["{tmp}"], "holds no results that are read here: the folder is empty"),
         (["{tmp}/none.csv"], "none.csv is not a file"),
         (["{samples}/tabarena.csv", "experiment=models"], "are both to be ranked: give one"),

@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from fairbench.inference.new_tasks import on_new_task
+from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
 from fairbench.inference.resolution import units_needed, usual_spread
 from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
 
@@ -72,15 +72,14 @@ class Population:
         """The family of each task."""
         return np.arange(self.tasks) // self.family
 
-    @property
-    def true(self) -> Array:
-        """The true means of the methods, the same in every benchmark."""
-        spread = {"alike": 0.0, "tied": 0.015, "near": 0.008, "far": 0.05}[self.truth]
-        place = np.linspace(1, 0, self.methods) if self.methods > 1 else np.ones(1)
-        true = 3 * spread * place
+    def true(self, random: np.random.Generator) -> Array:
+        """Return true means of the methods, other ones in every benchmark, (M,), best first."""
+        spread = {"alike": 0.0, "tied": 0.03, "near": 0.015, "far": 0.06}[self.truth]
+        spread *= np.exp(0.7 * random.standard_normal())
+        place = np.sort(random.random(self.methods))[::-1]
         if self.truth == "tied":
-            true[: max(self.methods // 2, 2)] = true[0]
-        return 0.7 + true
+            place[: max(self.methods // 2, 2)] = place[0]
+        return np.asarray(np.minimum(0.7 + spread * place, 0.97))
 
 
 EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
@@ -99,43 +98,45 @@ def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return effects
 
 
-def draw(population: Population, random: np.random.Generator) -> tuple[Array, Codes, Codes]:
+def draw(
+    population: Population, true: Array, random: np.random.Generator
+) -> tuple[Array, Codes, Codes]:
     """Return one benchmark: values (M, C), the task of each cell and the unit of each task."""
     if population.questions:
-        return _draw_answers(population, random)
-    effects = task_effects(population, random, population.units)
+        return _draw_answers(population, true, random)
+    effects = task_effects(population, true, random)
     splits = population.splits
     noise = population.noise * _SCALE
     shared = 0.3**0.5 * random.standard_normal(effects.shape)
     own = 0.7**0.5 * random.standard_normal((*effects.shape, splits))
     values = effects[:, :, None] + noise * (shared[:, :, None] + own)
-    values = values[:, : population.tasks].reshape(population.methods, -1)
+    values = values[:, : population.tasks].reshape(len(true), -1)
     group = np.repeat(np.arange(population.tasks), splits)
     return _with_holes(values, group, population, random), group, population.unit
 
 
-def task_effects(population: Population, random: np.random.Generator, units: int) -> Array:
-    """Return what methods truly are on the tasks of so many families, (M, K)."""
-    methods, family = population.methods, population.family
+def task_effects(population: Population, true: Array, random: np.random.Generator) -> Array:
+    """Return what methods truly are on the tasks of whole families, (M, K)."""
+    methods, units, family = len(true), population.units, population.family
     kind = EFFECTS[population.tails]
     share = 0.6 if family > 1 else 0.0
     common = kind(random, (methods, units)).repeat(family, axis=1)
     own = kind(random, (methods, units * family))
     difficulty = 0.1 * random.standard_normal(units * family)
     effects = np.sqrt(share) * common + np.sqrt(1 - share) * own
-    return np.asarray(population.true[:, None] + difficulty + _SCALE * effects)
+    return true[:, None] + difficulty + _SCALE * effects
 
 
 def _draw_answers(
-    population: Population, random: np.random.Generator
+    population: Population, true: Array, random: np.random.Generator
 ) -> tuple[Array, Codes, Codes]:
     """Return right and wrong answers; of one task, questions are the unit."""
     tasks, size = population.tasks, population.tasks * population.questions
     group = np.repeat(np.arange(tasks), population.questions)
     hard = random.standard_normal(size)
-    own = 0.4 * random.standard_normal((population.methods, tasks)) * (tasks > 1)
+    own = 0.4 * random.standard_normal((len(true), tasks)) * (tasks > 1)
     spread = np.sqrt(1 + 1 + 0.16 * (tasks > 1))
-    cut = special.ndtri(population.true)[:, None] * spread + own[:, group] + hard
+    cut = special.ndtri(true)[:, None] * spread + own[:, group] + hard
     values = (random.standard_normal(cut.shape) < cut).astype(float)
     if tasks == 1:
         cells = np.arange(size)
@@ -166,6 +167,7 @@ class Tally:
     ranks, intervals, best, page : how often each held in `runs` benchmarks.
     told : the mean share of pairs that truly differ and are told apart.
     said, came, weight : (BINS,) sums of probabilities on new tasks, what came true, their number.
+    capped : what came true of those said to be so much or more, and their number.
     plans : planned over truly needed units of the first pair.
     nemenyi, naive : how often Friedman-Nemenyi's and single paired tests' claims all held.
     """
@@ -180,6 +182,7 @@ class Tally:
     said: Array = field(default_factory=lambda: np.zeros(BINS))
     came: Array = field(default_factory=lambda: np.zeros(BINS))
     weight: Array = field(default_factory=lambda: np.zeros(BINS))
+    capped: Array = field(default_factory=lambda: np.zeros(2))
     plans: list[float] = field(default_factory=list)
     nemenyi: int = 0
     naive: int = 0
@@ -187,11 +190,11 @@ class Tally:
 
     def add(self, population: Population, random: np.random.Generator) -> None:
         """Draw a benchmark, and count what is right of it."""
-        values, group, unit = draw(population, random)
+        true = population.true(random)
+        values, group, unit = draw(population, true, random)
         questions = population.questions > 0 and population.tasks == 1
         paired = paired_units(values, group, unit, binary=questions, generator=random)
         held = simultaneous(paired, generator=random, flips=FLIPS)
-        true = population.true
         ahead = true[:, None] > true + 1e-12
         ranks = not (held.better & ~ahead).any()
         gap = true[paired.first] - true[paired.second]
@@ -207,13 +210,14 @@ class Tally:
         self.kept += held.may_be_best.mean()
         self._compare(values, group, unit, ahead)
         if not questions:
-            self._calibrate(population, values, group, unit, random)
+            self._calibrate(population, true, values, group, unit, random)
             spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
-            self._plan(population, spread, held.critical)
+            self._plan(population, true[:2], spread, held.critical)
 
     def _calibrate(
         self,
         population: Population,
+        true: Array,
         values: Array,
         group: Codes,
         unit: Codes,
@@ -221,18 +225,21 @@ class Tally:
     ) -> None:
         of_task = _task_means(values, group, len(unit))
         new = on_new_task(of_task, unit, epsilon=EPSILON, generator=random)
-        fresh = _fresh_tasks(population, random)
+        fresh = _fresh_tasks(population, true, random)
         came = (fresh >= fresh.max(axis=0) - EPSILON).mean(axis=1)
         bins = np.minimum((new.near * BINS).astype(int), BINS - 1)
         share = np.full(len(came), 1 / len(came))
+        capped = new.few & (new.near >= MOST_OF_FEW)  # which is said to be that or more
+        self.capped += np.array([(came * share)[capped].sum(), share[capped].sum()])
+        share[capped] = 0.0
         self.said += np.bincount(bins, new.near * share, BINS)
         self.came += np.bincount(bins, came * share, BINS)
         self.weight += np.bincount(bins, share, BINS)
 
-    def _plan(self, population: Population, spread: float, critical: float) -> None:
+    def _plan(self, population: Population, true: Array, spread: float, critical: float) -> None:
         if population.units >= 7 and np.isfinite(spread) and population.tails != "t2":
-            true = _true_spread(population)
-            planned, needed = units_needed(np.array([spread, true]), EPSILON, critical)
+            needs = np.array([spread, _true_spread(population, true)])
+            planned, needed = units_needed(needs, EPSILON, critical)
             self.plans.append(float(planned / needed))
 
     def _compare(self, values: Array, group: Codes, unit: Codes, ahead: NDArray[np.bool_]) -> None:
@@ -261,32 +268,27 @@ def _task_means(values: Array, group: Codes, tasks: int) -> Array:
         return np.asarray(sums / counts)
 
 
-def _fresh_tasks(population: Population, random: np.random.Generator) -> Array:
+def _fresh_tasks(population: Population, true: Array, random: np.random.Generator) -> Array:
     """Return scores on tasks of new families, measured as those of the benchmark are."""
-    if population.questions:
-        more = Population(**{**vars(population), "tasks": _NEW_TASKS, "holes": "none"})
-        values, group, unit = _draw_answers(more, random)
-        return _task_means(values, group, len(unit))
-    more = Population(**{**vars(population), "tasks": _NEW_TASKS, "family": 1, "holes": "none"})
-    values, group, unit = draw(more, random)
+    more = replace(population, tasks=_NEW_TASKS, family=1, holes="none")
+    values, group, unit = draw(more, true, random)
     return _task_means(values, group, len(unit))
 
 
 _SPREADS: dict[Population, float] = {}
 
 
-def _true_spread(population: Population) -> float:
-    """Return the standard deviation of a unit's difference of the first two methods."""
-    if population not in _SPREADS:
-        random = np.random.default_rng(0)
-        family = population.family
-        size = min(4000, 4_000_000 // max(population.questions, population.splits * family))
-        more = Population(
-            **{**vars(population), "methods": 2, "tasks": size * family, "holes": "none"}
-        )
-        values, group, unit = draw(more, random)
-        paired = paired_units(values, group, unit, generator=random)
-        _SPREADS[population] = float(paired.errors[0] * paired.sizes[0] ** 0.5)
+def _true_spread(population: Population, true: Array) -> float:
+    """Return the standard deviation of a unit's difference of two methods."""
+    if population in _SPREADS and not population.questions:  # of scores, means do not matter
+        return _SPREADS[population]
+    random, family = np.random.default_rng(0), population.family
+    size = 4000 if not population.questions else 1000
+    size = min(size, 4_000_000 // max(population.questions, population.splits * family))
+    more = replace(population, methods=2, tasks=size * family, holes="none")
+    values, group, unit = draw(more, true, random)
+    paired = paired_units(values, group, unit, generator=random)
+    _SPREADS[population] = float(paired.errors[0] * paired.sizes[0] ** 0.5)
     return _SPREADS[population]
 
 
@@ -373,6 +375,8 @@ def summarise(tallies: list[tuple[Population, Tally]]) -> None:
                  for name in ("said", "came", "weight")]  # fmt: skip
         off = 100 * (parts[0] - parts[1]) / parts[2]
     print("said less came true, in points, by tenths:", np.round(off, 1), np.round(parts[2], 1))
+    capped = np.sum([tally.capped / tally.runs for tally in each], axis=0)
+    print(f"said to be {MOST_OF_FEW} or more: {capped[0] / max(capped[1], 1e-9):.3f} came true")
     ratios = [float(np.median(tally.plans)) for tally in each if tally.plans]
     near = np.mean([0.8 <= ratio <= 1.25 for ratio in ratios])
     print(

@@ -3,8 +3,9 @@
 Nothing is assumed of the scores: a new task is like one of those at hand, and how often a method
 came near the best on them is counted. Of few tasks such a share says too much, so that it is drawn
 towards those of the other methods as far as they are alike (a beta-binomial, whose two numbers are
-learned from all methods). It is a probability of scores measured as those at hand are, with as many
-splits or questions.
+learned from all methods). How far few units are to be drawn depends on what cannot be known from
+them: of fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is said to be that or
+more. It is a probability of scores measured as those at hand are, with as many splits or questions.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ from numpy.typing import NDArray
 from scipy import special
 
 Array = NDArray[np.float64]
+FEW, MOST_OF_FEW = 9, 0.65
 _FILLINGS = 20  # draws of scores that are missing
 _STRENGTHS = np.geomspace(0.3, 300, 16)  # how many units the other methods are worth
 _MEANS = 24
-_FEW_NEAR = 1  # a power by which few methods near the best are likelier than many
+_FEW_NEAR = 2  # a power by which few methods near the best are likelier than many
 
 
 @dataclass(frozen=True, eq=False)
 class OnNewTask:
     """The probabilities (M,) of M methods on a new task: to be the best, and to be near the best.
 
-    Equal methods share the probability to be the best.
+    Equal methods share the probability to be the best. Where `few`, probabilities of
+    `MOST_OF_FEW` to be near are that or more.
     """
 
     best: Array
     near: Array
+    few: bool = False
 
 
 def on_new_task(
@@ -61,7 +65,10 @@ def on_new_task(
         for share in (best, near)
     ]
     size = (count > 0).sum(axis=1).astype(float)
-    return OnNewTask(_shared(shares[0], size), _drawn_together(shares[1], size))
+    near_best = _drawn_together(shares[1], size)
+    if units < FEW:
+        near_best = np.minimum(near_best, MOST_OF_FEW)
+    return OnNewTask(_shared(shares[0], size), near_best, units < FEW)
 
 
 def _of_units(values: Array, unit: NDArray[np.integer], units: int) -> Array:
@@ -106,7 +113,8 @@ def _drawn_together(count: Array, size: Array) -> Array:
     likelihood = special.betaln(one + success, other + failure) - special.betaln(one, other)
     likelihood = likelihood.sum(axis=0)
     posterior = (one + success) / (_STRENGTHS + success + failure)
-    weight = np.exp(likelihood - likelihood.max()) * (1 - mean) ** _FEW_NEAR
+    prior = (1 - mean) ** _FEW_NEAR * _STRENGTHS / (_STRENGTHS + 1)
+    weight = np.exp(likelihood - likelihood.max()) * prior
     return np.asarray((posterior * weight).sum(axis=(1, 2)) / weight.sum())
 
 

@@ -30,6 +30,7 @@ from fairbench.core.formats import count, csv_text, interval, percent, shortened
 from fairbench.core.typed_options import typed_values
 from fairbench.data.benchmark_logs.table import BenchmarkTable
 from fairbench.inference.fresh_winners import SPLITS
+from fairbench.inference.new_tasks import FEW, MOST_OF_FEW
 from fairbench.inference.sign_flips import FEWEST
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.making import made_from
@@ -43,6 +44,7 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
+    Verdict,
 )
 from fairbench.reporting.document.report import DocumentReport
 from fairbench.reporting.group_tables import bars, table_of
@@ -170,7 +172,7 @@ class RankReport(DocumentReport):
 
 def rank_document(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Document:
     """Return what the scores say."""
-    several = len(found) > 1
+    several, summary = len(found) > 1, _summary(table, found, options)
     sections: list[Section] = []
     for answer in found:
         prefix = f"{answer.scores.score}: " * several
@@ -189,13 +191,22 @@ def rank_document(table: ScoreTable, found: Sequence[Answer], options: RankOptio
     return Document(
         f"Ranking of {options.path.name}: {shape(table, options)}",
         sections,
+        verdict=_verdict(table, summary),
         notes=[*_notes(table, found, options)],
         origin=f"fairbench {VERSION}.",
         data=_data(table, found, options),
         files=files,
-        summary=_summary(table, found, options),
+        summary=summary,
         made=made_from(options.path, options.seed),
     )
+
+
+def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
+    """Return what may be wrong, with all findings where the first page has no room for them."""
+    warning, shown = " ".join(table.warnings), summary.shortened()
+    if shown.found == summary.found and shown.still_open == summary.still_open:
+        return Verdict((), (), warning=warning) if warning else None
+    return Verdict(summary.found, summary.still_open, warning=warning)
 
 
 def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> ExecutiveSummary:
@@ -214,7 +225,6 @@ def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -
         sure=[_sure(found)],
         todo=todo,
         still_open=still_open,
-        audited=[("Warning", sentence) for sentence in table.warnings],
         key_figures=_key_figures(first) if not several else None,
         chart=_figure(first),
     )
@@ -255,26 +265,38 @@ def _short(name: str) -> str:
 def _found(answer: Answer, options: RankOptions) -> Iterator[str]:
     """Yield what the scores tell."""
     whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
-    told = f"{count(answer.told_apart)} of {count(pairs)} pairs of methods are told apart"
+    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of methods are told apart"]
+    if len(best) > 1 and (near := answer.surely_near):
+        parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {_names(near)}")
     if len(best) == 1:
-        yield f"{_short(best[0])} is the best on average; {told}."
+        parts.insert(0, f"{_short(best[0])} is the best on average")
     elif len(best) < whole:
-        yield (
-            f"The best on average is one of {count(len(best))} of {count(whole)}: "
-            f"{_names(best)}; {told}."
-        )
-    elif answer.told_apart:
-        yield f"{told}.".capitalize()
+        one_of = f"{count(len(best))} of {count(whole)}: {_names(best)}"
+        parts.insert(0, f"the best on average is one of {one_of}")
+    if len(parts) > 1 or answer.told_apart:
+        first, *rest = parts
+        if len(best) != 1:
+            first = first[0].upper() + first[1:]
+        yield "; ".join([first, *rest]) + "."
     if answer.new is not None:
         order = np.argsort(-answer.new.near, kind="stable")[:3]
         listed = ", ".join(
-            f"{_short(answer.methods[place])} {percent(float(answer.new.near[place]))} %"
+            f"{_short(answer.methods[place])} {_near(answer, int(place), ' % or more', ' %')}"
             for place in order
         )
         yield (
             f"Probability of being within {answer.epsilon:g} of the best on a new task: {listed}."
         )
     yield from _fresh(answer)
+
+
+def _near(answer: Answer, place: int, at_least: str, otherwise: str) -> str:
+    """Return a probability of being near the best, in percent, with what stands after it."""
+    if answer.new is None:
+        return ""
+    near = float(answer.new.near[place])
+    capped = answer.new.few and near >= MOST_OF_FEW
+    return percent(near) + (at_least if capped else otherwise)
 
 
 def _fresh(answer: Answer) -> Iterator[str]:
@@ -348,8 +370,9 @@ def _sure(found: Sequence[Answer]) -> str:
     scores = " of all scores" if len(found) > 1 else ""
     return (
         f"Ranks, who may be the best and all differences{scores} hold together: the chance that "
-        f"any of it is wrong is at most {100 * WRONG:.0f} %. Probabilities on a new task are "
-        "estimates."
+        f"any of it is wrong is at most {100 * WRONG:.0f} %."
+        + " Probabilities on a new task are estimates."
+        * any(answer.new is not None for answer in found)
     )
 
 
@@ -408,6 +431,10 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
             return None
         return _ends(row["lower"], row["upper"], decimals)
 
+    rows = [
+        {**row, "bar": bar, "place": place}
+        for place, (row, bar) in enumerate(zip(rows, drawn, strict=True))
+    ]
     columns: list[Any] = [
         (ranks, Column("rank", right=True)),
         ("method", Column("method", heads=True)),
@@ -420,14 +447,12 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
         (ends, Column("95 %, all at once", right=True, left_out=1)),
     ]
     if not short:
-        shown = [{**row, "bar": bar} for row, bar in zip(rows, drawn, strict=True)]
-        rows = shown
         columns.append(("bar", Column("", "bar", page_only=True)))
     if answer.new is not None:
         columns.append(
             (
-                lambda row: 100 * row["near_best_on_new"],
-                Column(f"% within {answer.epsilon:g}", "number", decimals=0),
+                lambda row: _near(answer, row["place"], " or more", ""),
+                Column(f"% within {answer.epsilon:g}", right=True),
             )
         )
         if not short:
@@ -594,7 +619,6 @@ def _figure(answer: Answer) -> Figure | None:
 
 def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Iterator[str]:
     first = found[0]
-    yield from table.warnings
     yield from table.notes
     yield _estimand(first, table, options)
     if options.within is None:
@@ -614,13 +638,18 @@ def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> 
             f"drawn towards the other methods where {_PLURALS[first.unit]} are few. They are of "
             "scores measured as these are, with as many splits or questions."
         )
+        if first.units < FEW:
+            yield (
+                f"Of fewer than {FEW} {_PLURALS[first.unit]}, a probability of being near the best "
+                f"over {100 * MOST_OF_FEW:.0f} % is said to be that or more."
+            )
 
 
 def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
     if options.about == THESE and answer.unit == "question":
         return (
             "Compared is the mean over these tasks, each of which counts alike, on new questions "
-            "like theirs; nothing is claimed of other tasks."
+            "like theirs; nothing is claimed of other tasks or families."
         )
     if answer.unit == "question":
         return "Compared is the share or mean over questions, on new questions like these."
@@ -694,6 +723,7 @@ def _data(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> M
                 "pairs": len(answer.paired.first),
                 "told_apart": answer.told_apart,
                 "may_be_best": answer.best,
+                "surely_near": answer.surely_near,
                 "ranks": list(_rank_rows(answer)),
                 "plans": [_plain_plan(plan) for plan in answer.plans],
                 "fresh": None if answer.fresh is None else asdict(answer.fresh),

@@ -158,8 +158,8 @@ def _table(logged: Sequence[_Logged], experiment: str, named: Mapping[str, str])
         notes.append(
             f"{lacking} runs do not say their {says['method']} or {says['task']}: left out"
         )
-    known = tuple(Score(name, _better(name)) for name in metrics if name in frame)
-    return BenchmarkTable(frame, FORMAT, known, notes=tuple(notes))
+    described = tuple(Score(name, _better(name)) for name in metrics if name in frame)
+    return BenchmarkTable(frame, FORMAT, described, notes=tuple(notes))
 
 
 def _usual(part: str, names: set[str]) -> str:

@@ -157,7 +157,7 @@ def test_rows_that_come_twice():
     frame = scores()
     again = pd.concat([frame, frame.iloc[:2]])
     report = fairbench.rank(again, score="accuracy")
-    assert any("2 rows say the same" in note for note in report.document.data["notes"])
+    assert any("counted once: 2" in note for note in report.document.data["notes"])
     assert report.table.equals(fairbench.rank(frame, score="accuracy").table)
     other = pd.concat([frame, frame.iloc[:1].assign(accuracy=0.1)])
     assert "(rows 1 and 49): tell them apart with split=COLUMN" in refusal(other)
@@ -221,6 +221,14 @@ def test_a_plan_names_units_and_prices_them():
     assert plan["units_needed"] > plan["units"] == 30
     assert plan["cost"] == pytest.approx((plan["units_needed"] - 30) * 2 * 4 * 2.0)
     assert 0 < plan["noise"] <= 1
+
+
+def test_what_is_surely_near_the_best_lies_within_every_interval():
+    report = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", within=0.02)
+    assert report.answers[0].surely_near == report.table["method"].tolist()
+    assert "Surely within 0.02 of the best on average" in str(report)
+    narrow = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", within=0.0001)
+    assert not narrow.answers[0].surely_near
 
 
 def test_a_margin_of_nothing_is_one_too():

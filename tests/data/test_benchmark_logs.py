@@ -431,6 +431,7 @@ def test_older_runs_of_benchopt_call_data_sets_data_name(tmp_path):
 def test_a_table_of_other_columns_is_left_to_the_columns_that_are_named(tmp_path):
     (tmp_path / "own.csv").write_text("model,dataset,auc\na,x,0.5\n")
     assert read_benchmark(tmp_path / "own.csv") is None
+    assert "own.csv has columns of its own: give the file itself, with method=" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(

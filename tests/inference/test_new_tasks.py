@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.inference.fresh_winners import SPLITS, UNITS, fresh_winner
-from fairbench.inference.new_tasks import on_new_task
+from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
 from fairbench.inference.resolution import parts_of, reach, units_needed
 
 
@@ -20,9 +20,15 @@ def test_probabilities_are_those_counted_where_tasks_are_many():
 
 def test_methods_that_are_equal_share_the_probability_to_be_the_best():
     new = on_new_task(
-        np.ones((4, 5)), np.arange(5), epsilon=0.01, generator=np.random.default_rng(0)
+        np.ones((4, 12)), np.arange(12), epsilon=0.01, generator=np.random.default_rng(0)
     )
     assert new.best == pytest.approx([0.25] * 4) and (new.near > 0.9).all()
+
+
+def test_few_tasks_carry_no_large_probability():
+    values = np.zeros((2, 8)) + [[1], [0.0]]
+    new = on_new_task(values, np.arange(8), epsilon=0.1, generator=np.random.default_rng(0))
+    assert new.few and new.near[0] == MOST_OF_FEW and new.near[1] < 0.3
 
 
 def test_a_large_family_of_tasks_counts_once():
@@ -50,8 +56,10 @@ def test_probabilities_are_calibrated(holes):
         said.append(new.near)
         true.append((fresh >= fresh.max(axis=0) - 0.01).mean(axis=1))
     said, true = np.concatenate(said), np.concatenate(true)
+    capped = said == MOST_OF_FEW
+    assert true[capped].mean() >= MOST_OF_FEW - 0.05
     for low in (0, 0.2, 0.4, 0.6):
-        within = (said >= low) & (said < low + 0.2)
+        within = (said >= low) & (said < low + 0.2) & ~capped
         assert said[within].mean() == pytest.approx(true[within].mean(), abs=0.05)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from fairbench.cli.command import Command, Printed, Results, narrowed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison.rank.question import RankOptions
-from fairbench.core.errors import UserError, warn
+from fairbench.core.errors import UserError
 from fairbench.core.escaping import file_name
 from fairbench.core.options import option
 from fairbench.data.benchmark_logs.table import BenchmarkTable
@@ -47,11 +47,12 @@ def rank(options: _Options) -> None:
         options, read = _of_experiment(options)
         report = report_of(narrowed(options, RankOptions), read=read)
     elif options.path == Path():
-        raise UserError("nothing to rank: give a table of scores, such as scores.csv score=auc")
+        raise UserError(
+            "nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder by "
+            "its name"
+        )
     else:
         report = report_of(narrowed(options, RankOptions))
-    for sentence in report.document.data["warnings"]:
-        warn(sentence)
     place = Path(options.out) if options.out else _beside(options.path)
     print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
 

@@ -134,6 +134,16 @@ class Answer:
         ]
 
     @property
+    def surely_near(self) -> list[str]:
+        """The methods whose mean is surely within epsilon of the best one, all at once."""
+        worst = np.full((self.paired.methods, self.paired.methods), 0.0)
+        worst[self.paired.first, self.paired.second] = self.lower
+        worst[self.paired.second, self.paired.first] = -self.upper
+        rivals = self.order[self.may_be_best]
+        near = (worst[:, rivals] >= -self.epsilon).all(axis=1)[self.order] & self.may_be_best
+        return [name for name, is_near in zip(self.methods, near, strict=True) if is_near]
+
+    @property
     def told_apart(self) -> int:
         """How many pairs are told apart."""
         return int(self.held.better.sum())
@@ -238,7 +248,7 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     if units.name != "question":
         of_task = _task_means(values, units.group, len(units.unit))
         new = on_new_task(of_task, units.unit, epsilon=epsilon, generator=generator)
-        new = OnNewTask(new.best[order], new.near[order])
+        new = replace(new, best=new.best[order], near=new.near[order])
     answer = Answer(
         scores=scores,
         epsilon=epsilon,

@@ -72,11 +72,11 @@ def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:
     The first cost is that of plans.
     """
     names = [name for name in ("method", "task", "item", "family") if name in table.frame]
-    columns: dict[str, Any] = {
-        name: name for name in names if getattr(options, name) in ("", _NO_ITEMS)
-    }
-    if options.item == _NO_ITEMS and "item" not in table.frame:
+    columns: dict[str, Any] = {name: name for name in names if not getattr(options, name)}
+    if options.item == _NO_ITEMS:
         columns["item"] = ""
+        if "item" in table.frame:
+            raise UserError(f"item=none: of {table.format} no aggregates are read, only items")
     if "split" in table.frame and not options.split:
         columns["split"] = ("split",)
     if table.costs and not options.cost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -333,7 +333,7 @@ class _Reading:
         if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(place[rows])):
             extra = int(pd.Series(place).duplicated().sum())
             self.notes.append(
-                f"{count(extra)} rows say the same as an earlier one, and are counted once (the "
+                f"Rows that say the same as an earlier one, counted once: {count(extra)} (the "
                 f"first is row {int(np.flatnonzero(pd.Series(place).duplicated())[0]) + 1})."
             )
             return place
@@ -430,19 +430,19 @@ class _Reading:
         if not self.options.crashed:
             first = int(rows[0])
             raise UserError(
-                f"{self.file}: column '{name}', row {first + 1}: {count(len(rows))} scores are "
-                f"empty or not finite, of {listed}: say what they count, crashed=worst (the worst "
+                f"{self.file}: column '{name}', row {first + 1}: {_scores_are(len(rows))} empty or "
+                f"not finite, of {listed}: say what such a score counts, crashed=worst (the worst "
                 "of that task), crashed=left-out, or a number"
             )
         value = self.options.crashed_value
-        said = f"{count(broken.sum())} scores of {name} are empty or not finite, of {listed}"
+        said = f"{name}: {_scores_are(broken.sum())} empty or not finite, of {listed}"
         if self.options.crashed == LEFT_OUT:
             self.warnings.append(
-                f"{said}; they are left out, which flatters methods that fail where it is hard."
+                f"{said}; left out, which flatters methods that fail where it is hard."
             )
             return values
         if value is not None:
-            self.notes.append(f"{said}; they count as {value:g}.")
+            self.notes.append(f"{said}; such a score counts as {value:g}.")
             return np.where(broken, value, values)
         self.notes.append(
             f"{said}; they count as the worst score that any method has on that task."
@@ -521,11 +521,11 @@ def _averaged(given: Array, place: Codes, shape: tuple[int, int]) -> Array:
     return values.reshape(shape)
 
 
+def _scores_are(number: int) -> str:
+    return "1 score is" if number == 1 else f"{count(number)} scores are"
+
+
 def _few(names: Sequence[str]) -> str:
-    return "".join(_joined(names))
-
-
-def _joined(names: Sequence[str]) -> Iterator[str]:
-    yield ", ".join(names[:_NAMED])
-    if len(names) > _NAMED:
-        yield f" and {count(len(names) - _NAMED)} more"
+    """Return a list of at most so many names."""
+    more = f" and {count(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

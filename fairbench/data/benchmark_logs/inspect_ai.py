@@ -171,7 +171,7 @@ def _row(sample: Any, name: str) -> dict[str, Any]:
     for scorer, score in part_of(sample, "scores", name).items():
         value = as_object(score, f"score '{scorer}' of {name}").get("value")
         if isinstance(value, dict):
-            row |= {f"{scorer}/{part}": each for part, each in value.items()}
+            row |= {f"{scorer}/{part}": own for part, own in value.items()}
         else:
             row[scorer] = value
     return row

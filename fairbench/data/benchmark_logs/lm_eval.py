@@ -215,11 +215,11 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
         rows.append(row)
     if not ways:
         raise DataError(f"the {FORMAT} have no metrics")
-    known = tuple(
+    described = tuple(
         Score(name, way, error=f"{name}{_STDERR}" if name in errors else "")
         for name, way in ways.items()
     )
-    return BenchmarkTable(tidy(rows, FORMAT), FORMAT, known)
+    return BenchmarkTable(tidy(rows, FORMAT), FORMAT, described)
 
 
 def _is_score(key: str, value: object) -> bool:

@@ -55,10 +55,9 @@ class _Layout:
 
     def wanted(self, names: Sequence[str]) -> list[str]:
         """Return which columns are read."""
-        mine = self.columns.union(*self.needs)
-        return [
-            name for name in names if name in mine or (self.prefix and name.startswith(self.prefix))
-        ]
+        wanted = self.columns.union(*self.needs)
+        begins = self.prefix or "\0"  # which no name has
+        return [name for name in names if name in wanted or name.startswith(begins)]
 
 
 def format_of(path: Path) -> str:
@@ -300,11 +299,11 @@ def _benchopt(frame: pd.DataFrame, file: str) -> BenchmarkTable:
         raise DataError(f"{file} has no column objective_* of numbers")
     costs = _costs(frame[last], ("time",), file)
     made = tidy(table[last].assign(**scores, **costs), f"rows of {file}")
-    known = tuple(
+    described = tuple(
         Score(name, "lower" if name == "objective_value" else "", is_binary(values))
         for name, values in scores.items()
     )
-    return BenchmarkTable(made, _BENCHOPT, known, tuple(costs), tuple(notes))
+    return BenchmarkTable(made, _BENCHOPT, described, tuple(costs), tuple(notes))
 
 
 def _one_of(*names: str) -> frozenset[str]:

@@ -108,7 +108,13 @@ def read_benchmark(
         of_format.setdefault(kind, []).append(file)
     if path.is_file() and kinds[path] == TABLE:
         return None
-    passed = [*of_format.pop(OTHER, []), *of_format.pop(TABLE, [])]
+    tables = of_format.pop(TABLE, [])
+    passed = [*of_format.pop(OTHER, []), *tables]
+    if tables and not of_format:
+        raise UserError(
+            f"{path}: {files.name(tables[0])} has columns of its own: give the file itself, with "
+            "method=, task= and score="
+        )
     _check_one_format(path, files, of_format, passed)
     table = _read(of_format, files, items)
     return with_scores(replace(table, notes=(*table.notes, *_passed_over(files, passed))), scores)
@@ -123,7 +129,7 @@ def _check_one_format(
     together = [{*of_format} - {_SAMPLES}, {*of_format} - {_RESULTS}]
     if min(map(len, together)) > 1 or {_RESULTS, _SAMPLES} < {*of_format}:
         listed = " and ".join(
-            f"{kind} ({files.name(names[0])})" for kind, names in of_format.items()
+            f"{kind} ({files.name(names[0])})" for kind, names in [*of_format.items()][:3]
         )
         raise UserError(f"{path} holds results of several formats: {listed}; name a folder of one")
 

@@ -243,6 +243,8 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     means, ran = adjusted_means(values, units.group, units.unit, alike=units.alike)
     fully = ran >= ran.max() / 2
     order = np.lexsort((-means, ~fully))
+    leader = int(np.argmax(held.may_be_best[order]))  # with holes, not always the largest mean
+    order = np.r_[order[leader], np.delete(order, leader)]
     epsilon = usual_epsilon(scores.values) if options.within is None else options.within
     new = None
     if units.name != "question":

@@ -86,7 +86,7 @@ EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
     "normal": lambda random, shape: random.standard_normal(shape),
     "t3": lambda random, shape: random.standard_t(3, size=shape),
     "t2": lambda random, shape: random.standard_t(2, size=shape),
-    "lognormal": lambda random, shape: 1.65 - np.exp(random.standard_normal(shape)),
+    "lognormal": lambda random, shape: np.asarray(1.65 - np.exp(random.standard_normal(shape))),
     "one skewed": lambda random, shape: _one_skewed(random, shape),
 }
 

@@ -86,7 +86,7 @@ EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
     "normal": lambda random, shape: random.standard_normal(shape),
     "t3": lambda random, shape: random.standard_t(3, size=shape),
     "t2": lambda random, shape: random.standard_t(2, size=shape),
-    "lognormal": lambda random, shape: np.asarray(1.65 - np.exp(random.standard_normal(shape))),
+    "lognormal": lambda random, shape: 1.65 - np.exp(random.standard_normal(shape)),
     "one skewed": lambda random, shape: _one_skewed(random, shape),
 }
 
@@ -124,7 +124,7 @@ def task_effects(population: Population, true: Array, random: np.random.Generato
     own = kind(random, (methods, units * family))
     difficulty = 0.1 * random.standard_normal(units * family)
     effects = np.sqrt(share) * common + np.sqrt(1 - share) * own
-    return true[:, None] + difficulty + _SCALE * effects
+    return np.asarray(true[:, None] + difficulty + _SCALE * effects)
 
 
 def _draw_answers(

@@ -124,7 +124,7 @@ def task_effects(population: Population, true: Array, random: np.random.Generato
     own = kind(random, (methods, units * family))
     difficulty = 0.1 * random.standard_normal(units * family)
     effects = np.sqrt(share) * common + np.sqrt(1 - share) * own
-    return true[:, None] + difficulty + _SCALE * effects
+    return np.asarray(true[:, None] + difficulty + _SCALE * effects)
 
 
 def _draw_answers(

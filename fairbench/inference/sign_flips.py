@@ -455,6 +455,8 @@ def simultaneous(
     lower = np.where(told & (mean > 0), np.maximum(lower, 0.0), lower)
     upper = np.where(told & (mean < 0), np.minimum(upper, 0.0), upper)
     may_be_best = ~beaten & ~better.any(axis=0)
+    if not may_be_best.any():  # each is beaten by another, on other units
+        may_be_best[:] = True
     flipped = bool(enough.any())
     return Simultaneous(better, lower, upper, may_be_best, doubt, critical, flipped, half)
 

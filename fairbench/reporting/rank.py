@@ -341,14 +341,19 @@ def _todo(answer: Answer, table: ScoreTable) -> Iterator[str]:
     if not plans:
         return
     hardest = max(plans, key=lambda plan: plan.units_needed)
+    pair = f"{_short(hardest.first)} from {_short(hardest.rival)}"
+    if hardest.units_needed <= hardest.units:
+        yield (
+            f"A difference of {answer.epsilon:g} would tell {pair} with the "
+            f"{_units(answer, hardest.units)} there are; a smaller one takes more."
+        )
+        return
     if isfinite(hardest.units_needed):
-        need = f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} in all"
-        if hardest.units_needed <= hardest.units:
-            need = f"the {_units(answer, hardest.units)} there are"
         cost = f", at a cost of {two_digits(hardest.cost)}" if hardest.cost > 0 else ""
         yield (
-            f"To tell {_short(answer.leader)} from {_short(hardest.rival)} if they differ by "
-            f"{answer.epsilon:g}: {need} (now {count(hardest.units)}){cost}."
+            f"To tell {pair} if they differ by {answer.epsilon:g}: "
+            f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} in all (now "
+            f"{count(hardest.units)}){cost}."
         )
     yield from _splits_sentence(hardest, answer, table)
 
@@ -546,10 +551,11 @@ def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
         return f"{max(plan.times_as_many, 1):.2g} times"
 
     columns: list[Any] = [
-        ("rival", Column("rival", heads=True)),
+        ("first", Column("first", heads=True)),
+        ("rival", Column("second", heads=True)),
         (
             lambda plan: plan.difference.value,
-            Column("the first less it", "signed", decimals=decimals),
+            Column("first - second", "signed", decimals=decimals, left_out=4),
         ),
         (
             lambda plan: _ends(plan.difference.lower, plan.difference.upper, decimals),
@@ -569,8 +575,8 @@ def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
     if priced:
         columns.append(("cost", Column("cost", "count", left_out=1)))
     caption = (
-        f"{units} needed: in all, to tell a rival that truly differs by {answer.epsilon:g} from "
-        f"{_short(answer.leader)} in four of five such benchmarks, with all pairs compared"
+        f"{units} needed: in all, to tell the two apart in four of five such benchmarks if they "
+        f"truly differ by {answer.epsilon:g}, with all pairs compared"
     )
     if noisy:
         caption += (
@@ -578,10 +584,14 @@ def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
             "the variance is their noise"
         )
     if priced:
-        caption += "; cost: of what is missing, for all methods that may be the best"
+        caption += "; cost: of what is missing, for all methods named here"
     yield table_of(
         answer.plans, columns, by="", caption=caption,
-        title=f"What would tell {_short(answer.leader)} from its rivals",
+        title=(
+            "What would settle which is the best"
+            if len(answer.best) > 1
+            else "What would tell neighbours apart"
+        ),
     )  # fmt: skip
     hidden = len(answer.best) - 1 - len(answer.plans)
     if hidden > 0:
@@ -669,7 +679,8 @@ def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
 
 def _plain_plan(plan: Plan) -> dict[str, Any]:
     return {
-        "rival": plan.rival,
+        "first": plan.first,
+        "second": plan.rival,
         "difference": plan.difference.value,
         "lower": plan.difference.lower,
         "upper": plan.difference.upper,

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.rank import BINS, TARGET, Population, held_at_most, populations, run
+from benchmarks.rank import BINS, EPSILON, TARGET, Population, held_at_most, populations, run
+from fairbench.inference.resolution import parts_of, units_needed, usual_spread
+from fairbench.inference.sign_flips import paired_units, simultaneous
 
 HARD = (
     Population(8, 3, truth="alike", tails="t2"),
@@ -17,12 +19,12 @@ HARD = (
 
 
 def test_a_hundred_populations_are_of_all_kinds():
-    drawn = populations()
-    assert len(drawn) == len({population.name for population in drawn}) or len(drawn) == 100
-    assert min(p.methods for p in drawn) == 2 and max(p.methods for p in drawn) == 200
-    assert {p.tasks for p in drawn} >= {3, 300} and max(p.questions for p in drawn) == 20_000
-    assert {p.truth for p in drawn} == {"alike", "tied", "near", "far"}
-    assert {p.holes for p in drawn} == {"none", "random", "half"}
+    several = populations()
+    assert len(several) == 100
+    assert min(p.methods for p in several) == 2 and max(p.methods for p in several) == 200
+    assert {p.tasks for p in several} >= {3, 300} and max(p.questions for p in several) == 20_000
+    assert {p.truth for p in several} == {"alike", "tied", "near", "far"}
+    assert {p.holes for p in several} == {"none", "random", "half"}
 
 
 @pytest.mark.thorough
@@ -43,3 +45,35 @@ def test_probabilities_on_new_tasks_are_calibrated_over_many_populations():
         said, came, weight = said + tally.said, came + tally.came, weight + tally.weight
     off = (said - came) / np.maximum(weight, 1)
     assert (np.abs(off[weight >= 20]) <= 0.06).all(), off
+
+
+def drawn(tasks, splits, random, *, effect, noise, methods=3, ahead=EPSILON):
+    """Return a paired benchmark whose first method is ahead of all others by so much."""
+    effects = effect * random.standard_normal((methods, tasks)) / 2**0.5
+    effects[0] += ahead
+    own = noise * random.standard_normal((methods, tasks, splits)) / 2**0.5
+    values = (effects[:, :, None] + own).reshape(methods, -1)
+    group, unit = np.repeat(np.arange(tasks), splits), np.arange(tasks)
+    paired = paired_units(values, group, unit, generator=random)
+    held = simultaneous(paired, generator=random, flips=299)
+    return values[0] - values[1], group, unit, paired, held
+
+
+@pytest.mark.thorough
+def test_plans_of_tasks_and_of_splits_are_kept_to():
+    """Four of five benchmarks of the planned size tell the two apart, to the chance of 200."""
+    random = np.random.default_rng(0)
+    tasks, times = [], []
+    for _ in range(60):
+        difference, group, unit, paired, held = drawn(40, 2, random, effect=0.005, noise=0.04)
+        spread = usual_spread(paired.errors[:1], paired.sizes[:1])
+        tasks.append(units_needed(spread, EPSILON, held.critical)[0])
+        parts = parts_of(difference, group, unit)
+        times.append(parts.times_as_many(EPSILON, 40, held.critical))
+    sizes = [(int(np.median(tasks)), 2), (40, int(np.ceil(2 * np.median(times))))]
+    for planned, splits in sizes:
+        told = [
+            drawn(planned, splits, random, effect=0.005, noise=0.04)[-1].lower[0] > 0
+            for _ in range(200)
+        ]
+        assert np.mean(told) == pytest.approx(0.8, abs=0.1), (planned, splits)

@@ -94,6 +94,17 @@ def test_large_differences_are_told_apart_and_ranks_follow():
     assert held.may_be_best.tolist() == [True, True, False, False]
 
 
+def test_methods_that_beat_each_other_in_a_circle_may_all_be_the_best():
+    random = np.random.default_rng(7)
+    values = np.full((3, 60), np.nan)
+    for place, (better, worse) in enumerate([(0, 1), (1, 2), (2, 0)]):
+        cells = slice(20 * place, 20 * place + 20)
+        values[better, cells] = 1 + 0.1 * random.normal(size=20)
+        values[worse, cells] = 0.1 * random.normal(size=20)
+    _, held = judged(values)
+    assert held.better.sum() == 3 and held.may_be_best.all()
+
+
 def test_what_is_told_apart_has_an_interval_on_its_side():
     random = np.random.default_rng(4)
     for _ in range(30):

@@ -59,7 +59,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Plan:
-    """What would tell a rival from the method that looks best, if they differ by epsilon.
+    """What would tell a method from a rival that it is not told from, if they differ by epsilon.
 
     Attributes
     ----------
@@ -67,9 +67,10 @@ class Plan:
     times_as_many : how many times as many splits, or questions of the same tasks, would do;
         infinite where no number does, NaN where tasks have one cell each.
     noise : the share of the variance that is of splits or questions; NaN likewise.
-    cost : of the further units, for all methods that may be the best; NaN without costs.
+    cost : of the further units, for all methods that plans are about; NaN without costs.
     """
 
+    first: str
     rival: str
     difference: Difference
     units: int
@@ -140,8 +141,9 @@ class Answer:
         worst[self.paired.first, self.paired.second] = self.lower
         worst[self.paired.second, self.paired.first] = -self.upper
         rivals = self.order[self.may_be_best]
-        near = (worst[:, rivals] >= -self.epsilon).all(axis=1)[self.order] & self.may_be_best
-        return [name for name, is_near in zip(self.methods, near, strict=True) if is_near]
+        is_near = np.asarray((worst[:, rivals] >= -self.epsilon).all(axis=1))
+        near = is_near[self.order] & self.may_be_best
+        return [name for name, kept in zip(self.methods, near, strict=True) if kept]
 
     @property
     def told_apart(self) -> int:
@@ -243,6 +245,8 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     means, ran = adjusted_means(values, units.group, units.unit, alike=units.alike)
     fully = ran >= ran.max() / 2
     order = np.lexsort((-means, ~fully))
+    leader = int(np.argmax(held.may_be_best[order]))  # with holes, not always the largest mean
+    order = np.r_[order[leader], np.delete(order, leader)]
     epsilon = usual_epsilon(scores.values) if options.within is None else options.within
     new = None
     if units.name != "question":
@@ -370,17 +374,23 @@ def adjusted_means(
 
 
 def _with_plans(answer: Answer, values: Array, units: _Units) -> Answer:
-    """Return an answer with what would tell its leader from each rival that may be the best."""
-    rivals = [name for name in answer.best if name != answer.leader][:_MOST_PLANNED]
-    if not rivals:
-        return answer
+    """Return an answer with what would tell apart the pairs that matter most.
+
+    Of these are the leader and each rival that may be the best; where it is settled which is the
+    best, neighbours in the order of means that are not told apart.
+    """
+    pairs = [(answer.leader, name) for name in answer.best if name != answer.leader]
+    if not pairs:
+        neighbours = zip(answer.methods, answer.methods[1:], strict=False)
+        pairs = [pair for pair in neighbours if answer.difference(*pair).verdict == "open"]
+    pairs = pairs[:_MOST_PLANNED]
     places = {name: int(place) for name, place in zip(answer.methods, answer.order, strict=True)}
-    price = _price(answer, units, [places[name] for name in answer.best])
+    named = dict.fromkeys(name for pair in pairs for name in pair)
+    price = _price(answer, units, [places[name] for name in named]) if pairs else 0.0
     plans = []
-    for rival in rivals:
-        gap = values[places[answer.leader]] - values[places[rival]]
-        difference = answer.difference(answer.leader, rival)
-        pair = answer.pair(answer.leader, rival)
+    for first, rival in pairs:
+        gap = values[places[first]] - values[places[rival]]
+        difference, pair = answer.difference(first, rival), answer.pair(first, rival)
         spread = float(usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair]))
         needed = float("nan")
         if isfinite(spread) and spread > 0:
@@ -390,6 +400,7 @@ def _with_plans(answer: Answer, values: Array, units: _Units) -> Answer:
         more = max(needed - difference.units, 0.0)
         plans.append(
             Plan(
+                first=first,
                 rival=rival,
                 difference=difference,
                 units=difference.units,

@@ -136,8 +136,9 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
     runs = list({each.id: each for each in (used, chosen)}.values())
     for end in Execution(runs, search.executor, drawing(used.config)).carry_out():
         end.checked()
-    rows = shared_rows([prepared(each).folder for each in runs]).judging
-    rows = replace(rows, prediction=rows.prediction[:, [0, len(runs) - 1]])
+    shared = shared_rows([prepared(each).folder for each in runs])
+    both = shared.judging.prediction[:, [0, len(runs) - 1]]
+    rows = replace(shared.judging, prediction=both)
     level, run = search.tuning.level, prepared(used)
     looks = len({chosen.id, *_judged(run.folder)} - {used.id}) or 1
     comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
@@ -151,6 +152,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
         comparison=comparison,
         runs=tuple(each.id for each in runs),
         label=run.dataset.positive_label or "1",
+        notes=shared.notes,
         read=tuple(each for each in run.study.protect if each in _features(run.dataset)),
         search=Searched(
             families=search.families,
@@ -466,8 +468,9 @@ class Asked:
                 f"in_use={name} is a run of {run.choices['dataset']}, and the search is on {data}: "
                 f"name the same, dataset={run.choices['dataset']}"
             )
-        words = Presets(self.conf).overrides(run)
-        return {k: text for k, text in words.items() if k.partition(".")[0] in COMPONENTS}
+        chosen = {group: run.choices[group] for group in COMPONENTS}
+        words = Presets(self.conf).overrides(run)  # those that are not the usual
+        return chosen | {k: text for k, text in words.items() if k.partition(".")[0] in COMPONENTS}
 
 
 def _typed(values: Mapping[str, Any]) -> list[str]:

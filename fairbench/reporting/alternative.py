@@ -38,6 +38,7 @@ SOURCE = (
     "Discriminatory Algorithms” (ICLR 2026, arXiv 2512.23943)"
 )
 _SHOWN = 15  # rows of what was tried, on a terminal
+_FEW = 30  # candidates after which an end is early
 
 
 def alternative_document(answer: Alternative, command: str) -> Document:
@@ -238,13 +239,19 @@ def _to_do(answer: Alternative) -> Iterator[str]:
             f"The search ended before one more candidate was surely not worth {search.worth:g} of "
             f"the gap: the same command with a larger {search.ended}= goes on."
         )
+    if search and search.ended == WORTH and search.certificate.tried < _FEW:
+        yield (
+            f"The gap is {number(answer.selected.gap)} on the {count(answer.chosen_by)} validation "
+            "rows, and cannot fall much further there: more of them (split.validation=) tell "
+            "smaller gaps apart, and make a longer search worth it."
+        )
     if answer.place and answer.comparison.verdict == "open":
         yield "Judge both models on more people: these are too few to tell their gaps apart."
 
 
 def _ended(search: Searched) -> str:
     certificate = search.certificate
-    tried = f"{count(certificate.tried)} candidates"
+    tried = f"{count(certificate.tried)} candidate{'s' * (certificate.tried != 1)}"
     return {
         WORTH: f"after {tried}, as one more surely lowers the gap on the validation rows by less "
         f"than {search.worth:g} on average",

@@ -191,6 +191,7 @@ def test_a_finished_run_can_be_the_model_in_use(tmp_path):
 
 
 CASES = {
+    "nothing": (["within=0.01"], "nothing to search is named, such as dataset=german"),
     "data set": (["dataset=germn"], "unknown dataset 'germn': did you mean german"),
     "gap": (["gap=parity"], "unknown gap 'parity'"),
     "intervention": (["intervention=none,rewieghing"], "unknown intervention 'rewieghing'"),
@@ -225,9 +226,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
     words, message = CASES[case]
-    small = () if "stored=true" in words else (*SMALL,)
-    if case == "regression":
-        small = ()
+    small = () if case in ("nothing", "no run", "regression") else SMALL
     assert asked(tmp_path, *words, small=small)[0] == 2
     error = capsys.readouterr().err
     assert message in error

@@ -87,6 +87,8 @@ def alternative(options: AlternativeOptions) -> int:
             f"'{options.ids[0]}' is no option: write name=value, or stored=true to search "
             "finished runs"
         )
+    if not (options.words or options.stored):
+        raise UserError("nothing to search is named, such as dataset=german")
     gap_named(options.gap)
     check_forms(options.formats)
     return carry_out(options)

@@ -145,6 +145,34 @@ def checkout(verb: str) -> Path:
     return ROOT
 
 
+def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> None:
+    """Refuse words of a command that are no option of it, nor of a run.
+
+    Parameters
+    ----------
+    own : the options of the command.
+    root : the checkout.
+
+    Raises
+    ------
+    UserError : an unknown name; the message has the nearest.
+    """
+    import yaml
+
+    text = (root / "conf" / "config.yaml").read_text("utf-8")
+    settings = [str(name) for name in yaml.safe_load(text) if name not in ("defaults", "hydra")]
+    for name in names:
+        there = "." in name or "/" in name or (root / "conf" / name).is_dir()
+        if not there and name not in settings:
+            raise unknown_name("option", name, [*own, *settings, "dataset", "learner"])
+
+
+def quoted(text: str) -> str:
+    """Return a text as Hydra reads it whole."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 _WIDTH = 100
 _COLUMN = 30
 TERMS = "docs/glossary.md explains every term in a sentence."

@@ -116,9 +116,9 @@ class CommandLine:
         self.conf = conf
         self._parsed: dict[str, Override] = {}
         words = [_with_commas(word, conf) for word in words]
-        hydra = [word for word in words if self._parse(word).is_hydra_override()]
+        hydra = [word for word in words if self.parse(word).is_hydra_override()]
         own = [word for word in words if word not in hydra]
-        fixed = [w for w in own if self._is_choice(w) and not self._parse(w).is_sweep_override()]
+        fixed = [w for w in own if self._is_choice(w) and not self.parse(w).is_sweep_override()]
         self._composer = _Composer(conf, [*hydra, *fixed])
         presets = self._composer.sweeps if sweep else []
         self.hydra = tuple(hydra)
@@ -145,7 +145,7 @@ class CommandLine:
         config = dict(composed.config)
         for word in job:
             if word not in choices:
-                parsed = self._parse(word)
+                parsed = self.parse(word)
                 _set(config, str(parsed.key_or_group), parsed.value(), self.conf)
         if any("${" in word for word in job):
             config = _resolved(config)
@@ -154,8 +154,8 @@ class CommandLine:
     @property
     def swept(self) -> list[str]:
         """What the experiment would sweep, in several values, if this were a sweep."""
-        given = {self._parse(word).get_key_element() for job in self.jobs for word in job}
-        presets = [self._parse(word) for word in self._composer.sweeps]
+        given = {self.parse(word).get_key_element() for job in self.jobs for word in job}
+        presets = [self.parse(word) for word in self._composer.sweeps]
         several = [each.get_key_element() for each in presets if each.is_sweep_override()]
         return [name for name in several if name not in given]
 
@@ -180,7 +180,13 @@ class CommandLine:
         found: Any = OmegaConf.to_container(self._composer.whole.hydra.sweeper)
         return dict(found)
 
-    def _parse(self, word: str) -> Override:
+    def parse(self, word: str) -> Override:
+        """Return a word as Hydra reads it.
+
+        Raises
+        ------
+        UserError : it adds or deletes an option.
+        """
         from hydra.core.global_hydra import GlobalHydra
         from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -194,7 +200,7 @@ class CommandLine:
 
     def _is_choice(self, word: str) -> bool:
         """Say whether a word chooses an option of a group, and does not set a value."""
-        parsed = self._parse(word)
+        parsed = self.parse(word)
         there = (self.conf / parsed.key_or_group).is_dir() or parsed.package is not None
         return there and not isinstance(parsed.value(), dict)
 
@@ -202,7 +208,7 @@ class CommandLine:
         """Yield the product of all values; a word replaces earlier ones about the same name."""
         options: dict[str, list[str]] = {}
         for word in words:
-            parsed = self._parse(word)
+            parsed = self.parse(word)
             key = parsed.get_key_element()
             self.spaces.pop(key, None)
             if not parsed.is_sweep_override():
@@ -231,7 +237,7 @@ class CommandLine:
         """
         choices: dict[str, set[str]] = {}
         for word in {word for job in jobs for word in job if self._is_choice(word)}:
-            choices.setdefault(self._parse(word).get_key_element(), set()).add(word)
+            choices.setdefault(self.parse(word).get_key_element(), set()).add(word)
         varied = {group for group, chosen in choices.items() if len(chosen) > 1}
         having, lacking = dict[str, dict[str, None]](), dict[str, dict[str, None]]()
         valid: dict[str, set[str]] = {}
@@ -240,7 +246,7 @@ class CommandLine:
             of_job = tuple(word for word in job if self._is_choice(word))
             own = []
             for word in job:
-                name = str(self._parse(word).key_or_group)
+                name = str(self.parse(word).key_or_group)
                 group = name.partition(".")[0]
                 if name == group or group not in varied:
                     own.append(word)
@@ -263,7 +269,7 @@ class CommandLine:
         return list(kept)
 
     def _several(self, words: Sequence[str]) -> str:
-        return next(word for word in words if self._parse(word).is_sweep_override())
+        return next(word for word in words if self.parse(word).is_sweep_override())
 
 
 def listed_choices(word: str, conf: Path) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return carried_out(partial(_run_alone if arguments is None else run_command, words))
 
 
-_COMPUTING = {"paper", "run", "tune"}
+_COMPUTING = {"alternative", "paper", "run", "tune"}
 
 
 def _run_alone(words: list[str]) -> int:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from fairbench.core.errors import refused, unknown_name
+from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible
 
 
@@ -75,6 +75,23 @@ def outputs() -> Iterator[Output]:
 def _open(stream: TextIO | None) -> TextIO:
     """Return a stream, or one that leads nowhere where there is none, as after ``>&-``."""
     return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")
+
+
+@contextmanager
+def explaining(conf: Path) -> Iterator[None]:
+    """Turn what Hydra finds wrong with a command line into one sentence.
+
+    Raises
+    ------
+    UserError : the sentence.
+    """
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explained(error, conf)) from error
 
 
 def explained(error: Exception, conf: Path) -> str:

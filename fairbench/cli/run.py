@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.output import print_line
+from fairbench.cli.output import explaining, print_line
 from fairbench.cli.progress import print_error
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.memory import check_address_space, out_of_memory
@@ -56,7 +56,8 @@ def _carried_out(arguments: Sequence[str], conf: Path) -> int:
     """Run a command line, and print in a line why it could not be done, if it could not."""
     try:
         check_address_space()
-        return _explained(arguments, conf)
+        with explaining(conf):
+            return _run(arguments, conf)
     except UserError as error:
         print_error(error)
     except KeyboardInterrupt:
@@ -70,24 +71,6 @@ def _carried_out(arguments: Sequence[str], conf: Path) -> int:
         else:
             raise
     return USER_ERROR
-
-
-def _explained(arguments: Sequence[str], conf: Path) -> int:
-    """Run a command line; what Hydra finds wrong with it becomes one sentence.
-
-    Raises
-    ------
-    UserError : it cannot be done.
-    """
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from fairbench.cli.output import explained
-
-    try:
-        return _run(arguments, conf)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(explained(error, conf)) from error
 
 
 def set_up_process(root: Path) -> None:

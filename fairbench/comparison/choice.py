@@ -314,6 +314,20 @@ def choose_among(
     )
 
 
+def as_named(
+    rows: SharedRows, metric: Metric, notes: list[str], *, level: float = 0.95
+) -> list[list[Judged]]:
+    """Return objective and error of every run, as of runs that were named before looking.
+
+    Parameters
+    ----------
+    notes : gets a sentence for each group that is left out.
+    """
+    estimates = _estimates(rows, metric, (), notes)
+    plain = [Tails((1 - level) / 2, (1 - level) / 2)] * 2
+    return [list(estimates.judged(place, plain, plain)) for place in range(len(estimates.rates))]
+
+
 def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
     bound = bounds[0]
     nearest = rows.rates[:, rows.own] * bound.sign

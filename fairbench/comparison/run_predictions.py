@@ -255,6 +255,11 @@ def read_shared(runs: Sequence[Run]) -> Shared:
         raise CannotChooseError(
             f"{len(runs)} finished run matches{which}; a choice needs at least two"
         )
+    return shared_rows(runs)
+
+
+def shared_rows(runs: Sequence[Run]) -> Shared:
+    """Return the same of one run, or of several."""
     check_comparable(runs)
     _check_not_weighted(runs)
     people = _binary_people(runs[0], "chosen from")
@@ -264,7 +269,7 @@ def read_shared(runs: Sequence[Run]) -> Shared:
     every = {run: own["prediction"].to_numpy() for run, own in tables.items()}
     part = table["part"].to_numpy()
     kept = [run for run in runs if not np.isnan(every[run][part == TEST]).any()]
-    if len(kept) < 2:
+    if len(kept) < min(len(runs), 2):
         raise UserError("fewer than two of these runs predict all of their test rows")
     predicted = np.stack([every[run] for run in kept], axis=1)
     row = table["row"].to_numpy(np.int64)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -87,6 +87,16 @@ class Dimension:
         """How many values there are."""
         return len(self.values) or (self.high - self.low + 1 if self.whole else np.inf)
 
+    def sample(self, generator: np.random.Generator) -> str | float:
+        """Return one of its values, each as likely as any other; of a logarithm, evenly in it."""
+        if self.values:
+            return self.values[generator.integers(len(self.values))]
+        beyond = self.high + self.whole  # a whole number stands for those from it to the next
+        ends = np.log([self.low, beyond]) if self.log else np.array([self.low, beyond])
+        value = generator.uniform(*ends)
+        value = float(np.exp(value) if self.log else value)
+        return min(int(value), int(self.high)) if self.whole else value
+
 
 @dataclass(eq=False)
 class Search:
@@ -107,6 +117,8 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     fitted: int = 0
 
+    _default: ClassVar[str] = "untuned default"
+
     @cached_property
     def default_plan(self) -> Plan:
         """The run of the untuned default."""
@@ -122,6 +134,11 @@ class Search:
         return prepared(self.default_plan)
 
     @property
+    def _kind(self) -> tuple[str, ...]:
+        """What sets the studies of other searches apart."""
+        return ()
+
+    @property
     def jobs(self) -> int:
         """How many repeats of a trial are fitted at a time."""
         wanted = int(self.default_plan.config["n_jobs"])
@@ -133,7 +150,7 @@ class Search:
         cells, name = self.default_plan.cells, self.tuning.study
         # Cells do not tell whose gaps are meant, nor how a method reads what they predict.
         read = [list(self._run.study.protect), self._run.config["method"]]
-        key = digest([list(cells), read, list(self.tuning.objectives), name], 12)
+        key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)
 
     def check(self) -> None:
@@ -156,6 +173,15 @@ class Search:
                     "their options alone"
                 )
             self.compose({each.name: each.example})
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Refuse rows or objectives that no trial can be judged by.
+
+        Raises
+        ------
+        UserError : an unknown objective, no rows that choose alone, or rows with weights.
+        """
         check_split(self._run)
         _ = self.goals
         if self._run.evaluator.weights:
@@ -163,6 +189,11 @@ class Search:
                 "evaluator.weights=true cannot be tuned by: every row counts as one here; tune "
                 "with evaluator.weights=false"
             )
+
+    @property
+    def searched(self) -> dict[str, str]:
+        """What is searched, as it was typed, by name."""
+        return {each.name: each.text for each in self.space}
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -179,11 +210,11 @@ class Search:
         self.check()
         again = not self.default_plan.config["resume"]
         with self._held():
-            self.record.begin({each.name: each.text for each in self.space}, again=again)
+            self.record.begin(self.searched, again=again)
             stored = self.record.trials()
             self.default = self._judged({}, None)
             if self.default.error:
-                raise UserError(f"the untuned default cannot be judged: {self.default.error}")
+                raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
             self.show(0, self.default)
             for number, line in enumerate(stored[: self.tuning.trials]):
                 trial = self._judged(line["values"], int(line["folds"]))

@@ -125,7 +125,11 @@ class StudyRecord:
                 "fits nothing that is in the store, or another beside it with study=NAME"
             ) from error
         if before != dict(space):
-            was, now = (", ".join(f"{k}={v}" for k, v in each.items()) for each in (before, space))
+            differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
+            was, now = (
+                ", ".join(f"{k}={each[k]}" for k in differing if k in each) or "nothing of it"
+                for each in (before, space)
+            )
             raise UserError(
                 f"the study in {self.folder} was begun with {was}, which is now {now}: go on with "
                 "the same, or begin another beside it with study=NAME"

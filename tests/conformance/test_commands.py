@@ -22,9 +22,10 @@ from unittest import mock
 import pytest
 import yaml
 
+from fairbench.cli import alternative, tuning
 from fairbench.cli import run as running
-from fairbench.cli import tuning
 from fairbench.cli.command import Command
+from fairbench.cli.command_line import hydra_of
 from fairbench.cli.main import main
 from fairbench.cli.options import read
 from fairbench.cli.run import run
@@ -234,14 +235,25 @@ def parsed(monkeypatch):
     """Have commands be read and composed, and nothing be carried out."""
     carried_out = Command.carry_out
 
-    def only_tune(self, options):
-        return carried_out(self, options) if self.options.__name__ == "TuneOptions" else 0
+    def only_searches(self, options):
+        searches = self.options.__name__ in ("TuneOptions", "AlternativeOptions")
+        return carried_out(self, options) if searches else 0
+
+    def asked(options):
+        if not options.stored:
+            with hydra_of(CONF):
+                words = alternative.Asked(options, CONF)
+                assert words.line.compose(words.fixed)
+                if "dataset.path" not in dict(options.words):  # a file of the reader's
+                    assert words.in_use and words.families
+        return 0
 
     def composed(line, *rest):
         first = line[0] if isinstance(line, list) else line
         return 0 if first.compose(first.jobs[0]) else 1
 
-    monkeypatch.setattr(Command, "carry_out", only_tune)
+    monkeypatch.setattr(Command, "carry_out", only_searches)
+    monkeypatch.setattr(alternative, "carry_out", asked)
     for module, name in ((running, "_single"), (running, "_sweep"), (tuning, "tune")):
         monkeypatch.setattr(module, name, composed)
     with mock.patch.dict(os.environ):

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, checkout
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.cli.command import Command, Results, check_run_words, checkout, quoted
+from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.experiments.tuning_settings import TuningOptions
 
@@ -48,25 +48,13 @@ def tune(options: TuneOptions) -> int:
 
     root = checkout("tune")
     own = tuple(TuningOptions.__dataclass_fields__)
-    for name, _ in options.words:
-        there = "." in name or "/" in name or (root / "conf" / name).is_dir()
-        if not there and name not in _settings(root):
-            raise unknown_name("option", name, [*own, *_settings(root), "dataset", "learner"])
+    check_run_words([name for name, _ in options.words], own, root)
     words = [f"{name}={text}" for name, text in options.words]
     mine = [f"hydra.sweeper.{name}={_typed(getattr(options, name))}" for name in own]
     return run(
-        ["-m", "hydra/sweeper=tune", *words, *mine, f"results={_quoted(str(options.results))}"],
+        ["-m", "hydra/sweeper=tune", *words, *mine, f"results={quoted(str(options.results))}"],
         root,
     )
-
-
-def _settings(root: object) -> list[str]:
-    from pathlib import Path
-
-    import yaml
-
-    text = (Path(str(root)) / "conf" / "config.yaml").read_text("utf-8")
-    return [str(name) for name in yaml.safe_load(text) if name not in ("defaults", "hydra")]
 
 
 def _typed(value: object) -> str:
@@ -75,12 +63,7 @@ def _typed(value: object) -> str:
         return "null"
     if isinstance(value, tuple):
         return f"[{','.join(map(_typed, value))}]"
-    return _quoted(value) if isinstance(value, str) else str(value)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return quoted(value) if isinstance(value, str) else str(value)
 
 
 COMMAND = Command(

@@ -282,7 +282,7 @@ class ExecutiveSummary:
     found : what was found, the most important first. still_open : what these rows cannot tell.
     sure : how sure that is. unseen : what was not looked at. todo : what to do next.
     titles : of what was found, how sure, not looked at, and to do.
-    audited : what was looked at and how it was read, a term and its text each.
+    audited : what was looked at and how it was read, a term and its text each, under a title.
     key_figures : the few figures that matter. chart : a picture of them.
     """
 
@@ -297,6 +297,7 @@ class ExecutiveSummary:
     audited: Sequence[tuple[str, Text]] = ()
     key_figures: Table | None = None
     chart: Figure | None = None
+    audited_title: str = "What was audited"
 
     @property
     def named_parts(self) -> dict[str, tuple[str, Sequence[str]]]:
@@ -437,7 +438,7 @@ class Document:
             yield _listed(title, sentences)
             yield from beside * (place == 0)
         if self.audited:
-            yield Section("What was audited", [Definitions(self.audited)])
+            yield Section(summary.audited_title, [Definitions(self.audited)])
 
     @property
     def appendix(self) -> Iterator[Block]:

@@ -140,7 +140,7 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     for place, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
             lines = _wrapped(shown_text(f"{term}: {plain(text)}"), console)
-            yield _Part((_IMPORTANCE.index("audited"), place), "What was audited", lines)
+            yield _Part((_IMPORTANCE.index("audited"), place), summary.audited_title, lines)
 
 
 def _wrapped(text: Text, console: Console) -> list[Text]:

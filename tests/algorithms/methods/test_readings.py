@@ -10,6 +10,7 @@ from algorithms.methods.baseline import Baseline
 from algorithms.methods.binomial_nll import BinomialNLL
 from algorithms.methods.ensemble import Ensemble
 from algorithms.methods.random import Random
+from algorithms.methods.thresholded import Thresholded
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions
@@ -51,6 +52,17 @@ def test_baseline_labels_by_a_half_and_a_tie_is_zero():
     assert list(table.columns) == ["prediction", "score"]
     assert table["prediction"].tolist() == [0, 0, 1, 1]
     np.testing.assert_array_equal(table["score"], score)
+
+
+def test_a_threshold_is_the_same_for_everyone_and_a_half_is_the_baseline():
+    raw = {"score": [0.1, 0.3, 0.5, 0.7, 0.9]}
+    assert list(read(Thresholded(0.3), raw)["prediction"]) == [0, 0, 1, 1, 1]
+    assert list(read(Thresholded(0.8), raw)["prediction"]) == [0, 0, 0, 0, 1]
+    assert read(Thresholded(), raw).equals(read(Baseline(), raw))
+    assert Thresholded(0.8).fitter == Baseline().fitter  # another threshold fits nothing again
+    for threshold in (0.0, 1.0, 1.5):
+        with pytest.raises(UserError, match=r"method.threshold is .* between 0 and 1"):
+            Thresholded(threshold)
 
 
 def test_baseline_passes_on_means_and_bare_predictions():

@@ -1,0 +1,278 @@
+"""How often what is said of a less discriminatory alternative covers the truth, which is known.
+
+``python -m benchmarks.alternative populations=200`` draws populations of which the truth is known,
+searches each as ``fairbench alternative`` does (draws, the choice on validation rows, the rule that
+stops, one look at test rows), and prints how often the intervals of the chosen model's gap and
+error, of both differences, and the bound on further gain hold. It takes about a minute.
+
+``python -m benchmarks.alternative commands=10`` does the same through the command itself: models
+are fitted, and their truth is what they predict of 20,000 further people.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.cli.command import checkout
+from fairbench.cli.command_line import CommandLine, hydra_of
+from fairbench.cli.main import main as fairbench
+from fairbench.comparison.alternative import SearchCertificate, compared, gap_named
+from fairbench.comparison.run_predictions import SharedRows
+from fairbench.core.seeds import rng
+from fairbench.data.splits import Fold
+from fairbench.experiments.compute import compute, raw_outputs
+from fairbench.experiments.execute import plan, prepared
+from fairbench.experiments.presets import Presets
+from fairbench.inference.further_search import is_enough, least_gap
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.predictions import TEST
+
+Array = NDArray[np.float64]
+LEVEL, RISK = 0.95, 0.025
+TRULY = 20_000  # people of whom the truth is taken
+FRESH = 2_000  # further draws whose mean gain is the true one
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """People with what is known of them.
+
+    Attributes
+    ----------
+    features : (n, 3). label, group : (n,) of 0 and 1.
+    """
+
+    features: Array
+    label: NDArray[np.int64]
+    group: NDArray[np.int64]
+
+    def decisions(self, models: Array) -> NDArray[np.int64]:
+        """Return what models (k, 4) of weights and a threshold decide, (n, k)."""
+        return (self.features @ models[:, :3].T > models[:, 3]).astype(np.int64)
+
+    def measured(self, models: Array) -> tuple[Array, Array]:
+        """Return the gap in selection rate and the error of models, (k,) each."""
+        decided = self.decisions(models)
+        rates = [decided[self.group == code].mean(axis=0) for code in (0, 1)]
+        error = (decided != self.label[:, None]).mean(axis=0)
+        return np.abs(rates[0] - rates[1]), np.asarray(error)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """A population, and the distribution that its candidates are drawn from."""
+
+    seed: int
+
+    @cached_property
+    def _options(self) -> dict[str, Array]:
+        generator = rng(0, "population", self.seed)
+        return {
+            "apart": generator.normal(0, 0.4, 3),  # of the groups' features
+            "weights": generator.normal(0, 1, 3),  # of what the label follows from
+            "share": generator.uniform(0.2, 0.5, 1),  # of the second group
+            "spread": generator.uniform(0.1, 0.8, 1),  # of the candidates' weights
+        }
+
+    def people(self, count: int, purpose: str) -> People:
+        """Return people of this population."""
+        made, generator = self._options, rng(self.seed, "people", purpose)
+        group = (generator.random(count) < made["share"]).astype(np.int64)
+        features = generator.standard_normal((count, 3)) + group[:, None] * made["apart"]
+        noise = generator.standard_normal(count)
+        label = (features @ made["weights"] + noise > 0).astype(np.int64)
+        return People(features, label, group)
+
+    def candidates(self, count: int, purpose: str) -> Array:
+        """Return models that are drawn, (k, 4)."""
+        made, generator = self._options, rng(self.seed, "candidates", purpose)
+        weights = made["weights"] + made["spread"] * generator.standard_normal((count, 3))
+        return np.column_stack([weights, generator.normal(0, 0.4, count)])
+
+    @property
+    def in_use(self) -> Array:
+        """The model in use, (1, 4): the best that there is."""
+        return np.append(self._options["weights"], 0.0)[None]
+
+
+def search(
+    population: Population, *, people: int, trials: int, within: float, worth: float
+) -> dict[str, float]:
+    """Search once; return what was said, and what is true."""
+    validation, test, truth = (
+        population.people(count, purpose)
+        for count, purpose in ((people, "validation"), (people, "test"), (TRULY, "truth"))
+    )
+    models = np.vstack([population.in_use, population.candidates(trials, "tried")])
+    gaps, errors = validation.measured(models)
+    for tried in range(1, trials + 1):
+        place = least_gap(gaps[: tried + 1], errors[: tried + 1], within=within)
+        if is_enough(float(gaps[place]), tried, worth=worth, risk=RISK):
+            break
+    pair = models[[0, place]]
+    said = compared(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
+    bound = SearchCertificate.of(tried, float(gaps[place]), said.gaps[1][2], level=LEVEL)
+    true_gaps, true_errors = truth.measured(pair)
+    fresh = population.candidates(FRESH, "fresh")
+    seen = validation.measured(fresh)
+    better = (seen[0] < gaps[place]) & (seen[1] <= errors[0] + within)
+    gain = np.zeros(FRESH)
+    gain[better] = true_gaps[1] - truth.measured(fresh[better])[0]
+    chosen = np.where(better, seen[0], np.inf).reshape(-1, 10).argmin(axis=1)
+    of_ten = gain.reshape(-1, 10)[np.arange(len(chosen)), chosen]  # of none that is better, 0
+    values = {
+        "gap": (true_gaps[1], said.gaps[1]),
+        "error": (true_errors[1], said.errors[1]),
+        "gap in use": (true_gaps[0], said.gaps[0]),
+        "change of gap": (true_gaps[1] - true_gaps[0], said.gap_change),
+        "change of error": (true_errors[1] - true_errors[0], said.error_change),
+        "chance of better": (better.mean(), (0.0, 0.0, bound.chance)),
+        "further gain": (gain.mean(), (0.0, -np.inf, bound.gain(1))),
+        "gain of ten": (of_ten.mean(), (0.0, -np.inf, bound.gain(10))),
+    }
+    return {
+        "tried": float(tried),
+        "stopped by the rule": float(tried < trials),
+        **_covered(values),
+    }
+
+
+def _covered(values: Mapping[str, tuple[float, tuple[float, ...]]]) -> dict[str, float]:
+    """Return whether each interval has the truth, how wide it is, and the truth.
+
+    Parameters
+    ----------
+    values : what is true and what was said, a value and both ends; no lower end is minus infinity.
+    """
+    lines = {}
+    for name, (true, (_, lower, upper)) in values.items():
+        lines[f"{name}: covered"] = float(lower <= true <= upper)
+        lines[f"{name}: width"] = upper - (0.0 if np.isinf(lower) else lower)
+        lines[f"{name}: true"] = float(true)
+    return lines
+
+
+def _rows(people: People, models: Array) -> SharedRows:
+    nothing = np.zeros(len(people.label), np.int64)
+    return SharedRows(
+        nothing, nothing, np.arange(len(nothing)), people.label, people.group,
+        people.decisions(models), ("a", "b"),
+    )  # fmt: skip
+
+
+def coverage(
+    populations: Sequence[int], *, people: int = 400, trials: int = 100, within: float = 0.01,
+    worth: float = 0.005,
+) -> pd.DataFrame:  # fmt: skip
+    """Return how often each statement holds, its mean width, and the mean truth."""
+    return _summed_up(
+        search(Population(seed), people=people, trials=trials, within=within, worth=worth)
+        for seed in populations
+    )
+
+
+def _summed_up(lines: Iterable[Mapping[str, float]]) -> pd.DataFrame:
+    searched = pd.DataFrame(lines)
+    names = list(dict.fromkeys(c.partition(": ")[0] for c in searched if ": " in c))
+    table = pd.DataFrame(
+        {
+            column: [searched[f"{name}: {column}"].mean() for name in names]
+            for column in ("covered", "width", "true")
+        },
+        index=names,
+    )
+    table.attrs = searched[["tried", "stopped by the rule"]].mean().to_dict()
+    return table
+
+
+def of_command(seed: int, *, people: int = 1_000, trials: int = 25) -> dict[str, float]:
+    """Search a population through the command; return what it said, and what is true."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, population = Path(name), Population(seed)
+        table = _table(population.people(people, "table"))
+        further = _table(population.people(TRULY, "truth"))
+        for place, rows in (("seen", table), ("all", pd.concat([table, further]))):
+            (folder / place).mkdir()
+            rows.to_csv(folder / place / "people.csv", index=False)
+        words = [
+            "dataset=table", f"dataset.path={folder}/seen/people.csv", "dataset.target=label",
+            "dataset.sensitive=[group]", "within=0.01", f"trials={trials}", f"out={folder}/page",
+            f"results={folder}/results", "tracking=none", f"seed={seed}",
+        ]  # fmt: skip
+        quiet = io.StringIO()
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            status = fairbench(["alternative", *words])
+        if status:
+            raise RuntimeError(quiet.getvalue())
+        said = json.loads((folder / "page" / "alternative.json").read_text(encoding="utf-8"))
+        truth = [_true(folder, run, people) for run in said["runs"]]
+    used, selected = truth[0], truth[-1]
+    values = {
+        "gap": (selected[0], tuple(said["gaps"][1])),
+        "error": (selected[1], tuple(said["errors"][1])),
+        "gap in use": (used[0], tuple(said["gaps"][0])),
+        "change of gap": (selected[0] - used[0], tuple(said["gap_change"])),
+        "change of error": (selected[1] - used[1], tuple(said["error_change"])),
+    }
+    by_rule = float(said["search"]["ended"] == "worth")
+    tried = float(said["search"]["drawn"])
+    return {"tried": tried, "stopped by the rule": by_rule, **_covered(values)}
+
+
+def _table(people: People) -> pd.DataFrame:
+    names = np.array(["a", "b"])[people.group]
+    return pd.DataFrame(people.features, columns=list("xyz")).assign(
+        group=names, label=people.label
+    )
+
+
+def _true(folder: Path, run: str, people: int) -> tuple[float, float]:
+    """Return the gap and the error of a run's model, fitted again, for people nobody has seen."""
+    conf = checkout("alternative") / "conf"
+    words = Presets(conf).overrides(Catalogue(folder / "results").one(run))
+    with hydra_of(conf):
+        line = CommandLine([f"{name}={text}" for name, text in words.items()], conf, sweep=False)
+        config = line.compose(line.jobs[0])
+    seen, every = (
+        prepared(plan({**config, "dataset": {**config["dataset"], "path": str(path)}}))
+        for path in (folder / "seen" / "people.csv", folder / "all" / "people.csv")
+    )
+    fold, data = seen.cells[0].fold, every.study.dataset
+    unseen = np.arange(people, people + TRULY)
+    columns, _ = compute(every.study, Fold(0, 0, fold.train, fold.validation, unseen))
+    test = columns["part"] == TEST
+    outputs: Any = raw_outputs({name: values[test] for name, values in columns.items()})
+    decided = np.asarray(every.method.read(outputs, data.task, rng(0, "read"))["prediction"], int)
+    label = data.target.to_numpy(int)[unseen]
+    group = data.groups(every.study.protect).cat.codes.to_numpy()[unseen]
+    rates = [decided[group == code].mean() for code in (0, 1)]
+    return float(abs(rates[0] - rates[1])), float((decided != label).mean())
+
+
+def main(words: Sequence[str]) -> None:
+    """Search, and print how often what was said is true."""
+    options = {name: int(text) for name, _, text in (word.partition("=") for word in words)}
+    if "commands" in options:
+        table = _summed_up(of_command(seed) for seed in range(options["commands"]))
+    else:
+        people, populations = options.get("people", 400), options.get("populations", 200)
+        table = coverage(range(populations), people=people)
+    print(table.round(4).to_string())
+    print(", ".join(f"{name}: {value:.3g}" for name, value in table.attrs.items()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,485 @@
+"""A less discriminatory alternative as a command line asks for it: from its words to the page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from fairbench.cli.command import as_typed, check_run_words, checkout, quoted, with_note
+from fairbench.cli.command_line import CommandLine, hydra_of, listed_choices
+from fairbench.cli.options import options_of
+from fairbench.cli.output import explaining, print_line
+from fairbench.cli.summary import log_runs
+from fairbench.cli.tuning import dimension
+from fairbench.cli.verbs.audit import print_and_write
+from fairbench.comparison.alternative import (
+    SECONDS,
+    TRIALS,
+    WHOLE,
+    WORTH,
+    Alternative,
+    SearchCertificate,
+    Searched,
+    Tried,
+    compared,
+    gap_named,
+    of_stored,
+)
+from fairbench.comparison.run_predictions import read_shared, shared_rows
+from fairbench.core.errors import IncompatibleError, UserError, unknown_name
+from fairbench.core.fingerprint import digest
+from fairbench.data.dataset import Dataset, Task
+from fairbench.experiments.drawn_search import DrawnSearch, Family
+from fairbench.experiments.execute import Execution, Plan, plan, prepared
+from fairbench.experiments.executors import executor
+from fairbench.experiments.presets import Presets
+from fairbench.experiments.tuning_settings import Tuning
+from fairbench.experiments.tuning_trials import Trial
+from fairbench.reporting.alternative import alternative_document
+from fairbench.results.catalogue import Catalogue, comparable_sets
+from fairbench.results.packs import written_beside
+from fairbench.results.record import TUNING
+from fairbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from fairbench.cli.verbs.alternative import AlternativeOptions
+
+COMPONENTS = ("learner", "intervention", "method")
+# One fit of each candidate, validation rows to choose by, and test rows that have no say.
+USUAL = {
+    "split": "tuning",
+    "split.repeats": "1",
+    "split.validation": "0.25",
+    "figures": "false",
+    "purpose": TUNING,
+}
+
+
+def carry_out(options: AlternativeOptions) -> int:
+    """Search as the options say, print what came of it, and write the page and the log."""
+    answer, place, said = (_of_stored if options.stored else _of_drawn)(options)
+    if answer is None:
+        return 0
+    document = alternative_document(answer, as_typed())
+    folder = Path(options.out) if options.out else place
+    print_and_write(document, lambda: folder, "alternative", options.formats, detail=options.detail)
+    print_line(said) if said else None
+    return 0
+
+
+def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
+    """Search the finished runs that the words select."""
+    catalogue = Catalogue(options.results)
+    words = [f"{name}={text}" for name, text in options.words]
+    selected = catalogue.matching([*options.ids, *words])
+    if not options.ids and "purpose" not in dict(options.words):
+        selected = with_note(*selected.counted())
+    in_use: list[Run] = []
+    if options.in_use:
+        if len(options.in_use) > 1 or "=" in options.in_use[0]:
+            raise UserError("with stored=true the model in use is a finished run: in_use=RUN")
+        in_use = [catalogue.one(options.in_use[0])]
+    ids = {run.id for run in in_use}
+    runs = [*in_use, *(run for run in selected if run.id not in ids)]
+    answer = of_stored(
+        read_shared(runs),
+        gap_named(options.gap),
+        within=options.within,
+        level=options.level,
+        named=bool(in_use),
+        names=catalogue.only(runs).label(),
+        without_group=options.without_group,
+    )
+    key = digest([[run.id for run in runs], options.gap, options.within], 12)
+    return answer, written_beside(options.results) / f"alternative-{key}", ""
+
+
+def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
+    """Draw candidates until it is enough, and judge what is chosen."""
+    from fairbench.cli.run import hold, set_up_process
+
+    root = checkout("alternative")
+    check_run_words([name for name, _ in options.words], list(options_of(type(options))), root)
+    set_up_process(root)
+    with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as held:
+        asked = Asked(options, root / "conf")
+        hold([asked.line.compose(asked.fixed)], held)
+        search = asked.search()
+        search.check()
+        place = options.results / "alternative" / search.record.folder.name
+        if search.default_plan.config["plan"]:
+            print_line(_planned(search))
+            return None, place, ""
+        search.show = lambda number, trial: _show(search, number, trial)
+        search.carry_out()
+        answer, runs = judged(search, asked)
+        logged = log_runs(runs, search.default_plan.config["tracking"])
+        paths = ", ".join(str(prepared(run).folder.path) for run in runs)
+        return answer, place, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
+
+
+def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
+    """Return what came of a search that has ended, and the runs of both models, which are finished.
+
+    Test rows are read here, for the model in use and the chosen one alone.
+    """
+    from fairbench.cli.run import drawing
+
+    used, chosen = search.default_plan, plan(search.compose(search.everyone[search.place].values))
+    runs = list({each.id: each for each in (used, chosen)}.values())
+    for end in Execution(runs, search.executor, drawing(used.config)).carry_out():
+        end.checked()
+    shared = shared_rows([prepared(each).folder for each in runs])
+    both = shared.judging.prediction[:, [0, len(runs) - 1]]
+    rows = replace(shared.judging, prediction=both)
+    level, run = search.tuning.level, prepared(used)
+    looks = len({chosen.id, *_judged(run.folder)} - {used.id}) or 1
+    comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
+    answer = Alternative(
+        data=run.dataset.name,
+        protect=run.protect,
+        tried=_tried(search, asked.in_use),
+        place=search.place,
+        within=search.within,
+        chosen_by=len(run.cells[0].fold.validation),
+        comparison=comparison,
+        runs=tuple(each.id for each in runs),
+        label=run.dataset.positive_label or "1",
+        notes=shared.notes,
+        read=tuple(each for each in run.study.protect if each in _features(run.dataset)),
+        search=Searched(
+            families=search.families,
+            left_out=asked.left_out,
+            certificate=SearchCertificate.of(
+                len(search.trials),
+                float(search.values[search.place, 0]),
+                comparison.gaps[1][2],
+                level=level,
+                whole=search.tried_all,
+            ),
+            ended=_ended(search),
+            worth=search.worth,
+            folder=str(search.record.folder),
+            seed=run.study.seed,
+        ),
+    )
+    return answer, runs
+
+
+def _judged(used: Run) -> set[str]:
+    """Return the runs that searches have had judged on the test rows of the model in use."""
+    sets = comparable_sets(list(Catalogue(used.results)))
+    (comparable,) = (runs for runs in sets if used.id in [run.id for run in runs])
+    return {run.id for run in comparable if run.purpose == TUNING}
+
+
+def _features(dataset: Dataset) -> Sequence[str]:
+    """Return the names of the features; sequences have none."""
+    return [str(name) for name in getattr(dataset.features, "columns", ())]
+
+
+def _tried(search: DrawnSearch, used: Mapping[str, str]) -> list[Tried]:
+    """Return the model in use and every candidate, as the log has them."""
+    families = {family.name: family for family in search.families}
+    study = prepared(search.default_plan).study
+    rows = []
+    for trial, (gap, error) in zip(search.everyone, search.values, strict=True):
+        values = trial.values or used
+        family = families.get(" ".join(f"{group}={values[group]}" for group in COMPONENTS))
+        in_use = not trial.values
+        needs = study.group_at_prediction if in_use else bool(family and family.group_at_prediction)
+        rows.append(
+            Tried(
+                " ".join(_typed(values)),
+                _label(values),
+                float(gap),
+                float(error),
+                needs,
+                family.name if family and not in_use else "",
+                trial.seconds,
+                trial.error,
+            )
+        )
+    return rows
+
+
+def _label(values: Mapping[str, Any]) -> str:
+    """Return a candidate for a reader: its components, and the options that are not the usual."""
+    parts = [values["learner"], *[values["intervention"]] * (values["intervention"] != "none")]
+    options = ", ".join(
+        f"{name.rpartition('.')[2]}={f'{value:.4g}' if isinstance(value, float) else value}"
+        for name, value in values.items()
+        if "." in name
+    )
+    return f"{' + '.join(parts)}{f': {options}' * bool(options)}"
+
+
+def _ended(search: DrawnSearch) -> str:
+    """Return why the search ended."""
+    if search.is_enough:
+        return WORTH
+    if search.tried_all:
+        return WHOLE
+    if len(search.trials) >= search.tuning.trials:
+        return TRIALS
+    return SECONDS
+
+
+def _show(search: DrawnSearch, number: int, trial: Trial) -> None:
+    """Print a candidate on standard error as it ends."""
+    if trial.error:
+        ended = f"has no value: {trial.error}"
+    else:
+        gap, error = (each.value for each in trial.estimates(search.goals))
+        ended = f"gap {gap:.4f}, error {error:.4f}"
+    name = f"candidate {number}: {_label(trial.values)}" if number else "in use"
+    print(f"  {name}: {ended}", file=sys.stderr, flush=True)
+
+
+def _planned(search: DrawnSearch) -> str:
+    families = "; ".join(
+        f"{family.name}{f' {family.options}' * bool(family.options)}" for family in search.families
+    )
+    return (
+        f"at most {search.tuning.trials} candidates, each of one cell, beside the model in use; "
+        f"each draw is of one of these, all as likely: {families}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a command asks to be searched, read within Hydra's composing."""
+
+    options: AlternativeOptions
+    conf: Path
+
+    @cached_property
+    def _own(self) -> dict[str, str]:
+        """The words by their names, the usual ones among them."""
+        return {**USUAL, **dict(self.options.words)}
+
+    @cached_property
+    def line(self) -> CommandLine:
+        """All but what is said of learner, intervention and method."""
+        own = {k: text for k, text in self._own.items() if k.partition(".")[0] not in COMPONENTS}
+        own["results"] = quoted(str(self.options.results))
+        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in own.items())]
+        line = CommandLine(words, self.conf, sweep=True)
+        for name in line.spaces:
+            raise UserError(
+                f"'{name}={own[name]}' has several values, and an alternative is searched for one "
+                "model on one split: give it one"
+            )
+        return line
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The words that the model in use and all candidates share."""
+        return self.line.jobs[0]
+
+    @cached_property
+    def _stated(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is in use and what is drawn where the command does not say."""
+        stated: Any = yaml.safe_load((self.conf / "alternative.yaml").read_text(encoding="utf-8"))
+        return dict(stated)
+
+    def _choices(self, group: str) -> list[str]:
+        """Return the choices of a component that are searched."""
+        if group not in self._own:
+            return list(self._stated[group])
+        word = f"{group}={self._own[group]}"
+        return list(dict.fromkeys(listed_choices(word, self.conf) or self._own[group].split(",")))
+
+    @cached_property
+    def _options(self) -> dict[str, str]:
+        """What the command says of the components' options."""
+        return {
+            name: text
+            for name, text in self._own.items()
+            if "." in name and name.partition(".")[0] in COMPONENTS
+        }
+
+    @cached_property
+    def _every(self) -> tuple[list[Family], dict[str, str]]:
+        """The families, and why other combinations are none, by what they are made of."""
+        families, left_out = [], dict[str, str]()
+        for learner in self._choices("learner"):
+            for intervention in self._choices("intervention"):
+                pair = {"learner": learner, "intervention": intervention}
+                family, reason = self._family(pair)
+                if family and self.options.without_group and family.group_at_prediction:
+                    family, reason = None, "it needs a person's group at prediction time"
+                if family:
+                    families.append(family)
+                else:
+                    left_out[" ".join(f"{k}={name}" for k, name in pair.items())] = reason
+        return families, left_out
+
+    @property
+    def families(self) -> list[Family]:
+        """What is drawn."""
+        return self._every[0]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why combinations of components cannot be drawn, by what they are made of."""
+        return self._every[1]
+
+    def _family(self, pair: Mapping[str, str]) -> tuple[Family | None, str]:
+        """Return the family of a learner and an intervention with the first method it can have."""
+        reason = ""
+        for method in self._choices("method"):
+            choices = {**pair, "method": method}
+            config = self.line.compose([*self.fixed, *_typed(choices)])
+            try:
+                study = prepared(plan(config)).study
+            except IncompatibleError as error:
+                reason = reason or str(error)
+                continue
+            if study.dataset.task is not Task.BINARY:
+                raise UserError(
+                    f"dataset={study.dataset.name} has no binary target, and it is decisions of "
+                    "yes or no whose gaps an alternative makes smaller: name another dataset="
+                )
+            fixed, space = self._space(choices, config)
+            return Family(choices, fixed, space, study.group_at_prediction), ""
+        return None, reason
+
+    def _space(
+        self, choices: Mapping[str, str], config: Mapping[str, Any]
+    ) -> tuple[dict[str, str], tuple[Any, ...]]:
+        """Return the options of a family that are set, and those that are drawn."""
+        stated = {
+            f"{group}.{option}": str(text)
+            for group, name in choices.items()
+            for option, text in (self._stated[group].get(name) or {}).items()
+        }
+        for name, text in self._options.items():
+            group, _, option = name.partition(".")
+            if option.partition(".")[0] in config[group]:
+                stated[name] = text
+        fixed, space = dict[str, str](), []
+        for name, text in stated.items():
+            override = self.line.parse(f"{name}={text}")
+            if override.is_sweep_override():
+                space.append(dimension(override, config))
+            else:
+                fixed[name] = text
+        return fixed, tuple(space)
+
+    def search(self) -> DrawnSearch:
+        """Return the search, whose words were checked.
+
+        Raises
+        ------
+        UserError : an option that no candidate has, or fewer than two candidates.
+        """
+        families = self.families
+        if not families:
+            pair, reason = next(iter(self.left_out.items()))
+            raise UserError(f"there is nothing to search: {pair}: {reason}")
+        having = {name for family in families for name in (*family.fixed, *_names(family))}
+        for name in self._options:
+            if name not in having:
+                known = {
+                    f"{group}.{option}"
+                    for family in families
+                    for group in COMPONENTS
+                    for option in self.line.compose([*self.fixed, *_typed(family.choices)])[group]
+                    if option != "_target_"
+                }
+                raise unknown_name("option", name, known)
+        if sum(family.count for family in families) < 2:
+            raise UserError(
+                f"there is one candidate alone, {families[0].name}: name several learners or "
+                "interventions, or give an option an interval, such as "
+                "'learner.C=tag(log,interval(0.01,10))'"
+            )
+        base = self._composed({})
+        options = self.options
+        tuning = Tuning(
+            objectives=(options.gap, "error_rate"),
+            trials=options.trials,
+            cpu_seconds=options.cpu_seconds,
+            level=options.level,
+            study=options.study,
+        )
+        for family in families:  # a value that cannot be is refused before anything is fitted
+            plan(self._composed({**family.choices, **family.fixed, **_example(family)}))
+        return DrawnSearch(
+            tuning,
+            [],
+            self._composed,
+            executor(self.line.settings().launcher, base["n_jobs"], base["timeout_min"]),
+            families=families,
+            within=options.within,
+            worth=options.worth,
+        )
+
+    def _composed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the configuration of a candidate, and without values that of the model in use."""
+        return self.line.compose([*self.fixed, *_typed(values or self.in_use)])
+
+    @cached_property
+    def in_use(self) -> dict[str, str]:
+        """What the model in use is made of.
+
+        Raises
+        ------
+        UserError : words that say something else, or a run of other data.
+        """
+        words = self.options.in_use
+        said = dict(word.split("=", 1) for word in words if "=" in word)
+        if len(words) == 1 and not said:
+            said = self._of_run(words[0])
+        elif len(said) < len(words):
+            raise UserError(
+                f"in_use=[{','.join(words)}] is neither words such as learner=xgboost nor one run"
+            )
+        for name, text in said.items():
+            if name.partition(".")[0] not in COMPONENTS:
+                raise UserError(
+                    f"in_use: '{name}={text}' is no part of a model: name learner, intervention, "
+                    "method and their options, and say all else outside of in_use="
+                )
+            if self.line.parse(f"{name}={text}").is_sweep_override():
+                raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
+        chosen = {**self._stated["in_use"], **said}
+        if "method" not in chosen:
+            family, reason = self._family({k: chosen[k] for k in ("learner", "intervention")})
+            if family is None:
+                raise UserError(f"in_use: {reason}")
+            chosen = {"method": family.choices["method"], **chosen}
+        return {name: chosen[name] for name in (*COMPONENTS, *chosen)}
+
+    def _of_run(self, name: str) -> dict[str, str]:
+        """Return what the model of a finished run is made of."""
+        run = Catalogue(self.options.results).one(name)
+        data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
+        if run.choices["dataset"] != data:
+            raise UserError(
+                f"in_use={name} is a run of {run.choices['dataset']}, and the search is on {data}: "
+                f"name the same, dataset={run.choices['dataset']}"
+            )
+        chosen = {group: run.choices[group] for group in COMPONENTS}
+        words = Presets(self.conf).overrides(run)  # those that are not the usual
+        return chosen | {k: text for k, text in words.items() if k.partition(".")[0] in COMPONENTS}
+
+
+def _typed(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+def _names(family: Family) -> list[str]:
+    return [each.name for each in family.space]
+
+
+def _example(family: Family) -> dict[str, Any]:
+    return {each.name: each.example for each in family.space}

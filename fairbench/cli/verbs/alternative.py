@@ -1,0 +1,106 @@
+"""Search for a model with a smaller gap at no more error, and say what further search may gain.
+
+Candidates are drawn independently from a distribution that is stated: learners, interventions,
+their options and thresholds. conf/alternative.yaml says which, and words such as
+learner=logistic_regression,xgboost, intervention=none,reweighing or
+"learner.C=tag(log,interval(0.01,10))" say otherwise, as for fairbench tune. The model in use is a
+logistic regression unless in_use= names another, by its words or as a run.
+
+Validation rows choose: of the candidates whose error is at most within= above that of the model in
+use, the one with the smallest gap. Both are then judged on the test rows, which chose nothing. The
+search ends when one more candidate surely lowers the gap by less than worth=, on average, or after
+trials= of them. The bound on what further search may gain holds whenever it ends
+(arXiv 2512.23943). The page, and the log of everything that was tried, failed ones with the reason,
+are written to the results folder. The same command goes on after a kill.
+
+stored=true fits nothing and searches the finished runs that the words select, as in
+"fairbench choose". These were not drawn, so that nothing bounds what others would gain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairbench.cli.command import Command, Printed, Results
+from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.options import option
+
+
+@dataclass(frozen=True)
+class AlternativeOptions(Results, Printed):
+    """What is searched, what the model in use is, and when the search ends."""
+
+    ids: tuple[str, ...] = option(
+        (), "Finished runs to search, whose ids begin so, with stored=true.", argument="RUN"
+    )
+    words: tuple[tuple[str, str], ...] = option(
+        (), "The data set and what is drawn, as for fairbench tune; with stored=true, which runs.",
+        argument="NAME=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+    within: float = option(
+        0.005, "By how much the error rate may be above that of the model in use."
+    )
+    gap: str = option(
+        "statistical_parity", "The gap between groups that is to be smaller.", shown="METRIC"
+    )
+    in_use: tuple[str, ...] = option(
+        (),
+        "The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished run. "
+        "By default a logistic regression; of stored runs, the one of least validation error.",
+        shown="[NAME=VALUE,...]|RUN",
+    )
+    without_group: bool = option(False, "Leave out what needs a person's group at prediction time.")
+    trials: int = option(100, "How many candidates are drawn at most.", least=1)
+    cpu_seconds: float | None = option(
+        None, "After how many CPU seconds of fitting no further candidate is begun."
+    )
+    worth: float = option(
+        0.005, "The search ends when one more candidate surely lowers the gap by less on average."
+    )
+    level: float = option(0.95, "How sure the intervals and the bound are.", share=True)
+    stored: bool = option(False, "Search finished runs, and fit nothing.")
+    study: str = option("", "A name, to begin another search beside the first.", shown="NAME")
+    formats: tuple[str, ...] = option(
+        ("html", "json"), "In which forms the page is written: html, json, latex, markdown, word "
+        "or pdf.", shown="[FORM,...]",
+    )  # fmt: skip
+    out: str = option("", "Where the page and the log are written.", shown="FOLDER")
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing, before anything is composed or read."""
+        check_share("within", self.within, zero=True)
+        check_share("worth", self.worth)
+        check_share("level", self.level)
+        check_minimum("trials", self.trials, 1)
+        if self.cpu_seconds is not None and not self.cpu_seconds > 0:
+            raise UserError(f"cpu_seconds is {self.cpu_seconds:g}; it must be above 0")
+
+
+def alternative(options: AlternativeOptions) -> int:
+    """Search, judge what is chosen on test rows, and write the page and the log."""
+    from fairbench.cli.alternative import carry_out
+    from fairbench.comparison.alternative import gap_named
+    from fairbench.reporting.document.writing import check_forms
+
+    if options.ids and not options.stored:
+        raise UserError(
+            f"'{options.ids[0]}' is no option: write name=value, or stored=true to search "
+            "finished runs"
+        )
+    if not (options.words or options.stored):
+        raise UserError("nothing to search is named, such as dataset=german")
+    gap_named(options.gap)
+    check_forms(options.formats)
+    return carry_out(options)
+
+
+COMMAND = Command(
+    AlternativeOptions,
+    alternative,
+    examples=(
+        "fairbench alternative dataset=german within=0.005",
+        "fairbench alternative dataset=adult learner=xgboost in_use=[learner=xgboost] trials=40",
+        "fairbench alternative dataset=german gap=equal_opportunity without_group=true",
+        "fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01",
+    ),
+)

@@ -1,0 +1,86 @@
+"""What further search may still gain: a bound that holds whenever the search is stopped.
+
+Candidates are independent draws from one stated distribution, judged one after the other on the
+same rows; the best so far is kept. A draw is better than the best of t with a chance that nobody
+knows, but that is small for large t. The bound below holds for all t at once, so that a search may
+be stopped by it, by a budget or by hand, and it still holds (Hays, Laufer, Barocas and Raghavan,
+"Statistical Guarantees in the Search for Less Discriminatory Algorithms", ICLR 2026,
+arXiv 2512.23943, lemma 3.2 and algorithm 1).
+
+Why it holds. The chance that one more draw is below the best of t has, at most, the distribution of
+the smallest V of t uniform numbers. For each v, 1{V > v} / (1 - v)^t is a martingale in t that
+begins at 1, and so is its mean over v between 0 and 1, ((1 - V)^-(t - 1) - 1) / (t - 1). By
+Ville's inequality it is ever above 1 / risk with a chance of at most `risk`; solved for V, this is
+the bound. Draws that fail, or that may not be used, count as draws that are never the best.
+
+The gain is bounded as well. A further draw changes nothing unless it is the new best, and then
+lowers the gap by at most the gap there is: no gap is below 0. The paper bounds by the gap as it
+looks and supposes that luck in the choice does not shrink; here the bound is taken times an upper
+limit of the true gap, from rows that chose nothing, which needs no such supposition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def chance_of_better(tried: ArrayLike, *, risk: float) -> Array:
+    """Return what the chance that one more draw is better than all so far is at most.
+
+    Parameters
+    ----------
+    tried : how many draws there were, at least 1; an array of them is answered at once.
+    risk : the chance that the truth is ever above the bound, over all numbers of draws together.
+    """
+    before = np.asarray(tried, float) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = -np.expm1(-np.log1p(before / risk) / before)
+    return np.asarray(np.where(before > 0, bound, -np.expm1(-1 / risk)))
+
+
+def further_gain(gap: ArrayLike, chance: ArrayLike, *, more: int = 1) -> Array:
+    """Return by how much further draws lower the gap on average, at most.
+
+    Parameters
+    ----------
+    gap : of the best so far, or an upper limit of it.
+    chance : that one more draw is better, at most.
+    more : how many further draws there are.
+    """
+    none_better = (1 - np.asarray(chance, float)) ** more
+    return np.asarray(gap * (1 - none_better))
+
+
+def is_enough(gap: float, tried: int, *, worth: float, risk: float) -> bool:
+    """Say whether one more draw lowers the gap, on average, by less than it is worth.
+
+    Parameters
+    ----------
+    gap : of the best so far, as it looks.
+    worth : the smallest lowering of the gap for which another candidate is made.
+    """
+    if tried < 1:
+        return False
+    return bool(further_gain(gap, chance_of_better(tried, risk=risk)) < worth)
+
+
+def least_gap(gaps: ArrayLike, errors: ArrayLike, *, within: float) -> int:
+    """Return the position of the smallest gap whose error is at most so much above the first's.
+
+    Parameters
+    ----------
+    gaps, errors : (k,) of the model in use, which comes first, and of the candidates; NaN of those
+        that cannot be used. The model in use stays where none has a smaller gap; of equal gaps,
+        the one of less error is taken.
+    """
+    gap, error = np.asarray(gaps, float), np.asarray(errors, float)
+    allowed = np.isfinite(gap) & (error <= error[0] + within + _ROUNDING)
+    allowed[0] = True
+    order = np.lexsort((np.arange(len(gap)) > 0, error, np.where(allowed, gap, np.inf)))
+    return int(order[0]) if gap[order[0]] < gap[0] else 0
+
+
+_ROUNDING = 1e-9

@@ -1,0 +1,482 @@
+"""The page on a less discriminatory alternative, and the log of what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.comparison.alternative import (
+    FURTHER,
+    SECONDS,
+    TRIALS,
+    WHOLE,
+    WORTH,
+    Alternative,
+    Estimate,
+    Searched,
+    Tried,
+)
+from fairbench.core import VERSION
+from fairbench.core.formats import count, csv_text, interval, number, percent, signed
+from fairbench.metrics.registry import Metric
+from fairbench.reporting.document.model import (
+    Code,
+    Column,
+    Document,
+    ExecutiveSummary,
+    Section,
+    Table,
+    Text,
+)
+
+SOURCE = (
+    "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
+    "Discriminatory Algorithms” (ICLR 2026, arXiv 2512.23943)"
+)
+_SHOWN = 15  # rows of what was tried, on a terminal
+_FEW = 30  # candidates after which an end is early
+
+
+def alternative_document(answer: Alternative, command: str) -> Document:
+    """Return the page: the model in use, the best alternative, what it costs, and the search.
+
+    Parameters
+    ----------
+    command : that makes it again.
+    """
+    sections = [Section("What was searched", [*_searched(answer), _tried(answer)])]
+    if answer.search:
+        sections.insert(0, Section("What further search may gain", [_further(answer.search)]))
+    if answer.place:
+        sections.insert(0, Section("What it would cost", [_flips(answer)]))
+    return Document(
+        f"A less discriminatory alternative: {answer.data} by {answer.protect}",
+        sections,
+        notes=answer.comparison.notes,
+        data=_data(answer),
+        files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
+        origin=f"Made by fairbench {VERSION}; {_drawn_with(answer)}",
+        summary=ExecutiveSummary(
+            found=list(_found(answer)),
+            sure=list(_sure(answer)),
+            unseen=list(_unseen(answer)),
+            todo=list(_to_do(answer)),
+            titles=(
+                "What was found", "How sure this is", "What was not searched", "What to do next",
+            ),
+            audited=[*_terms(answer), ("Command", (Code(command),))],
+            audited_title="What was compared",
+            key_figures=_both(answer),
+        ),
+    )  # fmt: skip
+
+
+def _drawn_with(answer: Alternative) -> str:
+    if answer.search is None:
+        return "nothing was drawn or fitted."
+    return f"seed {answer.search.seed}; the study is {answer.search.folder}."
+
+
+def _name(metric: Metric) -> str:
+    return f"{metric.label} gap" if "gap" not in metric.label else metric.label
+
+
+def _shown(estimate: Estimate) -> str:
+    value, lower, upper = estimate
+    return f"{number(value)} ({interval(lower, upper)})"
+
+
+def _shown_change(estimate: Estimate) -> str:
+    value, lower, upper = estimate
+    return f"{signed(value)} ({interval(lower, upper)})"
+
+
+def _candidates(answer: Alternative) -> str:
+    tried = len(answer.tried) - 1
+    what = "candidate" if answer.search else "other run"
+    return f"{count(tried)} {what}{'s' * (tried != 1)}"
+
+
+def _found(answer: Alternative) -> Iterator[str]:
+    """Yield what was found, the most important first."""
+    both, gap = answer.comparison, _name(answer.comparison.metric)
+    if not answer.place:
+        yield (
+            f"No alternative is better: of {_candidates(answer)}, none has a smaller {gap} on the "
+            f"validation rows at an error of at most {number(answer.in_use.error + answer.within)}."
+        )
+        yield (
+            f"On the {count(both.people)} test rows, the model in use has a {gap} of "
+            f"{_shown(both.gaps[0])} and an error of {_shown(both.errors[0])}."
+        )
+    else:
+        beginning = {
+            "smaller": f"There is a less discriminatory alternative. Its {gap} is surely smaller",
+            "open": f"Whether the best alternative has a smaller {gap} is open",
+            "larger": f"The alternative that looked best has a larger {gap}",
+        }[both.verdict]
+        yield (
+            f"{beginning}: on the {count(both.people)} test rows, {_shown(both.gaps[1])} against "
+            f"{_shown(both.gaps[0])} of the model in use, a change of "
+            f"{_shown_change(both.gap_change)}."
+        )
+        yield (
+            f"Its error is {_shown(both.errors[1])} against {_shown(both.errors[0])}, a change of "
+            f"{_shown_change(both.error_change)}; {_allowed(answer)}."
+        )
+        everyone = both.flips[-1]
+        changed, share = everyone.gained + everyone.lost, everyone.share
+        yield (
+            f"It decides otherwise for {count(changed)} of {count(everyone.people)} people "
+            f"({percent(share[0])} %; {percent(share[1])} to {percent(share[2])} %): "
+            f"{count(everyone.gained)} more are “{answer.label}” and {count(everyone.lost)} are no "
+            "longer."
+        )
+    yield from _on_groups(answer)
+    if answer.search:
+        yield _bound(answer.search)
+
+
+def _allowed(answer: Alternative) -> str:
+    """Return what the test rows say of whether the error is within what is allowed."""
+    _, lower, upper = answer.comparison.error_change
+    by = f"{answer.within:g} above that of the model in use"
+    if upper <= answer.within:
+        return f"it is surely at most {by}"
+    if lower > answer.within:
+        return f"it is surely more than {by}"
+    return f"whether it is truly at most {by} is open"
+
+
+def _on_groups(answer: Alternative) -> Iterator[str]:
+    """Yield that the group must be known to predict, where it must."""
+    if not (answer.place and answer.selected.group_at_prediction):
+        return
+    text = "It needs each person's group at prediction time."
+    if other := answer.without_group:
+        text += (
+            f" Of what does not, {other.label} would be chosen: {_name(answer.comparison.metric)} "
+            f"{number(other.gap)} and error {number(other.error)} on the validation rows, where "
+            f"this one has {number(answer.selected.gap)} and {number(answer.selected.error)} "
+            "(without_group=true searches for it)."
+        )
+    else:
+        text += " Of what does not, nothing is better than the model in use."
+    yield text
+
+
+def _bound(search: Searched) -> str:
+    """Return what further search may gain."""
+    certificate = search.certificate
+    if certificate.whole:
+        return "Further search gains nothing: every candidate there is was tried."
+    return (
+        f"With {certificate.level:.0%} certainty, one more candidate would be chosen instead with "
+        f"a chance of at most {percent(certificate.chance)} %. On average it lowers the gap on the "
+        f"validation rows by at most {number(certificate.seen_gain(1))}, and the true gap, of "
+        f"which less is known, by at most {number(certificate.gain(1))}."
+    )
+
+
+def _sure(answer: Alternative) -> Iterator[str]:
+    """Yield what the statements rest on."""
+    both = answer.comparison
+    yield (
+        f"{count(answer.chosen_by)} validation rows chose; the test rows chose nothing, so that "
+        f"their {both.level:.0%} intervals need no correction for the choice. They are of these "
+        "fitted models, on new people like those of the test rows."
+    )
+    yield from answer.notes
+    if both.looks > 1:
+        yield (
+            f"{both.looks} candidates have been judged on these test rows by now: every interval "
+            "is widened so that all hold at once for all of them (Bonferroni)."
+        )
+    if answer.search is None:
+        yield (
+            "The runs were not drawn from a stated distribution: nothing bounds what further "
+            "search would gain."
+        )
+    elif not answer.search.certificate.whole:
+        yield (
+            "The bound on further search supposes that candidates are drawn independently, as they "
+            "were here, and nothing else; it holds whenever the search ends. Of the true gap it is "
+            f"the chance times the upper end of the gap's interval. {SOURCE}, lemma 3.2."
+        )
+
+
+def _unseen(answer: Alternative) -> Iterator[str]:
+    """Yield what was not searched."""
+    if answer.read:
+        yield (
+            f"Models that do not read {' and '.join(answer.read)}: it is one of the features, so "
+            "that every model here needs it at prediction time, with or without an intervention."
+        )
+    yield (
+        "Other features, other people and other targets; and whether the error rate is what "
+        "matters here, rather than a cost of each kind of error."
+    )
+    if answer.search and answer.search.left_out:
+        left = len(answer.search.left_out)
+        yield (
+            f"{left} combination{'s' * (left > 1)} of learner and intervention: see “What was "
+            "searched”."
+        )
+    failed = sum(bool(tried.reason) for tried in answer.tried)
+    if failed:
+        yield f"{failed} candidate{'s' * (failed > 1)} failed; the log has the reasons."
+
+
+def _to_do(answer: Alternative) -> Iterator[str]:
+    """Yield what would say more."""
+    search = answer.search
+    if search and search.ended in (TRIALS, SECONDS):
+        yield (
+            f"The search ended before one more candidate was surely not worth {search.worth:g} of "
+            f"the gap: the same command with a larger {search.ended}= goes on."
+        )
+    if search and search.ended == WORTH and search.certificate.tried < _FEW:
+        yield (
+            f"The gap is {number(answer.selected.gap)} on the {count(answer.chosen_by)} validation "
+            "rows, and cannot fall much further there: more of them (split.validation=) tell "
+            "smaller gaps apart, and make a longer search worth it."
+        )
+    if answer.place and answer.comparison.verdict == "open":
+        yield "Judge both models on more people: these are too few to tell their gaps apart."
+
+
+def _ended(search: Searched) -> str:
+    certificate = search.certificate
+    tried = f"{count(certificate.tried)} candidate{'s' * (certificate.tried != 1)}"
+    return {
+        WORTH: f"after {tried}, as one more surely lowers the gap on the validation rows by less "
+        f"than {search.worth:g} on average",
+        WHOLE: f"after {tried}, as there is none that was not tried",
+        TRIALS: f"after {tried}, the most that trials= allows",
+        SECONDS: f"after {tried}, as cpu_seconds= was spent",
+    }[search.ended]
+
+
+def _terms(answer: Alternative) -> list[tuple[str, Text]]:
+    """Return what was compared, a term and its text each."""
+    # The labels of finished runs have their ids.
+    of_run = [f" (run {run})" if answer.search else "" for run in answer.runs]
+    terms: list[tuple[str, Text]] = [("Model in use", f"{answer.in_use.label}{of_run[0]}")]
+    if answer.place:
+        terms.append(("Alternative", f"{answer.selected.label}{of_run[-1]}"))
+    terms.append(
+        (
+            "Chosen by",
+            f"the smallest {_name(answer.comparison.metric)} on {count(answer.chosen_by)} "
+            f"validation rows, at an error of at most {answer.within:g} above that of the model in "
+            "use",
+        )
+    )
+    if answer.search:
+        terms.append(("Search ended", _ended(answer.search)))
+    return terms
+
+
+def _both(answer: Alternative) -> Table:
+    """Return the table of both models."""
+    both, better = answer.comparison, bool(answer.place)
+    columns = [Column("on the test rows"), Column("in use", "estimate")]
+    rows: list[list[object]] = [
+        [_name(both.metric), both.gaps[0]],
+        ["error rate", both.errors[0]],
+    ]
+    if better:
+        columns += [Column("alternative", "estimate"), Column("difference", "estimate")]
+        rows[0] += [both.gaps[1], both.gap_change]
+        rows[1] += [both.errors[1], both.error_change]
+    caption = f"{both.level:.0%} intervals, of {count(both.people)} people"
+    caption += "; the difference is of the same people" * better
+    return Table(columns, rows, "both models" if better else "the model in use", caption)
+
+
+def _flips(answer: Alternative) -> Table:
+    """Return the table of decisions that change."""
+    columns = [
+        Column("group", heads=True),
+        Column("people", "count"),
+        Column(f"now “{answer.label}”", "count"),
+        Column("no longer", "count"),
+        Column("share that changes", "estimate"),
+    ]
+    rows = [
+        [each.group or "everyone", each.people, each.gained, each.lost, each.share]
+        for each in answer.comparison.flips
+    ]
+    rules = frozenset({len(rows) - 1})
+    caption = "of the test rows: whose decision the alternative changes"
+    return Table(columns, rows, "decisions that change", caption, rules=rules)
+
+
+def _further(search: Searched) -> Table:
+    """Return the table of the bounds."""
+    certificate = search.certificate
+    columns = [
+        Column("more", "count"),
+        Column("chance of a better one", "interval"),
+        Column("gain, validation rows", "interval"),
+        Column("gain, true gap", "interval"),
+    ]
+    rows = [
+        [
+            more,
+            (0.0, 1 - (1 - certificate.chance) ** more),
+            (0.0, certificate.seen_gain(more)),
+            (0.0, certificate.gain(more)),
+        ]
+        for more in FURTHER
+    ]
+    caption = (
+        "of so many more candidates: the chance that one of them is chosen instead, and by how "
+        "much they lower the gap on average; all bounds hold at once with "
+        f"{certificate.level:.0%} certainty"
+    )
+    return Table(columns, rows, "bounds on further search", caption)
+
+
+def _searched(answer: Alternative) -> Iterator[Table]:
+    """Yield the tables of what was drawn, and of what was not."""
+    search = answer.search
+    if search is None:
+        return
+    columns = [Column("learner"), Column("intervention"), Column("drawn", "count")]
+    columns += [Column("smallest gap", "number"), Column("group needed")]
+    rows = []
+    for family in search.families:
+        own = [tried for tried in answer.tried[1:] if tried.family == family.name]
+        gaps = [tried.gap for tried in own if answer.allows(tried)]
+        choices = family.choices
+        rows.append(
+            [
+                choices["learner"],
+                choices["intervention"],
+                len(own),
+                min(gaps, default=np.nan),
+                "yes" if family.group_at_prediction else "no",
+            ]
+        )
+    caption = (
+        "every draw is of one of these, all as likely, and then of every option by itself; the "
+        "smallest gap on the validation rows at an error that is allowed"
+    )
+    yield Table(columns, rows, "what is drawn", caption)
+    drawn = {
+        (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
+        for family in search.families
+        for name, text in family.stated.items()
+    }
+    columns = [Column("component"), Column("option"), Column("is drawn from")]
+    caption = (
+        "as it is typed: of an interval every value is as likely, of tag(log,...) every value of "
+        "its logarithm"
+    )
+    yield Table(columns, list(drawn), "options", caption)
+    if search.left_out:
+        columns = [Column("combination"), Column("why it is not drawn")]
+        yield Table(columns, list(search.left_out.items()), "what is not drawn")
+
+
+def _standing(answer: Alternative, place: int) -> str:
+    tried = answer.tried[place]
+    if tried.reason:
+        return "failed"
+    standing = ["in use"] * (place == 0) + ["chosen"] * (place == answer.place)
+    return ", ".join(standing) or ("" if answer.allows(tried) else "error too large")
+
+
+def _log(answer: Alternative) -> list[dict[str, Any]]:
+    """Return all that was tried, nothing left out, in the order in which it was."""
+    return [
+        {
+            "number": place,
+            "standing": _standing(answer, place),
+            "what": tried.what,
+            "gap": tried.gap,
+            "error_rate": tried.error,
+            "group_at_prediction": tried.group_at_prediction,
+            "cpu_seconds": tried.seconds,
+            "reason": tried.reason,
+        }
+        for place, tried in enumerate(answer.tried)
+    ]
+
+
+def _tried(answer: Alternative) -> Table:
+    """Return the table of what was tried, what is allowed first and by its gap."""
+
+    def order(place: int) -> tuple[bool, bool, float]:
+        tried: Tried = answer.tried[place]
+        return bool(tried.reason), not answer.allows(tried), tried.gap
+
+    columns = [
+        Column("number", "count"),
+        Column(_name(answer.comparison.metric), "number"),
+        Column("error rate", "number"),
+        Column("standing"),
+        Column("what"),
+        Column("why it failed", left_out=1),
+    ]
+    places = sorted(range(len(answer.tried)), key=order)
+    rows = [
+        [place, tried.gap, tried.error, _standing(answer, place), tried.label, tried.reason]
+        for place in places
+        for tried in [answer.tried[place]]
+    ]
+    if not any(tried.reason for tried in answer.tried):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    caption = "on the validation rows; log.csv has all of it, in the order of the draws"
+    return Table(columns, rows, "what was tried", caption, most=_SHOWN)
+
+
+def _data(answer: Alternative) -> dict[str, Any]:
+    """Return the same as plain values."""
+    both, search = answer.comparison, answer.search
+    figures: dict[str, Any] = {
+        "data": answer.data,
+        "protect": answer.protect,
+        "gap": both.metric.name,
+        "within": answer.within,
+        "level": both.level,
+        "better": bool(answer.place),
+        "verdict": both.verdict if answer.place else "none",
+        "in_use": asdict(answer.in_use),
+        "alternative": asdict(answer.selected) if answer.place else None,
+        "runs": list(answer.runs),
+        "validation_rows": answer.chosen_by,
+        "test_rows": both.people,
+        "candidates_judged": both.looks,
+        "gaps": both.gaps,
+        "errors": both.errors,
+        "gap_change": both.gap_change,
+        "error_change": both.error_change,
+        "flips": [asdict(each) for each in both.flips],
+        "tried": _log(answer),
+    }
+    if search is not None:
+        certificate = search.certificate
+        figures["search"] = {
+            "drawn": certificate.tried,
+            "ended": search.ended,
+            "worth": search.worth,
+            "seed": search.seed,
+            "folder": search.folder,
+            "families": [
+                {**family.choices, "options": family.options} for family in search.families
+            ],
+            "left_out": dict(search.left_out),
+            "chance_of_better": [0.0, certificate.chance],
+            "gain_on_validation_rows": {
+                str(more): [0.0, certificate.seen_gain(more)] for more in FURTHER
+            },
+            "further_gain": {str(more): [0.0, certificate.gain(more)] for more in FURTHER},
+            "source": SOURCE,
+        }
+    return figures

@@ -227,6 +227,7 @@ def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -
         still_open=still_open,
         key_figures=_key_figures(first) if not several else None,
         chart=_figure(first),
+        audited_title="What was ranked",
     )
 
 
@@ -255,7 +256,11 @@ def _names(names: Sequence[str]) -> str:
     shown = [_short(name) for name in names[:_NAMED]]
     if len(names) > _NAMED:
         return f"{', '.join(shown)} and {count(len(names) - _NAMED)} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return _joined(shown, "and")
+
+
+def _joined(names: Sequence[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def _short(name: str) -> str:
@@ -265,14 +270,18 @@ def _short(name: str) -> str:
 def _found(answer: Answer, options: RankOptions) -> Iterator[str]:
     """Yield what the scores tell."""
     whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
-    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of methods are told apart"]
+    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of methods surely differ"]
     if len(best) > 1 and (near := answer.surely_near):
         parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {_names(near)}")
     if len(best) == 1:
         parts.insert(0, f"{_short(best[0])} is the best on average")
     elif len(best) < whole:
-        one_of = f"{count(len(best))} of {count(whole)}: {_names(best)}"
-        parts.insert(0, f"the best on average is one of {one_of}")
+        if len(best) > _NAMED:
+            one_of = f"one of {count(len(best))} of {count(whole)} methods: {_names(best)}"
+        else:
+            named = _joined([_short(name) for name in best], "or")
+            one_of = f"{named} (of {count(whole)} methods)"
+        parts.insert(0, f"the best on average is {one_of}")
     if len(parts) > 1 or answer.told_apart:
         first, *rest = parts
         if len(best) != 1:
@@ -280,12 +289,14 @@ def _found(answer: Answer, options: RankOptions) -> Iterator[str]:
         yield "; ".join([first, *rest]) + "."
     if answer.new is not None:
         order = np.argsort(-answer.new.near, kind="stable")[:3]
-        listed = ", ".join(
-            f"{_short(answer.methods[place])} {_near(answer, int(place), ' % or more', ' %')}"
+        listed = [
+            f"{_near(answer, int(place), ' % or more', ' %')} for {_short(answer.methods[place])}"
             for place in order
-        )
+        ]
+        more = "" if len(listed) == whole else " (the table has all)"
         yield (
-            f"Probability of being within {answer.epsilon:g} of the best on a new task: {listed}."
+            f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
+            f"method is best there is {_joined(listed, 'and')}{more}."
         )
     yield from _fresh(answer)
 
@@ -305,14 +316,14 @@ def _fresh(answer: Answer) -> Iterator[str]:
         return
     if fresh.halved == SPLITS:
         yield (
-            "Ranked by means, half of the splits names another winner than the other half in "
-            f"{percent(fresh.overall)} % of halvings, and of a single task in "
-            f"{percent(fresh.within_task)} %."
+            "Where the splits are divided in two at random, the halves disagree on which mean is "
+            f"best {percent(fresh.overall)} % of the time, and on a single task "
+            f"{percent(fresh.within_task)} % of the time."
         )
     else:
         yield (
-            f"Ranked by means, half of the {_PLURALS[answer.unit]} names another winner than the "
-            f"other half in {percent(fresh.overall)} % of halvings."
+            f"Where the {_PLURALS[answer.unit]} are divided in two at random, the halves disagree "
+            f"on which mean is best {percent(fresh.overall)} % of the time."
         )
 
 
@@ -341,19 +352,20 @@ def _todo(answer: Answer, table: ScoreTable) -> Iterator[str]:
     if not plans:
         return
     hardest = max(plans, key=lambda plan: plan.units_needed)
-    pair = f"{_short(hardest.first)} from {_short(hardest.rival)}"
+    pair = f"{_short(hardest.first)} and {_short(hardest.rival)}"
     if hardest.units_needed <= hardest.units:
         yield (
-            f"A difference of {answer.epsilon:g} would tell {pair} with the "
-            f"{_units(answer, hardest.units)} there are; a smaller one takes more."
+            f"If {pair} truly differed by {answer.epsilon:g}, the "
+            f"{_units(answer, hardest.units)} there are would show it; a smaller difference needs "
+            "more."
         )
         return
     if isfinite(hardest.units_needed):
         cost = f", at a cost of {two_digits(hardest.cost)}" if hardest.cost > 0 else ""
         yield (
-            f"To tell {pair} if they differ by {answer.epsilon:g}: "
-            f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} in all (now "
-            f"{count(hardest.units)}){cost}."
+            f"If {pair} truly differ by {answer.epsilon:g}, about "
+            f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} would show it (now "
+            f"{count(hardest.units)}){cost}; a smaller difference needs more."
         )
     yield from _splits_sentence(hardest, answer, table)
 
@@ -364,7 +376,7 @@ def _splits_sentence(plan: Plan, answer: Answer, table: ScoreTable) -> Iterator[
         return
     if not isfinite(plan.times_as_many):
         yield (
-            f"No number of {what} of these tasks would do: {percent(1 - plan.noise)} % of the "
+            f"More {what} of the same tasks would not do: {percent(1 - plan.noise)} % of the "
             f"variance is between {_PLURALS[answer.unit]}."
         )
     elif plan.times_as_many > 1:
@@ -374,8 +386,8 @@ def _splits_sentence(plan: Plan, answer: Answer, table: ScoreTable) -> Iterator[
 def _sure(found: Sequence[Answer]) -> str:
     scores = " of all scores" if len(found) > 1 else ""
     return (
-        f"Ranks, who may be the best and all differences{scores} hold together: the chance that "
-        f"any of it is wrong is at most {100 * WRONG:.0f} %."
+        f"Ranks, who may be the best and all differences{scores} are valid simultaneously: the "
+        f"chance that any of them is wrong is at most {100 * WRONG:.0f} %."
         + " Probabilities on a new task are estimates."
         * any(answer.new is not None for answer in found)
     )
@@ -447,9 +459,9 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
         ("mean", Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
         (
             lambda row: None if row["method"] == answer.leader else row["difference"],
-            Column("less the first", "signed", decimals=decimals, left_out=3),
+            Column("minus the first", "signed", decimals=decimals, left_out=3),
         ),
-        (ends, Column("95 %, all at once", right=True, left_out=1)),
+        (ends, Column("simultaneous 95 %", right=True, left_out=1)),
     ]
     if not short:
         columns.append(("bar", Column("", "bar", page_only=True)))
@@ -470,8 +482,8 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
     if holes:
         columns.append((units, Column(units, "count", left_out=4)))
     caption = (
-        "rank: the ranks that each method can have, all at once; less the first: mean difference "
-        f"from {_short(answer.leader)}"
+        "rank: the ranks that each method can have, simultaneously; minus the first: mean "
+        f"difference from {_short(answer.leader)}"
     )
     if answer.new is not None:
         caption += (
@@ -505,7 +517,7 @@ def _pair_table(answer: Answer, rows: Sequence[Difference], title: str = "") -> 
             ("value", Column("first - second", "signed", decimals=decimals)),
             (
                 lambda row: _ends(row.lower, row.upper, decimals),
-                Column("95 %, all at once", right=True),
+                Column("simultaneous 95 %", right=True),
             ),
             ("units", Column(units, "count", left_out=1)),
             ("verdict", Column("the first is")),
@@ -559,7 +571,7 @@ def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
         ),
         (
             lambda plan: _ends(plan.difference.lower, plan.difference.upper, decimals),
-            Column("95 %, all at once", right=True, left_out=1),
+            Column("simultaneous 95 %", right=True, left_out=1),
         ),
         ("units", Column(f"{units} now", "count", left_out=2)),
         (needed, Column(f"{units} needed", right=True)),

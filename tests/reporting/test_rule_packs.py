@@ -113,7 +113,7 @@ def test_rules_that_have_all_ended_are_refused():
 def test_what_is_not_sure_is_said():
     pack = toy(RULE.replace('quote = "Calculate the rate."\nsource = "text"\n', ""))
     assert pack.warnings(date(2026, 6, 1)) == [
-        "Not verified, as no text of it was found: 1 of 1 rules (1(a))."
+        "Not verified: no published text was found of 1 of the 1 rules used here (1(a))."
     ]
     assert "may no longer hold" in toy().warnings(date(2026, 6, 2))[0]
     assert not toy().warnings(date(2026, 6, 1))

@@ -25,8 +25,8 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.group_tables import table_of
 
 NOTICE = (
-    "These are measurements, and what people said. Whether a law or a rule is kept is for people "
-    "to judge, who know more than is here."
+    "These are measurements, and what people said. Whether a law or a rule is complied with is for "
+    "people to judge, who know more than is here."
 )
 NOT_VERIFIED = "not verified: no text of it was found"
 _STYLES = {MEASURED: "small", GIVEN: "assumed", MISSING: "large"}
@@ -63,9 +63,14 @@ def dossier(
         keys = ", ".join(answer.rule.key for answer in missing)
         unseen.append(
             f"Missing, as only people can say it: {len(missing)} of {len(asked)} answers, which "
-            "are named under what to do next."
+            "are listed under what to do next."
         )
-        todo = [f"Answer what is missing in a file, and name it by facts=FILE: {keys}.", _AGAIN]
+        todo = [
+            "Answer the questions of the section 'What is asked for' in a text file, a line each "
+            f"such as '{missing[0].rule.key}: ...', and run this again with facts=FILE. Missing: "
+            f"{keys}.",
+            _AGAIN,
+        ]
     summary, verdict = measured.summary or ExecutiveSummary([]), measured.verdict or Verdict((), ())
     said = [*pack.warnings(day), *[verdict.warning] * bool(verdict.warning)]
     return replace(
@@ -113,7 +118,7 @@ def dossier(
 
 
 _READ = "Each sentence with the text that it was read in, the date of that text, and since when"
-_AGAIN = "Make it again when the model changes, or who it is used on."
+_AGAIN = "Repeat this when the model changes, or the people it is used on."
 
 
 def _asked(asked: Sequence[AnsweredRule], day: date) -> Table:

@@ -62,8 +62,8 @@ ALL_SEGMENTS = "all segments"
 GRANTED = "granted"  # what the good decision is called where decision= names none
 _MOST_LEVELS = 50  # of a factor that is no number
 _SURE = (
-    "Intervals are 95 % intervals: made in the same way from other samples of the same people, 19 "
-    "of 20 hold the true value, each by itself."
+    "Each interval is a 95 % interval by itself, not adjusted for looking at several: made in the "
+    "same way from other samples of the same people, 19 of 20 hold the true value."
 )
 
 
@@ -481,8 +481,16 @@ def _in_short(
             yield (
                 f"The mean '{measure}' of {worst.group} is {higher} than that of "
                 f"{worst.reference} by {number(size)}{within}: {number(abs(worst.smd[0]), 2)} "
-                "standard deviations."
+                f"standard deviations{_given_factors(worst, options)}."
             )
+
+
+def _given_factors(row: MeanDifference, options: LendingQuestion) -> str:
+    """Return the end of a sentence on a difference: what it is among people of equal factors."""
+    if not options.factors or not np.isfinite(row.adjusted[0]):
+        return ""
+    same_way = float(np.copysign(1.0, row.smd[0])) * row.adjusted[0]
+    return f", and {number(same_way, 2)} among people of the same {listed(options.factors)}"
 
 
 def _listed(references: Mapping[str, str], single: Sequence[str]) -> str:
@@ -494,13 +502,15 @@ def _unseen(
 ) -> Iterator[str]:
     if len(table.known):
         yield f"The outcomes in '{options.target}' were not used: these figures take none."
-    yield "Why groups differ was not looked at, nor whether a difference is justified."
+    if not options.factors:
+        yield "Why groups differ was not looked at; factors= names what may explain it."
+    yield "Whether a difference is justified was not looked at."
     for name in options.price:
         blank = int(np.isnan(values[name]).sum())
         if blank:
             yield (
-                f"'{name}' is blank in {count(blank)} rows: its figures are of the others, whom a "
-                "lender chose."
+                f"'{name}' is known for those alone who got an offer ({count(blank)} rows are "
+                "blank): its differences depend on whom the lender chose."
             )
 
 

@@ -141,8 +141,8 @@ class RulePack:
         if unread:
             places = "; ".join(dict.fromkeys(rule.citation for rule in unread))
             said.append(
-                f"Not verified, as no text of it was found: {len(unread)} of {len(rules)} rules "
-                f"({places})."
+                f"Not verified: no published text was found of {len(unread)} of the {len(rules)} "
+                f"rules used here ({places})."
             )
         if later := sorted({rule.effective for rule in rules if rule.effective > day}):
             waiting = sum(rule.effective > day for rule in rules)

@@ -77,7 +77,7 @@ class Unknown:
     def sentences(self) -> list[str]:
         """What was taken for unknown, a sentence for each attribute where anything was."""
         return [
-            f"{name}: counted as unknown, and in no category: {_listed(answers)}."
+            f"{name}: counted as unknown, and left out of comparisons: {_listed(answers)}."
             for name, answers in self.answers.items()
             if answers
         ]

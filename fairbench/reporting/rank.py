@@ -116,7 +116,7 @@ def report_of(options: RankOptions, source: Any = None) -> RankReport:
     return RankReport(rank_document(table, found, options), found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankReport(DocumentReport):
     """What a benchmark says: a notebook shows it, ``print`` prints it, and it can be saved.
 

@@ -124,7 +124,7 @@ def report_of(
     return RankReport(rank_document(table, found, options), found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankReport(DocumentReport):
     """What a benchmark says: a notebook shows it, ``print`` prints it, and it can be saved.
 

@@ -57,6 +57,14 @@ def test_ranks_are_those_of_the_truth_where_it_is_plain():
     assert report.difference("m3", "m0").lower == pytest.approx(-difference.upper)
 
 
+def test_a_report_is_shown_as_its_summary_and_saved_whole(tmp_path):
+    report = fairbench.rank(scores(), score="accuracy")
+    assert repr(report).startswith("Ranking of scores") and "All pairs" not in repr(report)
+    for ending in ("html", "csv", "md", "tex", "docx"):
+        assert report.save(tmp_path / f"ranking.{ending}").stat().st_size > 100
+    assert list(report.tables)[0] == "Ranks by accuracy"
+
+
 def test_all_pairs_in_the_table_are_those_asked_for_one_by_one():
     report = fairbench.rank(scores(5, seed=1, apart=0.003), score="accuracy")
     assert len(report.findings) == 10

@@ -138,7 +138,7 @@ def declared() -> tuple[Metric, ...]:
 
     Raises
     ------
-    ValueError : two metrics of one task have one name.
+    ValueError : two metrics of one task have one name, or a gap is not that of its rates.
     """
     package = import_module("fairbench.metrics")
     found: dict[tuple[str, str], Metric] = {}
@@ -149,7 +149,25 @@ def declared() -> tuple[Metric, ...]:
                 continue
             if found.setdefault((value.name, value.task), value) is not value:
                 raise ValueError(f"two metrics are called {value.name}: see {info.name}.py")
+            _check_gap(value, info.name)
     return tuple(found.values())
+
+
+def _check_gap(metric: Metric, module: str) -> None:
+    """Refuse a gap that is something else than the largest gap of its rates.
+
+    Its interval is made of theirs, and would be another quantity's.
+    """
+    if metric.task != BINARY or not metric.is_gap or not metric.rates:
+        return
+    counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups
+    gaps = [np.ptp(rate(counts)) for rate in metric.rates]
+    if not np.isclose(metric(counts), max(gaps)):
+        raise ValueError(
+            f"{metric.name} in {module}.py: interval='widest' is for the largest difference of two "
+            "groups in one of its rates, and its function is another one: declare a gap of each "
+            "rate"
+        )
 
 
 @lru_cache(maxsize=16)

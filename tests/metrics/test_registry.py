@@ -1,5 +1,7 @@
 """Every declared metric: a plain sentence, a function that runs, and NaN with a reason."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -134,6 +136,24 @@ def test_two_metrics_of_one_name_are_refused(monkeypatch):
     registry.declared.cache_clear()
     try:
         with pytest.raises(ValueError, match="two metrics are called roc_auc"):
+            declared()
+    finally:
+        registry.declared.cache_clear()
+
+
+def test_a_gap_that_is_not_that_of_its_rates_is_refused(monkeypatch):
+    """Of a mean of two rates, the interval of equalized odds once held another quantity."""
+    from fairbench.metrics import group
+
+    def gap_in_mean(counts):
+        rates = [rate(counts) for rate in find("equalized_odds").rates]
+        return np.ptp(np.mean(rates, axis=0), axis=-1)
+
+    odd = dataclasses.replace(find("equalized_odds"), name="mean_gap", function=gap_in_mean)
+    monkeypatch.setattr(group, "AGAIN", odd, False)
+    registry.declared.cache_clear()
+    try:
+        with pytest.raises(ValueError, match=r"mean_gap in group\.py.*declare a gap of each rate"):
             declared()
     finally:
         registry.declared.cache_clear()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
 from fairbench.inference.resolution import units_needed, usual_spread
@@ -169,7 +169,6 @@ class Tally:
     said, came, weight : (BINS,) sums of probabilities on new tasks, what came true, their number.
     capped : what came true of those said to be so much or more, and their number.
     plans : planned over truly needed units of the first pair.
-    nemenyi, naive : how often Friedman-Nemenyi's and single paired tests' claims all held.
     """
 
     runs: int = 0
@@ -184,9 +183,6 @@ class Tally:
     weight: Array = field(default_factory=lambda: np.zeros(BINS))
     capped: Array = field(default_factory=lambda: np.zeros(2))
     plans: list[float] = field(default_factory=list)
-    nemenyi: int = 0
-    naive: int = 0
-    compared: int = 0
 
     def add(self, population: Population, random: np.random.Generator) -> None:
         """Draw a benchmark, and count what is right of it."""
@@ -208,7 +204,6 @@ class Tally:
         self.page += ranks and intervals and best
         self.told += (held.better & ahead).sum() / max(int(ahead.sum()), 1)
         self.kept += held.may_be_best.mean()
-        self._compare(values, group, unit, ahead)
         if not questions:
             self._calibrate(population, true, values, group, unit, random)
             spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
@@ -223,7 +218,7 @@ class Tally:
         unit: Codes,
         random: np.random.Generator,
     ) -> None:
-        of_task = _task_means(values, group, len(unit))
+        of_task = task_means(values, group, len(unit))
         new = on_new_task(of_task, unit, epsilon=EPSILON, generator=random)
         fresh = _fresh_tasks(population, true, random)
         came = (fresh >= fresh.max(axis=0) - EPSILON).mean(axis=1)
@@ -242,25 +237,9 @@ class Tally:
             planned, needed = units_needed(needs, EPSILON, critical)
             self.plans.append(float(planned / needed))
 
-    def _compare(self, values: Array, group: Codes, unit: Codes, ahead: NDArray[np.bool_]) -> None:
-        """Count whether claims of tests that others use all hold, where there are no holes."""
-        of_task = _task_means(values, group, len(unit))
-        if not np.isfinite(of_task).all() or of_task.shape[1] < 3 or len(of_task) > 50:
-            return
-        methods, tasks = of_task.shape
-        self.compared += 1
-        ranks = stats.rankdata(of_task, axis=0).mean(axis=1)
-        reach = stats.studentized_range.ppf(0.95, methods, np.inf) / 2**0.5
-        reach *= np.sqrt(methods * (methods + 1) / (6 * tasks))
-        self.nemenyi += not ((ranks[:, None] - ranks > reach) & ~ahead).any()
-        gap = of_task[:, None] - of_task
-        with np.errstate(invalid="ignore", divide="ignore"):
-            statistic = gap.mean(axis=2) / (gap.std(axis=2, ddof=1) / tasks**0.5)
-        sure = statistic > special.stdtrit(tasks - 1, 0.975)
-        self.naive += not (sure & ~ahead).any()
 
-
-def _task_means(values: Array, group: Codes, tasks: int) -> Array:
+def task_means(values: Array, group: Codes, tasks: int) -> Array:
+    """Return the mean of what is known of each task, (M, tasks)."""
     known = np.isfinite(values)
     sums = np.stack([np.bincount(group, row, tasks) for row in np.where(known, values, 0)])
     counts = np.stack([np.bincount(group, row, tasks) for row in known.astype(float)])
@@ -272,7 +251,7 @@ def _fresh_tasks(population: Population, true: Array, random: np.random.Generato
     """Return scores on tasks of new families, measured as those of the benchmark are."""
     more = replace(population, tasks=_NEW_TASKS, family=1, holes="none")
     values, group, unit = draw(more, true, random)
-    return _task_means(values, group, len(unit))
+    return task_means(values, group, len(unit))
 
 
 _SPREADS: dict[Population, float] = {}
@@ -366,10 +345,6 @@ def summarise(tallies: list[tuple[Population, Tally]]) -> None:
         total = sum(getattr(tally, name) for tally in each)
         print(f"{name}: {total / runs:.4f} of {runs} benchmarks; mean over populations "
               f"{np.mean(held):.4f}")  # fmt: skip
-    compared = sum(tally.compared for tally in each)
-    for name in ("nemenyi", "naive"):
-        total = sum(getattr(tally, name) for tally in each)
-        print(f"{name}: {total / max(compared, 1):.4f} of {compared}")
     with np.errstate(invalid="ignore"):
         parts = [np.nansum([getattr(tally, name) / tally.runs for tally in each], axis=0)
                  for name in ("said", "came", "weight")]  # fmt: skip

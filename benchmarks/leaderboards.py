@@ -101,7 +101,11 @@ def say(report: RankReport) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "tabarena":
-        tabarena(*sys.argv[2:])
-    else:
-        tabzilla(*sys.argv[2:])
+    match sys.argv[1:]:
+        case ["tabarena", results_file, board_file]:
+            tabarena(results_file, board_file)
+        case ["tabzilla", results_file]:
+            tabzilla(results_file)
+        case _:
+            print(__doc__, file=sys.stderr)
+            sys.exit(2)

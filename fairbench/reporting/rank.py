@@ -482,8 +482,9 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
     if holes:
         columns.append((units, Column(units, "count", left_out=4)))
     caption = (
-        "rank: the ranks that each method can have, simultaneously; minus the first: mean "
-        f"difference from {_short(answer.leader)}"
+        "rank: the ranks that each method can have, simultaneously; may be best: by comparing it "
+        "with all others together, which can exclude a method that no single pair excludes; minus "
+        f"the first: mean difference from {_short(answer.leader)}"
     )
     if answer.new is not None:
         caption += (

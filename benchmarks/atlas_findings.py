@@ -16,7 +16,6 @@ from fairbench.comparison.atlas_claim_values import (  # noqa: E402
     Claim,
     ClaimPart,
     MarginsBySize,
-    MeanOverFamilies,
 )
 from fairbench.comparison.atlas_findings import AtlasFindings, MetricStandings  # noqa: E402
 from fairbench.comparison.atlas_report import (  # noqa: E402
@@ -24,6 +23,7 @@ from fairbench.comparison.atlas_report import (  # noqa: E402
     claim_sentences,
     few_tasks_sentences,
     left_out_sentences,
+    ranks_sentence,
     sentences,
     size_sentence,
 )
@@ -76,10 +76,11 @@ def page(
     yield from _claims(findings)
     yield from _by_size(findings.by_size)
     yield from _verdicts(findings)
+    if findings.standings:
+        yield f"## Ranks\n\n{ranks_sentence(findings)}\n"
     for standings in findings.standings:
         yield from _ranks(standings)
     yield from _few_tasks(findings)
-    yield from _fresh(findings)
     yield from _seeds(seeds, answered)
     yield from _costs(findings)
 
@@ -88,13 +89,12 @@ def _claims(findings: AtlasFindings) -> Iterator[str]:
     yield "## Claims of the literature\n"
     yield f"{FEW_TASKS}\n"
     yield from table(
-        ("claim", "source", "verdict", "by the model", _COUNTED, "few tasks"),
+        ("claim", "source", "verdict", _COUNTED, "few tasks"),
         (
             (
                 claim.statement,
                 claim.source,
                 f"**{claim.verdict}**",
-                claim.by_model,
                 ", ".join(str(count) for count in _counts(part.verdict for part in claim.deciding)),
                 str(len(claim.parts) - len(claim.deciding)),
             )
@@ -113,17 +113,15 @@ def _claims(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _parts(claim: Claim) -> Iterator[str]:
-    heads = ("of", "metric", "plain mean, 95 % by itself", "95 %, all at once", _MODEL)
+    heads = ("of", "metric", "mean over families, 95 % by itself", "95 %, all at once")
     yield from table(
-        (*heads, "the model's, new data set", "above 0", "families", "verdict"),
+        (*heads, "above 0", "families", "verdict"),
         (
             (
                 part.label,
                 label(part.metric),
                 f"{part.mean:.4f} ({_ends(part.lower, part.upper)})",
                 _ends(part.all_lower, part.all_upper),
-                _model(part.model),
-                _ends(part.new_lower, part.new_upper),
                 f"{part.positive} of {part.tasks}",
                 str(part.families),
                 "few tasks" if part.few_tasks else part.verdict,
@@ -131,13 +129,6 @@ def _parts(claim: Claim) -> Iterator[str]:
             for part in claim.parts
         ),
     )
-
-
-_MODEL = "the model's mean, 95 % all at once"
-
-
-def _model(mean: MeanOverFamilies) -> str:
-    return f"{mean.mean:.4f} ({_ends(mean.lower, mean.upper)})"
 
 
 def _by_size(found: MarginsBySize | None) -> Iterator[str]:
@@ -148,7 +139,7 @@ def _by_size(found: MarginsBySize | None) -> Iterator[str]:
     yield (
         f"{size_sentence(found)} A task's difference is the mean over all interventions, strengths "
         "and both gaps, its interval that for new splits (Nadeau and Bengio 2003); a mean over "
-        "families is the plain one.\n"
+        "families counts them alike.\n"
     )
     yield from table(
         (
@@ -209,29 +200,26 @@ def _verdicts(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _ranks(standings: MetricStandings) -> Iterator[str]:
-    yield f"## {standings.label[:1].upper()}{standings.label[1:]}\n"
-    yield (
-        f"{len(standings.tied_plain)} of the {len(standings.standings)} approaches that are ranked "
-        f"may be the best by plain means over families, {len(standings.tied_best)} by the model, "
-        f"whose ranks these are. Differences are from {standings.reference}.\n"
-    )
+    yield f"### {standings.label[:1].upper()}{standings.label[1:]}\n"
+    yield "\n".join(f"- {sentence}" for sentence in standings.sentences)
+    yield f"\nDifferences are from {standings.reference}.\n"
     yield from table(
         (
             "approach",
             "ranks",
-            "plain mean difference, 95 %",
-            "the model's, 95 %",
-            "the model's, new data set",
-            f"within {standings.epsilon:g}",
+            "may be best",
+            "mean",
+            "minus the reference, simultaneous 95 %",
+            f"within {standings.epsilon:g} on a new task",
         ),
         (
             (
                 each.approach,
                 f"{each.first_rank} to {each.last_rank}",
+                "yes" if each.may_be_best else "",
+                f"{each.mean:.4f}",
                 f"{each.difference:.4f} ({_ends(each.lower, each.upper)})",
-                _model(each.model),
-                _ends(each.new_lower, each.new_upper),
-                f"{each.near_new:.2f}",
+                each.near_percent,
             )
             for each in standings.standings[:_MOST]
         ),
@@ -285,32 +273,6 @@ def _seeds(seeds: Sequence[SeedComparison], answered: Collection[int]) -> Iterat
         part = "a" if each.second in answered else "no"
         yield f"Its runs are {part} part of the answers on this page."
         yield from lines_of(each)
-
-
-def _fresh(findings: AtlasFindings) -> Iterator[str]:
-    yield "## Winners on fresh splits\n"
-    yield "Half of the splits of a task name a winner, and the other half checks it.\n"
-    yield from table(
-        (
-            "metric",
-            "tasks",
-            "smallest mean is another's",
-            "approaches that ours names",
-            "ours misses it",
-            "ours is contradicted",
-        ),
-        (
-            (
-                label(each.metric),
-                str(each.tasks),
-                f"{each.naive_other:.0%}",
-                f"{each.named:.1f}",
-                f"{each.ours_misses:.1%}",
-                f"{each.ours_wrong:.1%}",
-            )
-            for each in findings.fresh
-        ),
-    )
 
 
 def _costs(findings: AtlasFindings) -> Iterator[str]:

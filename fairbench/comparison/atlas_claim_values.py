@@ -7,34 +7,18 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class MeanOverFamilies:
-    """A mean over families with an interval: a plain one, or one by the multilevel model.
-
-    The model weighs data sets by precision. Where differences shrink with the size of the data,
-    its interval need not hold the plain mean over families.
-    """
-
-    mean: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True)
 class ClaimPart:
     """One statement that a claim is made of, across data sets.
 
     Attributes
     ----------
     label, metric : whose difference it is, and of what.
-    mean, lower, upper : the plain mean over families of the difference, with its 95 % interval by
+    mean, lower, upper : the mean over families of the difference, with its 95 % interval by
         itself; `all_lower`, `all_upper` : ends that are meant to hold for all parts at once.
-    model : the same by the multilevel model, all at once.
-    new_lower, new_upper : between which it lies on a data set of a new family, by the model.
     epsilon : the largest difference that does not matter.
     tasks, families : on how many it was measured; `positive` : of the tasks, on how many the
         difference is above 0.
-    verdict : by the plain mean's interval, all at once; `alone` : by its own.
-    model_verdict, model_alone : the same by the model's intervals.
+    verdict : by the mean's interval, all at once; `alone` : by its own.
     few_tasks : whether it was measured on too few tasks to decide the claim.
     of_families : the mean of each family on whose tasks it was measured.
     """
@@ -46,17 +30,12 @@ class ClaimPart:
     upper: float
     all_lower: float
     all_upper: float
-    model: MeanOverFamilies
-    new_lower: float
-    new_upper: float
     epsilon: float
     tasks: int
     families: int
     positive: int
     verdict: str
     alone: str
-    model_verdict: str
-    model_alone: str
     few_tasks: bool = False
     of_families: tuple[float, ...] = ()
 
@@ -68,7 +47,7 @@ class Claim:
     Attributes
     ----------
     rule : what the differences of the parts are, and what decides.
-    verdict : by plain means over families; `by_model` : by the multilevel model's.
+    verdict : by means over families.
     evidence : in words, the figures that decide, where several parts do so together.
     remarks : what is to be known beside it, such as what is unlevel in what is compared.
     """
@@ -78,7 +57,6 @@ class Claim:
     source: str
     rule: str
     verdict: str
-    by_model: str
     parts: tuple[ClaimPart, ...]
     evidence: str = ""
     remarks: tuple[str, ...] = ()

@@ -24,10 +24,8 @@ from fairbench.comparison.atlas_verdicts import (
     HOLDS,
     OPEN,
     ClaimSeries,
-    Sampling,
     TwoVerdicts,
     any_holds,
-    as_the_model_says,
     claim_of_all,
     judged,
     larger,
@@ -71,7 +69,6 @@ def claims(
     values: AtlasValues,
     margins: Sequence[MarginSeries],
     roles: ClaimRoles,
-    sampling: Sampling,
     remarks: Sequence[str] = (),
 ) -> tuple[Claim, ...]:
     """Return every claim that the atlas has the runs for.
@@ -83,19 +80,17 @@ def claims(
     remarks : what is unlevel in how interventions were configured.
     """
     made = [
-        unprocessing(values, margins, sampling, remarks),
-        *interventions(values, roles, sampling),
-        ensembles(values, roles, sampling),
-        binomial(values, roles, sampling),
-        *abstention(values, sampling),
-        recalibration(values, roles, sampling),
+        unprocessing(values, margins, remarks),
+        *interventions(values, roles),
+        ensembles(values, roles),
+        binomial(values, roles),
+        *abstention(values),
+        recalibration(values, roles),
     ]
     return tuple(claim for claim in made if claim.parts)
 
 
-def interventions(
-    values: AtlasValues, roles: ClaimRoles, sampling: Sampling
-) -> tuple[Claim, Claim]:
+def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]:
     """Return whether interventions help at equal error, and whether fairness costs accuracy."""
     plain = values.only(values.table["setting"] == "")
     made = [
@@ -111,9 +106,9 @@ def interventions(
         fallen = -differences(plain.metric(gap), made)
         pairs = zip(made, fallen, strict=True)
         series += [ClaimSeries(each.label, gap, own, larger) for each, own in pairs]
-    parts = judged(plain, series, sampling)
+    parts = judged(plain, series)
     kept = deciding(parts)
-    verdict, by_model = (some_helps(judged) for judged in (kept, as_the_model_says(kept)))
+    verdict = some_helps(kept)
     rule = (
         "The differences are the intervention's error minus that without, and the gap without "
         "minus the intervention's. A difference is there if it is surely above 0 and may be as "
@@ -125,7 +120,6 @@ def interventions(
         source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
         rule=rule + "It holds if one intervention lowers a gap and does not raise the error.",
         verdict=verdict,
-        by_model=by_model,
         parts=parts,
         evidence=_evidence(kept),
     )
@@ -136,7 +130,6 @@ def interventions(
         rule=rule + "It holds if each of them surely lowers no gap or raises the error, and fails "
         "if one lowers a gap and does not raise the error.",
         verdict=_OPPOSITE[verdict],
-        by_model=_OPPOSITE[by_model],
         parts=parts,
         evidence=_evidence(kept),
     )
@@ -187,7 +180,7 @@ def _both(falls: str, cost: ClaimPart) -> TwoVerdicts:
     return TwoVerdicts(*found)
 
 
-def ensembles(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
+def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether bags are uncalibrated beside the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
     made = [
@@ -201,7 +194,7 @@ def ensembles(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Cla
         for name in (*own, "nll")
         for each, difference in zip(made, differences(plain.metric(name), made), strict=True)
     ]
-    parts = judged(plain, series, sampling)
+    parts = judged(plain, series)
     return claim_of_all(
         name="ensembles_are_uncalibrated",
         statement="Ensembles are worse calibrated than the binomial likelihood.",
@@ -219,14 +212,14 @@ _OWN = "by its own probability"
 _READ = {"nll": "by the members' disagreement"}
 
 
-def binomial(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
+def binomial(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether no method has a smaller log loss than the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
     made = contrasts(plain, "method", roles.likelihood)
     found = -differences(plain.metric("log_loss"), made)
     pairs = zip(made, found, strict=True)
     series = [ClaimSeries(each.label, "log_loss", own, no_larger) for each, own in pairs]
-    parts = judged(plain, series, sampling)
+    parts = judged(plain, series)
     return claim_of_all(
         name="binomial_nll_is_best",
         statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
@@ -237,7 +230,7 @@ def binomial(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Clai
     )
 
 
-def abstention(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
+def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     """Return whether withholding a fifth of the labels lowers the error, and the gaps."""
     without = values.table["intervention"] == NONE
     plain = values.only(without & values.table["setting"].isin(["", WITHHELD]))
@@ -262,7 +255,7 @@ def abstention(values: AtlasValues, sampling: Sampling) -> tuple[Claim, Claim]:
     claimed = []
     for name, statement, metrics in names:
         series = [ClaimSeries(label, m, own, larger) for label, m, own in found if m in metrics]
-        parts = judged(plain, series, sampling)
+        parts = judged(plain, series)
         claimed.append(
             claim_of_all(
                 name=name,
@@ -294,7 +287,7 @@ def _fallen(values: AtlasValues, metric: str) -> dict[str, Array]:
 _SAME = ("learner", "intervention", "method", "options", "setting")
 
 
-def recalibration(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) -> Claim:
+def recalibration(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether multicalibrating what was fitted lowers no group's calibration error."""
     plain = values.only(values.table["setting"] == "")
     made = [
@@ -306,7 +299,7 @@ def recalibration(values: AtlasValues, roles: ClaimRoles, sampling: Sampling) ->
     found = -differences(plain.metric(metric), made)
     pairs = zip(made, found, strict=True)
     series = [ClaimSeries(each.label, metric, own, no_larger) for each, own in pairs]
-    parts = judged(plain, series, sampling)
+    parts = judged(plain, series)
     return claim_of_all(
         name="multicalibration_is_redundant",
         statement="Multicalibrating a fitted model lowers no group's calibration error.",

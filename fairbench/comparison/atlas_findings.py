@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fairbench.comparison.atlas_claim_values import Claim, MarginsBySize, MeanOverFamilies
+from fairbench.comparison.atlas_claim_values import Claim, MarginsBySize
+from fairbench.comparison.rank.answer import Plan
+from fairbench.inference.fresh_winners import FreshWinner
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,14 @@ class Standing:
     ----------
     approach : its name.
     tasks, families : on how many it was compared with the reference.
-    mean : of its values over those tasks, families not weighed: what naive rankings rank by.
-    difference, lower, upper : from the reference, the plain mean over families with its 95 %
-        interval; negative where this approach has the smaller value.
-    model : the same by the multilevel model, which weighs data sets by precision.
-    new_lower, new_upper : between which the difference lies on a data set of a new family.
-    first_rank, last_rank : its rank lies between these, as far as the model resolves differences
-        of pairs, all at once at 95 %; approaches that are equal in practice share a rank.
-    best_new, near_new : the model's probability to have the best value on a data set of a new
-        family, and to be within epsilon of the best there.
+    mean : over families, each of which counts alike, as if it had been run on all of them.
+    difference, lower, upper : from the reference, the mean over families; all differences of all
+        pairs hold together. Negative where this approach has the smaller value; infinite ends of
+        what was measured on too few families.
+    first_rank, last_rank : the ranks that it can have, all at once.
+    may_be_best : whether it may have the best mean.
+    best_new, near_new : the probability to be the best on a new task, and to be within epsilon of
+        the best there; `near_percent` is the second in words.
     """
 
     approach: str
@@ -78,13 +79,12 @@ class Standing:
     difference: float
     lower: float
     upper: float
-    model: MeanOverFamilies
-    new_lower: float
-    new_upper: float
     first_rank: int
     last_rank: int
+    may_be_best: bool
     best_new: float
     near_new: float
+    near_percent: str
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,13 @@ class MetricStandings:
     metric, label : the metric's name and what tables call it.
     epsilon : the largest difference that does not matter in practice.
     reference : the approach that the others are compared with.
-    standings : of the approaches, by first rank and then by difference.
-    tied_best : the names of those that may be the best by the model; the truly best one is among
-        them at 95 %, a question that has fewer answers than ranks have, so that some of first rank
-        may lack.
-    tied_plain : the same by plain means over families.
+    standings : of the approaches, the best mean first.
+    may_be_best : the names of those that may be the best. surely_near : of those that are surely
+        within epsilon of the best.
+    pairs : how many pairs there are. told_apart : how many of them surely differ.
+    plans : what would tell the best-looking approach from each that may be the best.
+    fresh : how often the best mean is another approach's on fresh splits.
+    found, on_new_task, unresolved, resolving : the same in the sentences of ``fairbench rank``.
     few : the approaches without a rank, which were run on too few tasks.
     """
 
@@ -149,10 +151,24 @@ class MetricStandings:
     epsilon: float
     reference: str
     standings: tuple[Standing, ...]
-    tied_best: tuple[str, ...]
-    tied_plain: tuple[str, ...]
+    may_be_best: tuple[str, ...]
+    surely_near: tuple[str, ...]
+    pairs: int
+    told_apart: int
+    plans: tuple[Plan, ...]
+    fresh: FreshWinner | None
+    found: tuple[str, ...]
+    on_new_task: tuple[str, ...]
+    unresolved: tuple[str, ...]
+    resolving: tuple[str, ...]
     explanations: tuple[Explanation, ...]
     few: tuple[FewTaskDifference, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All that is said of the ranking; which may be the best is said once."""
+        is_said = 1 < len(self.may_be_best) < len(self.standings)
+        return (*self.found, *self.on_new_task, *self.unresolved[is_said:], *self.resolving)
 
 
 @dataclass(frozen=True)
@@ -185,10 +201,9 @@ class MeanFrontierPoint:
     Attributes
     ----------
     intervention, setting : what it is, with its options' values; one of the two is empty.
-    error, error_lower, error_upper : its error minus that of the unconstrained model, the plain
-        mean over families; both intervals of a point hold together, at 95 %.
+    error, error_lower, error_upper : its error minus that of the unconstrained model, the mean
+        over families; both intervals of a point hold together, at 95 %.
     gap, gap_lower, gap_upper : the same of the gap.
-    model_error, model_gap : both by the model; the intervals of all points of a gap hold at once.
     """
 
     intervention: str
@@ -202,8 +217,6 @@ class MeanFrontierPoint:
     gap: float
     gap_lower: float
     gap_upper: float
-    model_error: MeanOverFamilies
-    model_gap: MeanOverFamilies
 
 
 @dataclass(frozen=True)
@@ -255,31 +268,6 @@ class TaskVerdict:
 
 
 @dataclass(frozen=True)
-class FreshSplits:
-    """How often a winner that half of the splits name is another one on the other half.
-
-    Attributes
-    ----------
-    tasks, halvings : over how many tasks, and ways to halve the splits, the shares are taken.
-    naive_other : how often the smallest mean is another approach's on the fresh half.
-    named : how many approaches ours names as possibly best, on average.
-    ours_misses : how often the fresh half's smallest mean is of none of those.
-    ours_wrong : how often it is of none of those and the fresh half is sure that it is better.
-    naive_overall, ours_overall : the same two of the winner over all data sets.
-    """
-
-    metric: str
-    tasks: int
-    halvings: int
-    naive_other: float
-    named: float
-    ours_misses: float
-    ours_wrong: float
-    naive_overall: float
-    ours_overall: float
-
-
-@dataclass(frozen=True)
 class AtlasFindings:
     """Everything that is said of an atlas.
 
@@ -293,7 +281,6 @@ class AtlasFindings:
     margins: tuple[UnprocessingMargin, ...]
     verdicts: tuple[TaskVerdict, ...]
     claims: tuple[Claim, ...]
-    fresh: tuple[FreshSplits, ...]
     mean_frontiers: tuple[MeanFrontierPoint, ...] = ()
     by_size: MarginsBySize | None = None
     reference: str = ""

@@ -18,7 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.comparison.atlas_claim_values import MeanOverFamilies
 from fairbench.comparison.atlas_findings import (
     FrontierPoint,
     MeanFrontierPoint,
@@ -28,7 +27,6 @@ from fairbench.comparison.atlas_findings import (
 from fairbench.comparison.atlas_values import AtlasValues, Contrast, contrasts, differences, without
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, all_hold
 from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import fit
 from fairbench.metrics.registry import find
 
 Array = NDArray[np.float64]
@@ -102,9 +100,7 @@ def _mean(series: Array, test_share: float, tail: float) -> tuple[Array, Array]:
     return series.mean(axis=-1), -special.stdtrit(splits - 1, tail) * np.sqrt(variance)
 
 
-def mean_frontiers(
-    values: AtlasValues, *, generator: np.random.Generator, draws: int = 500
-) -> list[MeanFrontierPoint]:
+def mean_frontiers(values: AtlasValues) -> list[MeanFrontierPoint]:
     """Return what interventions and relaxed thresholds change, on average over families.
 
     Those that were run on too few tasks to be ranked are left out.
@@ -121,7 +117,7 @@ def mean_frontiers(
         ]
         made = [each for each in made if _on_enough_tasks(kept, gap_metric, each[1])]
         if made:
-            found += _mean_frontier(kept, gap_metric, made, generator, draws)
+            found += _mean_frontier(kept, gap_metric, made)
     return found
 
 
@@ -132,41 +128,31 @@ def _on_enough_tasks(values: AtlasValues, gap_metric: str, contrast: Contrast) -
 
 
 def _mean_frontier(
-    values: AtlasValues,
-    gap_metric: str,
-    made: Sequence[tuple[str, Contrast]],
-    generator: np.random.Generator,
-    draws: int,
+    values: AtlasValues, gap_metric: str, made: Sequence[tuple[str, Contrast]]
 ) -> Iterator[MeanFrontierPoint]:
     """Yield the points of one gap that rest on enough families."""
     single = [each for _, each in made]
     changes = [differences(values.metric(metric), single) for metric in (ERROR, gap_metric)]
     measured = values.measured(np.concatenate(changes))
-    posterior = fit(measured, generator=generator, draws=draws)
-    model = np.stack([posterior.estimate(), *posterior.interval(0.025 / (2 * len(made)))])
     # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
-    plain = np.stack(mean_over_families(family_means(measured), level=1 - 0.05 / 2))
+    means = np.stack(mean_over_families(family_means(measured), level=1 - 0.05 / 2))
     for place, (part, each) in enumerate(made):
-        own = [place, len(made) + place]  # its error, its gap
-        if not np.isfinite([plain[:, own], model[:, own]]).all():
+        ends = means[:, [place, len(made) + place]]  # of its error, of its gap
+        if not np.isfinite(ends).all():
             continue
-        error, gap, model_error, model_gap = (
-            MeanOverFamilies(*map(float, found[:, at])) for found in (plain, model) for at in own
-        )
+        (error, gap), (error_lower, gap_lower), (error_upper, gap_upper) = ends.tolist()
         yield MeanFrontierPoint(
             intervention=each.label if part == "intervention" else "",
             setting=each.label if part == "setting" else "",
             gap_metric=gap_metric,
             tasks=int(measured.known[place].sum()),
-            families=int(posterior.families[place]),
-            error=error.mean,
-            error_lower=error.lower,
-            error_upper=error.upper,
-            gap=gap.mean,
-            gap_lower=gap.lower,
-            gap_upper=gap.upper,
-            model_error=model_error,
-            model_gap=model_gap,
+            families=int(measured.families[place]),
+            error=error,
+            error_lower=error_lower,
+            error_upper=error_upper,
+            gap=gap,
+            gap_lower=gap_lower,
+            gap_upper=gap_upper,
         )
 
 

@@ -1,16 +1,17 @@
-"""Ranks of approaches across data sets, what is best on a new one, and what explains it."""
+"""Ranks of approaches across data sets, as ``fairbench rank`` makes them, and what explains them.
+
+The multilevel model says where facts about data sets explain differences, and nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
-from fairbench.comparison.atlas_claim_values import MeanOverFamilies
 from fairbench.comparison.atlas_findings import (
     Explanation,
     MetricStandings,
@@ -18,17 +19,24 @@ from fairbench.comparison.atlas_findings import (
 )
 from fairbench.comparison.atlas_values import AtlasValues
 from fairbench.comparison.atlas_verdicts import OPEN
-from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences, Multilevel, fit
-from fairbench.inference.rates import Limits
+from fairbench.comparison.rank.answer import WRONG, Answer, answers
+from fairbench.comparison.rank.question import HIGHER, LOWER, RankOptions
+from fairbench.comparison.rank.sentences import (
+    found_sentences,
+    fresh_sentences,
+    limits_of_cells,
+    near_in_words,
+    new_task_sentences,
+    open_sentences,
+    resolving_sentences,
+)
+from fairbench.comparison.rank.table import Scores, ScoreTable
+from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences, fit
 from fairbench.metrics.registry import find, label
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-WRONG = 0.05  # the chance that any statement of a ranking is wrong
 _FACTS = ("rows", "positive_share", "smallest_group_share")
-_TOLD = 150  # draws of each pair, whose means and errors alone count
-_COMMON = 5  # how many families a common correlation of approaches is worth
+_NOUN = "approaches"  # what methods are called here
 EPSILON = 0.01
 
 
@@ -92,6 +100,27 @@ class RankedValues:
         """All but the reference."""
         return [place for place in range(len(self.places)) if place != self.reference]
 
+    def table(self) -> ScoreTable:
+        """Return the values as a table of scores; tasks that none of the approaches has are out."""
+        repeats = self.losses.shape[2]
+        cells = self.losses.reshape(len(self.losses), -1)
+        has = np.isfinite(cells).any(axis=0)
+        task = np.repeat(np.arange(self.losses.shape[1]), repeats)[has]
+        kept, task = np.unique(task, return_inverse=True)
+        rows = self.values.tasks.iloc[kept]
+        family, families = pd.factorize(rows["family"])
+        better = LOWER if self.sign > 0 else HIGHER
+        return ScoreTable(
+            methods=tuple(self.names),
+            tasks=tuple(rows["dataset"].str.cat(rows["protect"], sep=", ")),
+            families=tuple(map(str, families)),
+            task=task,
+            family=family.astype(np.intp),
+            splits=repeats,
+            questions=0,
+            scores=(Scores(self.metric, better, self.sign * cells[:, has], None),),
+        )
+
     def against_reference(self, facts: Array | None = None) -> MeasuredDifferences:
         """Return the differences of the others from the reference."""
         found = self.losses[self.others] - self.losses[self.reference]
@@ -99,37 +128,74 @@ class RankedValues:
 
 
 def metric_standings(
-    ranked: RankedValues, *, generator: np.random.Generator, draws: int = 500
+    ranked: RankedValues,
+    *,
+    generator: np.random.Generator,
+    draws: int = 500,
+    wrong: float = WRONG,
+    seed: int = 0,
 ) -> MetricStandings:
-    """Return where each approach stands in one metric; equal ones stand at one place."""
-    count, same = len(ranked.places), ranked.same
-    pairs = np.array(list(combinations(range(count), 2)))
-    differences = ranked.losses[pairs[:, 0]] - ranked.losses[pairs[:, 1]]
-    told = fit(ranked.values.measured(differences), generator=generator, draws=_TOLD)
-    better = surely_better(pairs, told, count, ranked.epsilon)[np.ix_(same, same)]
-    kept = may_be_best(pairs, told, count, ranked.epsilon)[same]
-    leading = {name for name, mine in zip(ranked.names, kept, strict=True) if mine}
-    measured = ranked.against_reference()
-    posterior = fit(measured, generator=generator, draws=draws)
-    against = _from_reference(posterior, mean_over_families(family_means(measured)), ranked)
-    against = against.of(same)
-    best, near = on_new_data(against, same, ranked.epsilon, generator=generator)
-    standings = _standings(ranked, against, better, best, near)
-    order = sorted(standings, key=lambda each: (each.first_rank, each.difference * ranked.sign))
-    plain = may_be_best_plainly(ranked, pairs)[same]
-    plainly = {ranked.names[place] for place in np.flatnonzero(plain)}
+    """Return where each approach stands in one metric; equal ones stand at one place.
+
+    Ranks, who may be the best, differences and probabilities on a new task are those of
+    ``fairbench rank``: the mean over families, each of which counts alike.
+
+    Parameters
+    ----------
+    draws : of the posterior of what facts explain.
+    wrong : the chance that any of the ranks, differences and who may be the best is wrong.
+    seed : of the flips of signs.
+    """
+    options = RankOptions(within=ranked.epsilon, seed=seed)
+    (answer,) = answers(ranked.table(), options, wrong=wrong, most_planned=len(ranked.places))
+    explained = explanations(ranked, generator=generator, draws=draws)
     return MetricStandings(
         metric=ranked.metric,
         label=label(ranked.metric),
         epsilon=ranked.epsilon,
         reference=ranked.names[ranked.reference],
-        standings=tuple(order),
-        tied_best=tuple(each.approach for each in order if each.approach in leading),
-        tied_plain=tuple(each.approach for each in order if each.approach in plainly),
-        explanations=tuple(
-            _alike(explanations(ranked, generator=generator, draws=draws), ranked.names, same)
-        ),
+        standings=tuple(_standings(ranked, answer)),
+        may_be_best=tuple(answer.best),
+        surely_near=tuple(answer.surely_near),
+        pairs=len(answer.paired.first),
+        told_apart=answer.told_apart,
+        plans=answer.plans,
+        fresh=answer.fresh,
+        found=(*found_sentences(answer, _NOUN), *fresh_sentences(answer, _NOUN)),
+        on_new_task=tuple(new_task_sentences(answer, "approach")),
+        unresolved=tuple(open_sentences(answer, _NOUN)),
+        resolving=tuple(limits_of_cells(answer)) or tuple(resolving_sentences(answer)),
+        explanations=tuple(_alike(explained, ranked.names, ranked.same)),
     )
+
+
+def _standings(ranked: RankedValues, answer: Answer) -> Iterator[Standing]:
+    """Yield where approaches stand, the best mean first."""
+    reference = ranked.names[ranked.reference]
+    both = np.isfinite(ranked.losses) & np.isfinite(ranked.losses[ranked.reference])
+    tasks = dict(zip(ranked.names, both.any(axis=2).sum(axis=1), strict=True))
+    for place, name in enumerate(answer.methods):
+        value = lower = upper = 0.0
+        families = int(answer.ran[place])
+        if name != reference:
+            difference = answer.difference(name, reference)
+            value, lower, upper = difference.value, difference.lower, difference.upper
+            families = difference.units
+        yield Standing(
+            approach=name,
+            tasks=int(tasks[name]),
+            families=families,
+            mean=float(answer.means[place]),
+            difference=value,
+            lower=lower,
+            upper=upper,
+            first_rank=int(answer.first_rank[place]),
+            last_rank=int(answer.last_rank[place]),
+            may_be_best=bool(answer.may_be_best[place]),
+            best_new=float(answer.new.best[place]) if answer.new else float("nan"),
+            near_new=float(answer.new.near[place]) if answer.new else float("nan"),
+            near_percent=near_in_words(answer, place, " % or more", " %"),
+        )
 
 
 def _alike(
@@ -141,204 +207,6 @@ def _alike(
     for each in told:
         of_first = by.get((first[each.approach], each.fact), each)
         yield replace(of_first, approach=each.approach)
-
-
-def surely_better(pairs: NDArray[np.intp], posterior: Multilevel, count: int, rope: float) -> Mask:
-    """Say of every pair whether the first is surely better, (A, A).
-
-    All statements hold at once at 95 % (Holm 1979, Scandinavian Journal of Statistics 6). Two that
-    are equal in practice, with 95 % probability, are not told apart.
-    """
-    wrong = np.where(posterior.enough, posterior.doubt(), 1.0)
-    order = np.argsort(wrong, kind="stable")
-    passed = wrong[order] * np.arange(len(order), 0, -1) <= WRONG
-    made = np.zeros(len(pairs), bool)
-    made[order] = np.logical_and.accumulate(passed)
-    made &= posterior.within(rope) < 1 - WRONG
-    better = np.zeros((count, count), bool)
-    first, second = pairs.T
-    less = posterior.estimate() < 0  # the first's values are the smaller ones
-    better[first[made & less], second[made & less]] = True
-    better[second[made & ~less], first[made & ~less]] = True
-    return better
-
-
-def may_be_best(pairs: NDArray[np.intp], posterior: Multilevel, count: int, rope: float) -> Mask:
-    """Say which approaches may have the best mean, (A,).
-
-    The truly best one is among them with 95 % probability: who is surely worse than another is left
-    out, with Bonferroni's correction for as many others as there are (Hsu 1984, Annals of
-    Statistics 12). One that is equal in practice to that other, with 95 % probability, stays.
-    """
-    wrong = np.where(posterior.enough, posterior.doubt(), 1.0) / 2
-    sure = (wrong <= WRONG / max(count - 1, 1)) & (posterior.within(rope) < 1 - WRONG)
-    return _unbeaten(pairs, sure, posterior.estimate() > 0, count)
-
-
-def _unbeaten(pairs: NDArray[np.intp], sure: Mask, first_worse: Mask, count: int) -> Mask:
-    kept = np.ones(count, bool)
-    kept[pairs[sure & first_worse, 0]] = False
-    kept[pairs[sure & ~first_worse, 1]] = False
-    return kept
-
-
-def may_be_best_plainly(ranked: RankedValues, pairs: NDArray[np.intp]) -> Mask:
-    """Say which approaches may have the best plain mean over families, (A,).
-
-    As :func:`may_be_best`, by the intervals of the plain means of all pairs.
-    """
-    count, rope = len(ranked.places), ranked.epsilon
-    differences = ranked.losses[pairs[:, 0]] - ranked.losses[pairs[:, 1]]
-    means = family_means(ranked.values.measured(differences))
-    found = mean_over_families(means, level=1 - 2 * WRONG / max(count - 1, 1))
-    own = mean_over_families(means, level=1 - WRONG)
-    sure = (found.lower > 0) | (found.upper < 0)
-    sure &= (own.lower < -rope) | (own.upper > rope)
-    return _unbeaten(pairs, sure, found.value > 0, count)
-
-
-@dataclass(frozen=True, eq=False)
-class AgainstReference:
-    """The differences of A approaches from the reference, whose own are 0, (A,) or (S, A).
-
-    `plain` are the plain means over families with the ends of their intervals, `model` the
-    multilevel model's, (3, A).
-    """
-
-    plain: Array
-    model: Array
-    new_lower: Array
-    new_upper: Array
-    new: Array
-    effects: Array
-    families: NDArray[np.intp]
-
-    def of(self, places: NDArray[np.intp]) -> AgainstReference:
-        """Return those of some places, in their order."""
-        return AgainstReference(
-            plain=self.plain[:, places],
-            model=self.model[:, places],
-            new_lower=self.new_lower[places],
-            new_upper=self.new_upper[places],
-            new=self.new[:, places],
-            effects=self.effects[places],
-            families=self.families[places],
-        )
-
-
-def _from_reference(posterior: Multilevel, plain: Limits, ranked: RankedValues) -> AgainstReference:
-    """Return the differences from the reference, with its own."""
-    count = len(ranked.places)
-
-    def spread(values: Array) -> Array:
-        found = np.zeros((*values.shape[:-1], count))
-        found[..., ranked.others] = values
-        return found
-
-    families = np.zeros(count, np.intp)
-    families[ranked.others] = posterior.families
-    families[ranked.reference] = posterior.families.max()
-    new_lower, new_upper = posterior.new_interval()
-    return AgainstReference(
-        plain=spread(np.stack(plain)),
-        model=spread(np.stack([posterior.estimate(), *posterior.interval()])),
-        new_lower=spread(new_lower),
-        new_upper=spread(new_upper),
-        new=spread(posterior.new),
-        effects=spread(posterior.effects.T).T,
-        families=families,
-    )
-
-
-def on_new_data(
-    against: AgainstReference,
-    same: NDArray[np.intp],
-    epsilon: float,
-    *,
-    generator: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Return the probability to be the best, and within epsilon of it, on a new family, (A,) each.
-
-    Equal approaches, `same` (A,), are drawn together, and share the probability to be the best.
-
-    Each difference from the reference is drawn from its own prediction. How they go together is
-    taken from the data sets: correlations over those that both were run on, drawn towards their
-    average as far as few families tell little (Ledoit and Wolf 2004, Journal of Portfolio
-    Management 30), in a normal copula.
-    """
-    moving = np.flatnonzero(against.new.std(axis=0) > 0)
-    drawn = against.new.copy()
-    if len(moving) > 1:
-        correlation = _correlation(against.effects[moving], int(against.families.max()))
-        values, vectors = np.linalg.eigh(correlation)
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        normal = generator.standard_normal((4 * len(drawn), len(moving))) @ root.T
-        normal /= np.sqrt((root**2).sum(axis=1))
-        share = special.ndtr(normal)
-        ordered = np.sort(against.new[:, moving], axis=0)
-        drawn = np.zeros((len(share), against.new.shape[1]))
-        place = np.minimum((share * len(ordered)).astype(int), len(ordered) - 1)
-        drawn[:, moving] = np.take_along_axis(ordered, place, axis=0)
-    drawn = drawn[:, same]
-    smallest = drawn.min(axis=1, keepdims=True)
-    tied = drawn == smallest
-    best = (tied / tied.sum(axis=1, keepdims=True)).mean(axis=0)
-    return best, (drawn <= smallest + epsilon).mean(axis=0)
-
-
-def _correlation(effects: Array, families: int) -> Array:
-    """Return the correlations of approaches over tasks, drawn towards their average, (A, A)."""
-    known = np.isfinite(effects)
-    count = known @ known.T.astype(float)
-    filled = np.where(known, effects, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (filled @ known.T) / count
-        square = (filled**2 @ known.T) / count - mean**2
-        cross = (filled @ filled.T) / count - mean * mean.T
-        found = cross / np.sqrt(square * square.T)
-    found = np.where(np.isfinite(found) & (count > 2), np.clip(found, -1, 1), 0)
-    off = ~np.eye(len(found), dtype=bool)
-    average = max(float(found[off].mean()), 0.0)
-    found = (families * found + _COMMON * average) / (families + _COMMON)
-    np.fill_diagonal(found, 1)
-    return np.asarray(found)
-
-
-def _standings(
-    ranked: RankedValues, against: AgainstReference, better: Mask, best: Array, near: Array
-) -> list[Standing]:
-    with np.errstate(invalid="ignore"):
-        known = np.isfinite(ranked.losses)
-        of_task = np.where(known, ranked.losses, 0).sum(axis=2) / known.sum(axis=2)
-    both = np.isfinite(of_task) & np.isfinite(of_task[ranked.reference])
-    sign, found = ranked.sign, []
-    for place, name in enumerate(ranked.names):
-        plain, model = (_turned(each[:, place], sign) for each in (against.plain, against.model))
-        new = sorted([sign * against.new_lower[place], sign * against.new_upper[place]])
-        standing = Standing(
-            approach=name,
-            tasks=int(both[place].sum()),
-            families=int(against.families[place]),
-            mean=float(sign * of_task[place][both[place]].mean()),
-            difference=plain.mean,
-            lower=plain.lower,
-            upper=plain.upper,
-            model=model,
-            new_lower=float(new[0]),
-            new_upper=float(new[1]),
-            first_rank=1 + int(better[:, place].sum()),
-            last_rank=len(better) - int(better[place].sum()),
-            best_new=float(best[place]),
-            near_new=float(near[place]),
-        )
-        found.append(standing)
-    return found
-
-
-def _turned(found: Array, sign: float) -> MeanOverFamilies:
-    """Return a mean with its ends, (3,), in the metric's own sign."""
-    mean, *ends = sign * found
-    return MeanOverFamilies(float(mean), float(min(ends)), float(max(ends)))
 
 
 def explanations(

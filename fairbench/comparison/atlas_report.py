@@ -17,7 +17,6 @@ from fairbench.comparison.atlas_findings import (
     AtlasTask,
     MetricStandings,
 )
-from fairbench.comparison.atlas_fresh import fresh_splits
 from fairbench.comparison.atlas_frontiers import (
     NONE,
     frontier_points,
@@ -29,15 +28,16 @@ from fairbench.comparison.atlas_frontiers import (
 from fairbench.comparison.atlas_ranking import RankedValues, metric_standings
 from fairbench.comparison.atlas_unprocessing import margins_by_size
 from fairbench.comparison.atlas_values import AtlasValues
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, Sampling, counted
+from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
+from fairbench.comparison.rank.answer import WRONG
+from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
 from fairbench.core.formats import interval, number
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import COSTS
-from fairbench.metrics.registry import label
 
-METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds")
+METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
 _ROLES = ROOT / "conf/claims.yaml"
 
 
@@ -60,7 +60,7 @@ def atlas_findings(
     roles : which components claims are about; those of this checkout's conf/claims.yaml.
     remarks : what is unlevel in how interventions were configured, of
         :func:`fairbench.comparison.atlas_unprocessing.unlevel`.
-    draws : of the posterior of each difference.
+    draws : of the posterior of what facts about data sets explain.
 
     Raises
     ------
@@ -77,7 +77,9 @@ def atlas_findings(
     return AtlasFindings(
         tasks=tuple(_tasks(values)),
         approaches=tuple(approaches),
-        standings=tuple(_standings(each, draws, seed) for each in kept),
+        standings=tuple(
+            _standings(each, draws=draws, seed=seed, wrong=WRONG / len(kept)) for each in kept
+        ),
         frontiers=tuple(frontier_points(values, method=_method(plain))),
         margins=tuple(margins),
         verdicts=tuple(task_verdicts(margins)),
@@ -85,13 +87,9 @@ def atlas_findings(
             values,
             series,
             roles or ClaimRoles.read(_ROLES),
-            Sampling(rng(seed, "claims"), draws),
             remarks,
         ),
-        fresh=tuple(
-            fresh_splits(each, generator=rng(seed, "halves", each.metric)) for each in kept
-        ),
-        mean_frontiers=tuple(mean_frontiers(values, generator=rng(seed, "frontiers"), draws=draws)),
+        mean_frontiers=tuple(mean_frontiers(values)),
         by_size=margins_by_size(values, series),
         reference=plain.names[place],
         runs=int(table["run"].nunique()),
@@ -100,8 +98,9 @@ def atlas_findings(
     )
 
 
-def _standings(ranked: RankedValues, draws: int, seed: int) -> MetricStandings:
-    found = metric_standings(ranked, generator=rng(seed, "ranks", ranked.metric), draws=draws)
+def _standings(ranked: RankedValues, *, draws: int, seed: int, wrong: float) -> MetricStandings:
+    generator = rng(seed, "ranks", ranked.metric)
+    found = metric_standings(ranked, generator=generator, draws=draws, wrong=wrong, seed=seed)
     return replace(found, few=tuple(few_task_differences(ranked)))
 
 
@@ -186,11 +185,9 @@ def _tasks(values: AtlasValues) -> Iterator[AtlasTask]:
         )
 
 
-TWO_MEANS = (
-    "A mean over families is the plain one: tasks averaged within families, families equally, with "
-    "a 95 % interval for families like these. The multilevel model's stands beside it. It weighs "
-    "data sets by precision, so that small ones count for little; verdicts rest on the plain "
-    "mean."
+MEAN_OVER_FAMILIES = (
+    "A mean over families averages tasks within families, and counts families alike; what is said "
+    "of it is said of new families like these."
 )
 
 
@@ -204,7 +201,6 @@ def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
             "Thresholds for each group against interventions, task by task",
             list(_tasks_of(findings)),
         ),
-        ("Winners on fresh splits", list(_fresh(findings))),
     ]
 
 
@@ -214,8 +210,8 @@ def _about(findings: AtlasFindings) -> Iterator[str]:
         f"tasks from {findings.families} families of data, {findings.repeats} paired splits each."
     )
     yield (
-        f"Differences are from {findings.reference}. {TWO_MEANS} A new data set is one of a family "
-        "that is not here; what is said of it is the model's."
+        f"Differences are from {findings.reference}. {MEAN_OVER_FAMILIES} A new task is one of a "
+        "family that is not here."
     )
     yield from few_tasks_sentences(findings)
 
@@ -245,22 +241,16 @@ def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
         )
 
 
+def ranks_sentence(findings: AtlasFindings) -> str:
+    """Say that ranks and differences of all metrics hold at once."""
+    several = "all metrics" if len(findings.standings) > 1 else ""
+    said = simultaneous_sentence(several, on_new_tasks=True)
+    return f"{said} {RANKS_AND_BEST[0].upper()}{RANKS_AND_BEST[1:]}."
+
+
 def _ranks(findings: AtlasFindings) -> Iterator[str]:
     for each in findings.standings:
-        tied = [standing for standing in each.standings if standing.approach in each.tied_plain]
-        shown = "; ".join(standing.approach for standing in tied[:4])
-        more = f"; and {len(tied) - 4} more" if len(tied) > 4 else ""
-        yield (
-            f"{each.label}: {len(tied)} of the {len(each.standings)} approaches that are ranked "
-            f"may be the best by plain means over families, {len(each.tied_best)} by the model: "
-            f"{shown}{more}."
-        )
-        nearest = sorted(each.standings, key=lambda standing: -standing.near_new)[:3]
-        shown = "; ".join(f"{near.approach}: {near.near_new:.2f}" for near in nearest)
-        yield (
-            f"{each.label}, the model's largest probabilities to be within {each.epsilon:g} of the "
-            f"best on a new data set: {shown}."
-        )
+        yield from (f"{each.label}: {sentence}" for sentence in each.sentences)
         told = [found for found in each.explanations if found.verdict != OPEN]
         yield (
             f"{each.label}, what tells where an approach does better: {len(told)} of "
@@ -268,6 +258,8 @@ def _ranks(findings: AtlasFindings) -> Iterator[str]:
             + "".join(f"; {found.approach} is {found.verdict} ({found.fact})" for found in told[:3])
             + "."
         )
+    if findings.standings:
+        yield ranks_sentence(findings)
 
 
 def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
@@ -275,11 +267,10 @@ def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
     for claim in findings.claims:
         what = "What is open" if claim.verdict == OPEN else "What decides"
         evidence = f" {what}: {claim.evidence}." if claim.evidence else ""
-        model = claim.by_model if claim.by_model != claim.verdict else "the same"
         sized = f" {size_sentence(findings.by_size)}" if claim.remarks and findings.by_size else ""
         yield (
-            f"{claim.statement} {claim.verdict.upper()} ({claim.source}); by the model: {model}."
-            f"{evidence} {_decided(claim)}{sized}{''.join(f' {each}' for each in claim.remarks)}"
+            f"{claim.statement} {claim.verdict.upper()} ({claim.source}).{evidence} "
+            f"{_decided(claim)}{sized}{''.join(f' {each}' for each in claim.remarks)}"
         )
 
 
@@ -327,14 +318,4 @@ def _tasks_of(findings: AtlasFindings) -> Iterator[str]:
             f"At the same {gap.replace('_', ' ')} thresholds do no worse than every intervention "
             f"on {counts[0]} of {len(mine)} tasks, worse than one on {counts[1]}, and on "
             f"{counts[2]} that is not resolved."
-        )
-
-
-def _fresh(findings: AtlasFindings) -> Iterator[str]:
-    for each in findings.fresh:
-        yield (
-            f"{label(each.metric)}: the smallest mean of half of the splits is another approach's "
-            f"on the other half in {each.naive_other:.0%} of cases; ours names {each.named:.1f} "
-            f"approaches on average, misses that one in {each.ours_misses:.0%}, and is "
-            f"contradicted in {each.ours_wrong:.0%}."
         )

@@ -16,7 +16,6 @@ from fairbench.comparison.atlas_frontiers import ERROR, MarginSeries
 from fairbench.comparison.atlas_values import AtlasValues, known_mean, own_options
 from fairbench.comparison.atlas_verdicts import (
     ClaimSeries,
-    Sampling,
     claim_of_all,
     counted,
     judged,
@@ -35,7 +34,6 @@ _ROLES = ROOT / "conf/claims.yaml"
 def unprocessing(
     values: AtlasValues,
     margins: Sequence[MarginSeries],
-    sampling: Sampling,
     remarks: Sequence[str] = (),
 ) -> Claim:
     """Return whether thresholds on the unconstrained model do no worse than any intervention.
@@ -44,7 +42,7 @@ def unprocessing(
     ----------
     remarks : what else is unlevel in these runs, see :func:`unlevel`.
     """
-    parts = judged(values, _series(values, margins), sampling)
+    parts = judged(values, _series(values, margins))
     return claim_of_all(
         name="unprocessing_dominates",
         statement="Thresholds for each group on the unconstrained model do no worse than any "

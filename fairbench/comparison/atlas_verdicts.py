@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.comparison.atlas_claim_values import Claim, ClaimPart, MeanOverFamilies, deciding
+from fairbench.comparison.atlas_claim_values import Claim, ClaimPart, deciding
 from fairbench.comparison.atlas_values import AtlasValues
 from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import FEWEST_FAMILIES, fit
+from fairbench.inference.multilevel import FEWEST_FAMILIES
 from fairbench.metrics.registry import find
 
 Array = NDArray[np.float64]
@@ -100,18 +100,8 @@ class ClaimSeries:
     judge: Judge
 
 
-@dataclass(frozen=True, eq=False)
-class Sampling:
-    """How posteriors are drawn."""
-
-    generator: np.random.Generator
-    draws: int = 500
-
-
-def judged(
-    values: AtlasValues, series: Sequence[ClaimSeries], sampling: Sampling
-) -> tuple[ClaimPart, ...]:
-    """Return the parts of a claim, judged by plain means over families and by the model's.
+def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPart, ...]:
+    """Return the parts of a claim, judged by means over families.
 
     Intervals of the parts that decide are widened to hold at once (Bonferroni). A part on few tasks
     decides nothing, and one on fewer than three families is left out.
@@ -127,11 +117,7 @@ def judged(
     count = max(int((enough & ~few).sum()), 1)
     means = family_means(measured)
     own, at_once = (mean_over_families(means, level=1 - 0.05 / k) for k in (1, count))
-    posterior = fit(measured, generator=sampling.generator, draws=sampling.draws)
-    by_model = np.stack([posterior.estimate(), *posterior.interval(0.025 / count)])
-    alone = np.stack(posterior.interval())
-    new = posterior.new_interval()
-    verdicts = [_verdicts(kept, *ends) for ends in (at_once[1:], own[1:], by_model[1:], alone)]
+    verdicts = [_verdicts(kept, *ends) for ends in (at_once[1:], own[1:])]
     parts = []
     for place in np.flatnonzero(enough):
         each, known = kept[place], measured.known[place]
@@ -143,17 +129,12 @@ def judged(
             upper=float(own.upper[place]),
             all_lower=float(at_once.lower[place]),
             all_upper=float(at_once.upper[place]),
-            model=MeanOverFamilies(*map(float, by_model[:, place])),
-            new_lower=float(new[0][place]),
-            new_upper=float(new[1][place]),
             epsilon=_epsilon(each.metric),
             tasks=int(known.sum()),
             families=int(measured.families[place]),
             positive=int((measured.means[place][known] > 0).sum()),
             verdict=_at_once(verdicts[0][place], verdicts[1][place]),
             alone=verdicts[1][place],
-            model_verdict=_at_once(verdicts[2][place], verdicts[3][place]),
-            model_alone=verdicts[3][place],
             few_tasks=bool(few[place]),
             of_families=tuple(map(float, means[place][np.isfinite(means[place])])),
         )
@@ -193,16 +174,8 @@ def claim_of_all(
         source=source,
         rule=rule,
         verdict=all_hold(kept),
-        by_model=all_hold(as_the_model_says(kept)),
         parts=parts,
         remarks=remarks,
-    )
-
-
-def as_the_model_says(parts: Sequence[ClaimPart]) -> tuple[ClaimPart, ...]:
-    """Return parts with the verdicts of the multilevel model's intervals."""
-    return tuple(
-        replace(part, verdict=part.model_verdict, alone=part.model_alone) for part in parts
     )
 
 

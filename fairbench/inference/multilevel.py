@@ -1,4 +1,4 @@
-"""Differences of two approaches over many data sets: what holds on average, and on a new one.
+"""Differences of two approaches over many data sets, and which facts about data explain them.
 
 On data set t of family f a difference is measured as the mean m of R splits. The model is::
 
@@ -94,9 +94,6 @@ class Multilevel:
     ----------
     centres, errors : (S, P, 1 + q) mean and slopes given all else, in S draws, and their standard
         errors: they are normal given the rest.
-    mean : (S, P) draws of the mean over families.
-    new : (S, P) draws of the difference on a data set of a new family.
-    spread : (S, P) draws of kappa.
     effects, effect_errors : (P, T) the difference on each data set, with what the others tell of
         it, and its standard deviation.
     families : (P,) how many families a difference rests on.
@@ -104,19 +101,9 @@ class Multilevel:
 
     centres: Array
     errors: Array
-    mean: Array
-    new: Array
-    spread: Array
     effects: Array
     effect_errors: Array
     families: NDArray[np.intp]
-
-    def part(self, rows: slice) -> Multilevel:
-        """Return what is known of some of the differences."""
-        index = {0: rows, 1: (slice(None), rows)}
-        return Multilevel(
-            **{name: getattr(self, name)[index[axis]] for name, axis in _AXES.items()}
-        )
 
     @property
     def enough(self) -> NDArray[np.bool_]:
@@ -132,22 +119,6 @@ class Multilevel:
         """Return the probability that the mean, or a slope, is below a value, (P,)."""
         centre, error = self.centres[:, :, coefficient], self.errors[:, :, coefficient]
         return np.asarray(special.ndtr((value - centre) / error).mean(axis=0))
-
-    def within(self, epsilon: float) -> Array:
-        """Return the probability that the mean is at most `epsilon` away from 0, (P,)."""
-        return self.below(epsilon) - self.below(-epsilon)
-
-    def doubt(self) -> Array:
-        """Return the chance of a mean at least so far from 0, on either side, if it were 0, (P,).
-
-        By a Student t with the posterior's variance and one degree of freedom less than families,
-        whose tails a few hundred draws would not show.
-        """
-        freedom = np.maximum(self.families - 1, 3).astype(float)
-        centre, error = self.centres[:, :, 0], self.errors[:, :, 0]
-        variance = (error**2).mean(axis=0) + centre.var(axis=0)
-        scale = np.sqrt(variance * (freedom - 2) / freedom)
-        return np.asarray(2 * special.stdtr(freedom, -np.abs(centre.mean(axis=0)) / scale))
 
     def interval(self, tail: float | Array = 0.025, coefficient: int = 0) -> tuple[Array, Array]:
         """Return the ends of which the mean, or a slope, lies beyond each with chance `tail`.
@@ -165,11 +136,6 @@ class Multilevel:
             above = self.below(middle, coefficient) < probability
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         return np.asarray((low + high) / 2)
-
-    def new_interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the ends between which a new family's difference lies, (P,) each."""
-        ends = np.quantile(self.new, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return np.where(self.enough, ends[0], np.nan), np.where(self.enough, ends[1], np.nan)
 
 
 def fit(
@@ -195,7 +161,7 @@ def fit(
 
 _BLOCK = 250  # differences that are drawn side by side, which stay in a processor's cache
 _AXES = {
-    **dict.fromkeys(("centres", "errors", "mean", "new", "spread"), 1),
+    **dict.fromkeys(("centres", "errors"), 1),
     **dict.fromkeys(("effects", "effect_errors", "families"), 0),
 }
 
@@ -213,9 +179,6 @@ def _fit(measured: MeasuredDifferences, generator: np.random.Generator, draws: i
     return Multilevel(
         centres=np.stack([each.centre for each in kept]) * scale,
         errors=np.stack([each.error for each in kept]) * scale,
-        mean=np.stack([each.mean for each in kept]) * size,
-        new=np.stack([each.new for each in kept]) * size,
-        spread=np.stack([each.spread for each in kept]) * size,
         effects=np.where(known, effects.mean(axis=0) * scale, np.nan),
         effect_errors=np.where(known, effects.std(axis=0) * scale, np.nan),
         families=measured.families,
@@ -352,7 +315,4 @@ class _Kept:
 
     def __init__(self, state: _State) -> None:
         self.centre, self.error = state.centre, state.error
-        self.mean, self.spread = state.coefficients[:, 0], state.spread
         self.effects = state.effects
-        normal = state.draw.standard_normal(self.mean.shape)
-        self.new = self.mean + self.spread * normal

@@ -13,25 +13,34 @@ import numpy as np
 import pandas as pd
 
 from fairbench.comparison.rank.answer import (
-    WRONG,
     Answer,
     Difference,
     Plan,
     answers,
-    units_to_tell_anything,
 )
 from fairbench.comparison.rank.question import THESE, RankOptions
+from fairbench.comparison.rank.sentences import (
+    NAMED,
+    PLURALS,
+    RANKS_AND_BEST,
+    found_sentences,
+    fresh_sentences,
+    near_in_words,
+    new_task_sentences,
+    open_sentences,
+    resolving_sentences,
+    simultaneous_sentence,
+    units_in_words,
+)
 from fairbench.comparison.rank.sources import as_read, recognised
 from fairbench.comparison.rank.table import ScoreTable, read_scores
 from fairbench.core import VERSION
 from fairbench.core.errors import unknown_name
 from fairbench.core.escaping import file_name
-from fairbench.core.formats import count, csv_text, interval, percent, shortened, two_digits
+from fairbench.core.formats import count, csv_text, interval, shortened, two_digits
 from fairbench.core.typed_options import typed_values
 from fairbench.data.benchmark_logs.table import BenchmarkTable
-from fairbench.inference.fresh_winners import SPLITS
 from fairbench.inference.new_tasks import FEW, MOST_OF_FEW
-from fairbench.inference.sign_flips import FEWEST
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import (
@@ -49,12 +58,10 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.document.report import DocumentReport
 from fairbench.reporting.group_tables import bars, table_of
 
-_NAMED = 6  # methods that a sentence lists
 _DRAWN = 20  # methods in the figure
 _MOST_ROWS = 30  # of ranks, on a terminal
 _MOST_PAIRS = 20_000  # that are written as a table
 _SHOWN_PAIRS = 200  # on the page
-_PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 
 
 def rank(
@@ -217,12 +224,17 @@ def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -
     todo: list[str] = []
     for answer in found:
         prefix = f"{answer.scores.score}: " * several
-        said += [f"{prefix}{sentence}" for sentence in _found(answer, options)]
-        still_open += [f"{prefix}{sentence}" for sentence in _is_open(answer)]
-        todo += [f"{prefix}{sentence}" for sentence in _todo(answer, table)]
+        said += [f"{prefix}{sentence}" for sentence in _found(answer)]
+        still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
+        todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
     return ExecutiveSummary(
         said,
-        sure=[_sure(found)],
+        sure=[
+            simultaneous_sentence(
+                "all scores" if several else "",
+                on_new_tasks=any(answer.new is not None for answer in found),
+            )
+        ],
         todo=todo,
         still_open=still_open,
         key_figures=_key_figures(first) if not several else None,
@@ -247,154 +259,20 @@ def shape(table: ScoreTable, options: RankOptions) -> str:
     return f"{methods} on {what}; {scores}"
 
 
-def _units(answer: Answer, number: float | None = None) -> str:
-    number = answer.units if number is None else number
-    return f"{count(number)} {answer.unit if number == 1 else _PLURALS[answer.unit]}"
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = [_short(name) for name in names[:_NAMED]]
-    if len(names) > _NAMED:
-        return f"{', '.join(shown)} and {count(len(names) - _NAMED)} more"
-    return _joined(shown, "and")
-
-
-def _joined(names: Sequence[str], word: str) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
-
-
-def _short(name: str) -> str:
-    return shortened(name, 40)
-
-
-def _found(answer: Answer, options: RankOptions) -> Iterator[str]:
+def _found(answer: Answer) -> Iterator[str]:
     """Yield what the scores tell."""
-    whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
-    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of methods surely differ"]
-    if len(best) > 1 and (near := answer.surely_near):
-        parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {_names(near)}")
-    if len(best) == 1:
-        parts.insert(0, f"{_short(best[0])} is the best on average")
-    elif len(best) < whole:
-        if len(best) > _NAMED:
-            one_of = f"one of {count(len(best))} of {count(whole)} methods: {_names(best)}"
-        else:
-            named = _joined([_short(name) for name in best], "or")
-            one_of = f"{named} (of {count(whole)} methods)"
-        parts.insert(0, f"the best on average is {one_of}")
-    if len(parts) > 1 or answer.told_apart:
-        first, *rest = parts
-        if len(best) != 1:
-            first = first[0].upper() + first[1:]
-        yield "; ".join([first, *rest]) + "."
-    if answer.new is not None:
-        order = np.argsort(-answer.new.near, kind="stable")[:3]
-        listed = [
-            f"{_near(answer, int(place), ' % or more', ' %')} for {_short(answer.methods[place])}"
-            for place in order
-        ]
-        more = "" if len(listed) == whole else " (the table has all)"
-        yield (
-            f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
-            f"method is best there is {_joined(listed, 'and')}{more}."
-        )
-    yield from _fresh(answer)
+    yield from found_sentences(answer)
+    yield from new_task_sentences(answer)
+    yield from fresh_sentences(answer)
 
 
-def _near(answer: Answer, place: int, at_least: str, otherwise: str) -> str:
-    """Return a probability of being near the best, in percent, with what stands after it."""
-    if answer.new is None:
-        return ""
-    near = float(answer.new.near[place])
-    capped = answer.new.few and near >= MOST_OF_FEW
-    return percent(near) + (at_least if capped else otherwise)
-
-
-def _fresh(answer: Answer) -> Iterator[str]:
-    fresh = answer.fresh
-    if fresh is None:
-        return
-    if fresh.halved == SPLITS:
-        yield (
-            "Where the splits are divided in two at random, the halves disagree on which mean is "
-            f"best {percent(fresh.overall)} % of the time, and on a single task "
-            f"{percent(fresh.within_task)} % of the time."
-        )
-    else:
-        yield (
-            f"Where the {_PLURALS[answer.unit]} are divided in two at random, the halves disagree "
-            f"on which mean is best {percent(fresh.overall)} % of the time."
-        )
-
-
-def _is_open(answer: Answer) -> Iterator[str]:
-    whole, pairs = len(answer.methods), len(answer.paired.first)
-    if len(answer.best) == whole:
-        yield f"Any of the {count(whole)} methods may be the best on average."
-    elif len(answer.best) > 1:
-        yield f"Which of {_names(answer.best)} is the best."
-    still = pairs - answer.told_apart
-    if still:
-        yield f"{count(still)} of {count(pairs)} pairs: either of the two may be the better one."
-    needed = units_to_tell_anything(answer)
-    if answer.units < FEWEST:
-        yield f"With {_units(answer)} nothing can be told apart; {FEWEST} are the fewest."
-    elif answer.units < needed:
-        yield (
-            f"With fewer than {needed} {_PLURALS[answer.unit]} only very large differences are "
-            "told apart, and only if they are normal."
-        )
-
-
-def _todo(answer: Answer, table: ScoreTable) -> Iterator[str]:
-    """Yield what would resolve the most."""
-    plans = [plan for plan in answer.plans if not isnan(plan.units_needed)]
-    if not plans:
-        return
-    hardest = max(plans, key=lambda plan: plan.units_needed)
-    pair = f"{_short(hardest.first)} and {_short(hardest.rival)}"
-    if hardest.units_needed <= hardest.units:
-        yield (
-            f"If {pair} truly differed by {answer.epsilon:g}, the "
-            f"{_units(answer, hardest.units)} there are would show it; a smaller difference needs "
-            "more."
-        )
-        return
-    if isfinite(hardest.units_needed):
-        cost = f", at a cost of {two_digits(hardest.cost)}" if hardest.cost > 0 else ""
-        yield (
-            f"If {pair} truly differ by {answer.epsilon:g}, about "
-            f"{two_digits(hardest.units_needed)} {_PLURALS[answer.unit]} would show it (now "
-            f"{count(hardest.units)}){cost}; a smaller difference needs more."
-        )
-    yield from _splits_sentence(hardest, answer, table)
-
-
-def _splits_sentence(plan: Plan, answer: Answer, table: ScoreTable) -> Iterator[str]:
-    what = "questions" if table.questions else "splits"
-    if isnan(plan.times_as_many):
-        return
-    if not isfinite(plan.times_as_many):
-        yield (
-            f"More {what} of the same tasks would not do: {percent(1 - plan.noise)} % of the "
-            f"variance is between {_PLURALS[answer.unit]}."
-        )
-    elif plan.times_as_many > 1:
-        yield f"Or {two_digits(plan.times_as_many)} times as many {what} of each task."
-
-
-def _sure(found: Sequence[Answer]) -> str:
-    scores = " of all scores" if len(found) > 1 else ""
-    return (
-        f"Ranks, who may be the best and all differences{scores} are valid simultaneously: the "
-        f"chance that any of them is wrong is at most {100 * WRONG:.0f} %."
-        + " Probabilities on a new task are estimates."
-        * any(answer.new is not None for answer in found)
-    )
+def _cells(table: ScoreTable) -> str:
+    """Return what tasks have several of."""
+    return "questions" if table.questions else "splits"
 
 
 def _key_figures(answer: Answer) -> Table:
-    return _rank_table(answer, list(_rank_rows(answer))[:_NAMED], short=True)
+    return _rank_table(answer, list(_rank_rows(answer))[:NAMED], short=True)
 
 
 def _rank_rows(answer: Answer) -> Iterator[dict[str, Any]]:
@@ -413,7 +291,7 @@ def _rank_rows(answer: Answer) -> Iterator[dict[str, Any]]:
             "upper": 0.0 if difference is None else difference.upper,
             "near_best_on_new": _at(answer, "near", place),
             "best_on_new": _at(answer, "best", place),
-            _PLURALS[answer.unit]: int(answer.ran[place]),
+            PLURALS[answer.unit]: int(answer.ran[place]),
         }
 
 
@@ -433,7 +311,7 @@ def _decimals(answer: Answer) -> int:
 
 
 def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: bool = False) -> Table:
-    decimals, units = _decimals(answer), _PLURALS[answer.unit]
+    decimals, units = _decimals(answer), PLURALS[answer.unit]
     placed = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
     placed[~np.isfinite(placed).all(axis=1)] = np.nan
     drawn = bars([(low, value, high) for low, value, high in placed.tolist()], answer.epsilon)
@@ -446,7 +324,7 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
     def ends(row: Mapping[str, Any]) -> Any:
         if row["method"] == answer.leader:
             return None
-        return _ends(row["lower"], row["upper"], decimals)
+        return ends_in_words(row["lower"], row["upper"], decimals)
 
     rows = [
         {**row, "bar": bar, "place": place}
@@ -468,7 +346,7 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
     if answer.new is not None:
         columns.append(
             (
-                lambda row: _near(answer, row["place"], " or more", ""),
+                lambda row: near_in_words(answer, row["place"], " or more", ""),
                 Column(f"% within {answer.epsilon:g}", right=True),
             )
         )
@@ -482,9 +360,9 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
     if holes:
         columns.append((units, Column(units, "count", left_out=4)))
     caption = (
-        "rank: the ranks that each method can have, simultaneously; may be best: by comparing it "
-        "with all others together, which can exclude a method that no single pair excludes; minus "
-        f"the first: mean difference from {_short(answer.leader)}"
+        f"rank: the ranks that each method can have, simultaneously; {RANKS_AND_BEST}; minus the "
+        "first: mean "
+        f"difference from {shortened(answer.leader, 40)}"
     )
     if answer.new is not None:
         caption += (
@@ -497,7 +375,7 @@ def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: boo
     )  # fmt: skip
 
 
-def _ends(lower: float, upper: float, decimals: int) -> str:
+def ends_in_words(lower: float, upper: float, decimals: int) -> str:
     """Return an interval in words, of which one end or both may not be known."""
     if isfinite(lower) and isfinite(upper):
         return interval(lower, upper, decimals)
@@ -509,7 +387,7 @@ def _ends(lower: float, upper: float, decimals: int) -> str:
 
 
 def _pair_table(answer: Answer, rows: Sequence[Difference], title: str = "") -> Table:
-    decimals, units = _decimals(answer), _PLURALS[answer.unit]
+    decimals, units = _decimals(answer), PLURALS[answer.unit]
     return table_of(
         rows,
         [
@@ -517,7 +395,7 @@ def _pair_table(answer: Answer, rows: Sequence[Difference], title: str = "") -> 
             ("second", Column("second")),
             ("value", Column("first - second", "signed", decimals=decimals)),
             (
-                lambda row: _ends(row.lower, row.upper, decimals),
+                lambda row: ends_in_words(row.lower, row.upper, decimals),
                 Column("simultaneous 95 %", right=True),
             ),
             ("units", Column(units, "count", left_out=1)),
@@ -546,8 +424,8 @@ def _pairs(answer: Answer) -> Details:
 
 
 def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
-    decimals, units = _decimals(answer), _PLURALS[answer.unit]
-    what = "questions" if table.questions else "splits"
+    decimals, units = _decimals(answer), PLURALS[answer.unit]
+    what = _cells(table)
     noisy = any(not isnan(plan.noise) for plan in answer.plans)
     priced = any(not isnan(plan.cost) for plan in answer.plans)
 
@@ -571,7 +449,7 @@ def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
             Column("first - second", "signed", decimals=decimals, left_out=4),
         ),
         (
-            lambda plan: _ends(plan.difference.lower, plan.difference.upper, decimals),
+            lambda plan: ends_in_words(plan.difference.lower, plan.difference.upper, decimals),
             Column("simultaneous 95 %", right=True, left_out=1),
         ),
         ("units", Column(f"{units} now", "count", left_out=2)),
@@ -630,7 +508,7 @@ def _figure(answer: Answer) -> Figure | None:
         )
         for row in rows
     ]
-    title = f"{answer.scores.score}, less that of {_short(answer.leader)}"
+    title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
     span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
     svg = forest(
         title, [drawn], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
@@ -650,20 +528,20 @@ def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> 
     if first.held.flipped:
         yield (
             f"Pairs are told apart by flipping the signs of their differences on whole "
-            f"{_PLURALS[first.unit]}, and by Hall's statistic where differences are skewed. A "
-            f"failure so rare that none of {_units(first)} shows it is not seen by this."
+            f"{PLURALS[first.unit]}, and by Hall's statistic where differences are skewed. A "
+            f"failure so rare that none of {units_in_words(first)} shows it is not seen by this."
         )
     else:
         yield "Pairs are told apart by Student's t with Holm's correction."
     if first.new is not None:
         yield (
             "Probabilities on a new task are how often a method was so near the best on these, "
-            f"drawn towards the other methods where {_PLURALS[first.unit]} are few. They are of "
+            f"drawn towards the other methods where {PLURALS[first.unit]} are few. They are of "
             "scores measured as these are, with as many splits or questions."
         )
         if first.units < FEW:
             yield (
-                f"Of fewer than {FEW} {_PLURALS[first.unit]}, a probability of being near the best "
+                f"Of fewer than {FEW} {PLURALS[first.unit]}, a probability of being near the best "
                 f"over {100 * MOST_OF_FEW:.0f} % is said to be that or more."
             )
 
@@ -676,7 +554,7 @@ def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
         )
     if answer.unit == "question":
         return "Compared is the share or mean over questions, on new questions like these."
-    alike = _PLURALS[answer.unit]
+    alike = PLURALS[answer.unit]
     if options.mean == "tasks" and table.families:
         inner = "tasks" if table.tasks else "questions"
         return (
@@ -724,7 +602,7 @@ def _pair_frame(answer: Answer) -> pd.DataFrame:
         "difference": sign * answer.paired.means + 0.0,
         "lower": ends[0] + 0.0,
         "upper": ends[1] + 0.0,
-        _PLURALS[answer.unit]: answer.paired.sizes.astype(int),
+        PLURALS[answer.unit]: answer.paired.sizes.astype(int),
         "verdict": verdict,
     })  # fmt: skip
     return frame.iloc[np.lexsort((second, first))].reset_index(drop=True)

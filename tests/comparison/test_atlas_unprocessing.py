@@ -48,7 +48,7 @@ def test_the_printed_verdict_changes_when_the_family_means_do():
         assert f"| **{verdict}** |" in docs and verdict in row
 
 
-def test_imprecise_families_count_for_the_plain_mean_and_little_for_the_model():
+def test_imprecise_families_count_as_much_as_precise_ones():
     """On three of nine families thresholds err 0.1 more, in splits that differ by far more."""
     table = generated_atlas.table(learners=("xgboost",), noise=0.002)
     families = sorted(set(table["family"]))
@@ -56,7 +56,6 @@ def test_imprecise_families_count_for_the_plain_mean_and_little_for_the_model():
     (claim, *_) = atlas_findings(rough, metrics=(), draws=60).claims
     for part in claim.deciding:
         assert part.mean > 0.015
-        assert abs(part.model.mean) < 0.5 * part.mean
         assert part.lower < part.mean < part.upper
         assert part.all_lower <= part.lower and part.upper <= part.all_upper
     assert claim.verdict == OPEN

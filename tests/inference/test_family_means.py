@@ -72,7 +72,7 @@ def test_intervals_of_twenty_families_hold(population, mean):
 
 def test_they_hold_where_effects_grow_with_the_noise_and_the_model_does_not():
     """The mean over families is 0; the model weighs by precision, and is sure of another one."""
-    of_size, _ = simulated(150, rng(0, "growing"), spread=0.3, growing=1.0)
+    of_size = simulated(150, rng(0, "growing"), spread=0.3, growing=1.0)
     plain = mean_over_families(family_means(of_size))
     lower, upper = fit(of_size, generator=rng(0, "model"), draws=150).interval()
     assert np.mean((plain.lower <= 0) & (plain.upper >= 0)) >= 0.93

@@ -188,19 +188,33 @@ class Answer:
                 yield self.difference(first, second)
 
 
-def answers(table: ScoreTable, options: RankOptions) -> list[Answer]:
-    """Return what each score of a table says; all of it together is wrong with chance `WRONG`.
+def answers(
+    table: ScoreTable,
+    options: RankOptions,
+    *,
+    wrong: float = WRONG,
+    most_planned: int = _MOST_PLANNED,
+) -> list[Answer]:
+    """Return what each score of a table says; all of it together is wrong with chance `wrong`.
+
+    Parameters
+    ----------
+    most_planned : how many pairs are planned for at most.
 
     Raises
     ------
     UserError : a method of ``pair=`` that is not there, or questions that some methods lack where
         the claim is of these tasks.
     """
-    wrong = WRONG / len(table.scores)
     for name in options.pair:
         if name not in table.methods:
             raise unknown_name("method", name, table.methods)
-    return [_answer(table, scores, options, wrong) for scores in table.scores]
+    of_score = wrong / len(table.scores)
+    found = [_answer(table, scores, options, of_score) for scores in table.scores]
+    return [
+        _with_plans(answer, answer.scores.larger_is_better, _units(table, options), most_planned)
+        for answer in found
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +267,7 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
         of_task = _task_means(values, units.group, len(units.unit))
         new = on_new_task(of_task, units.unit, epsilon=epsilon, generator=generator)
         new = replace(new, best=new.best[order], near=new.near[order])
-    answer = Answer(
+    return Answer(
         scores=scores,
         epsilon=epsilon,
         order=order,
@@ -274,7 +288,6 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
         plans=(),
         wrong=wrong,
     )
-    return _with_plans(answer, values, units)
 
 
 def _check_strata(values: Array, table: ScoreTable, strata: NDArray[np.intp]) -> None:
@@ -373,7 +386,7 @@ def adjusted_means(
     return own + float(of_rest @ shares), ran
 
 
-def _with_plans(answer: Answer, values: Array, units: _Units) -> Answer:
+def _with_plans(answer: Answer, values: Array, units: _Units, most: int) -> Answer:
     """Return an answer with what would tell apart the pairs that matter most.
 
     Of these are the leader and each rival that may be the best; where it is settled which is the
@@ -383,7 +396,7 @@ def _with_plans(answer: Answer, values: Array, units: _Units) -> Answer:
     if not pairs:
         neighbours = zip(answer.methods, answer.methods[1:], strict=False)
         pairs = [pair for pair in neighbours if answer.difference(*pair).verdict == "open"]
-    pairs = pairs[:_MOST_PLANNED]
+    pairs = pairs[:most]
     places = {name: int(place) for name, place in zip(answer.methods, answer.order, strict=True)}
     named = dict.fromkeys(name for pair in pairs for name in pair)
     price = _price(answer, units, [places[name] for name in named]) if pairs else 0.0

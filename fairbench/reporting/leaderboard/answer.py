@@ -10,19 +10,20 @@ import numpy as np
 from fairbench.comparison.atlas_claim_values import MarginsBySize
 from fairbench.comparison.atlas_findings import (
     AtlasFindings,
-    FreshSplits,
     MeanFrontierPoint,
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_report import TWO_MEANS, few_tasks_sentences, size_sentence
+from fairbench.comparison.atlas_report import (
+    MEAN_OVER_FAMILIES,
+    few_tasks_sentences,
+    ranks_sentence,
+    size_sentence,
+)
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.core.formats import (
     interval,
     is_number,
-    number,
-    percent,
-    probability,
     signed,
 )
 from fairbench.inference.multilevel import FEWEST_FAMILIES
@@ -36,7 +37,6 @@ from fairbench.reporting.document.model import (
     Table,
     Tags,
 )
-from fairbench.reporting.leaderboard.claims import model_estimate
 from fairbench.reporting.leaderboard.means import ERROR, THRESHOLDS, gap_label
 
 TITLES = ("What to use", "How sure this is", "What is not resolved", "")
@@ -82,23 +82,23 @@ def _unlevel(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
-    """Yield for each metric which approach is most likely to be good enough on new data."""
+    """Yield for each metric which approach is most likely to be good enough on a new task."""
     needing = {each.name for each in findings.approaches if each.group_at_prediction}
     for each in ranked:
         best = most_near(each)
         if best is None:
             continue
         yield (
-            f"For a small {metric_label(each.metric)}: {best.approach}. On a new data set it is "
-            f"within {each.epsilon:g} of the best with probability {probability(best.near_new)}, "
-            "by the model." + _GROUP * (best.approach in needing)
+            f"For a small {metric_label(each.metric)}: {best.approach}. On a new task, the "
+            f"estimated chance that it scores within {each.epsilon:g} of whichever approach is "
+            f"best there is {best.near_percent}." + _GROUP * (best.approach in needing)
         )
 
 
 def _cheapest(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield which of the approaches that may have the least error costs least."""
     for each in ranked[:1]:
-        tied = [one for one in findings.approaches if one.name in each.tied_plain]
+        tied = [one for one in findings.approaches if one.name in each.may_be_best]
         least = min(tied, key=lambda one: (one.fit_seconds, one.name), default=None)
         if least is not None and len(tied) > 1:
             yield (
@@ -109,7 +109,7 @@ def _cheapest(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Ite
 
 
 def most_near(standings: MetricStandings) -> Standing | None:
-    """Return the approach most likely to be near the best on a data set of a new family."""
+    """Return the approach most likely to be near the best on a new task."""
     known = [each for each in standings.standings if each.near_new >= 0]  # not NaN
     return max(known, key=lambda each: each.near_new, default=None)
 
@@ -145,25 +145,14 @@ def _sure(findings: AtlasFindings) -> Iterator[str]:
         f"It rests on {counted(len(findings.approaches), 'approach', 'approaches')} and "
         f"{counted(len(findings.tasks), 'task', 'tasks')} of "
         f"{counted(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
-        "together: what is said is meant for a data set of a new family."
+        "together: what is said is meant for new families like these."
     )
     yield from _unlevel(findings)
-    yield TWO_MEANS
+    if findings.standings:
+        yield ranks_sentence(findings)
+    yield MEAN_OVER_FAMILIES
     yield from few_tasks_sentences(findings)
-    for each in findings.fresh:
-        if each.metric == ERROR and each.naive_other >= 0:  # not NaN, as of very few splits
-            yield _fresh(each)
     yield from findings.notes
-
-
-def _fresh(fresh: FreshSplits) -> str:
-    """Return how often a winner by its mean, and one of ours, is not confirmed by fresh splits."""
-    return (
-        f"Who ranks by the smallest mean {metric_label(fresh.metric)} names another winner on "
-        f"fresh splits in {percent(fresh.naive_other)} % of tasks. Naming all that may be the "
-        f"best, as here ({number(fresh.named, 1)} on average), misses that winner in "
-        f"{percent(fresh.ours_misses)} %."
-    )
 
 
 def _unranked(findings: AtlasFindings) -> str:
@@ -192,14 +181,9 @@ def _unranked(findings: AtlasFindings) -> str:
 def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     if why := _unranked(findings):
         yield why
-    for each in ranked:
-        ties = len(each.tied_plain)
-        if ties > 1:
-            yield (
-                f"Which of {ties} approaches has the smallest {metric_label(each.metric)} on "
-                f"average over families ({len(each.tied_best)} by the model): none of them is "
-                "surely beaten by another."
-            )
+    for place, each in enumerate(ranked):
+        said = [*each.unresolved[: len(each.may_be_best) > 1], *each.resolving[: 2 * (place == 0)]]
+        yield from (f"{metric_label(each.metric)}: {sentence}" for sentence in said)
     open_ = [each.statement for each in findings.claims if each.verdict == OPEN]
     if open_:
         yield f"Of the literature's claims: “{'” “'.join(open_)}”"
@@ -220,7 +204,7 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
     key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
     first, *more = chart(panels, key=key)
     caption = (
-        "What each intervention changes, the plain mean over families of data, against the same "
+        "What each intervention changes, the mean over families of data, against the same "
         "learner without it: down is a smaller gap, right is more errors. Points of a line are "
         "strengths; an ellipse is where a point lies at 95 %, each by itself; the widest leave the "
         "frame. What was run on fewer than half of the tasks is left out. The pointer shows "
@@ -311,23 +295,20 @@ def _hint(point: MeanFrontierPoint) -> str:
 def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
     """Return the numbers of the picture."""
     columns = [Column("intervention"), Column("strength"), Column("gap of")]
-    for name in ("error, change", "error, by the model", "gap, change", "gap, by the model"):
+    for name in ("error, change", "gap, change"):
         columns += [Column(name, "estimate", decimals=4)]
     columns += [Column("tasks", "count"), Column("families", "count")]
     rows = [
         [
             *_named(each), gap_label(each.gap_metric),
-            (each.error, each.error_lower, each.error_upper), model_estimate(each.model_error),
-            (each.gap, each.gap_lower, each.gap_upper), model_estimate(each.model_gap),
+            (each.error, each.error_lower, each.error_upper),
+            (each.gap, each.gap_lower, each.gap_upper),
             each.tasks, each.families,
         ]
         for each in points
     ]  # fmt: skip
     tags = [{"metric": each.gap_metric, **_tags(each)} for each in points]
-    caption = (
-        "change: the plain mean over families, both intervals of a row together at 95 %; by the "
-        "model: the multilevel model's, all rows of a gap at once"
-    )
+    caption = "change: the mean over families, both intervals of a row together at 95 %"
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
     return Details("The numbers of the picture", [table])
 

@@ -10,10 +10,9 @@ from fairbench.comparison.atlas_claim_values import (
     Claim,
     ClaimPart,
     MarginsBySize,
-    MeanOverFamilies,
 )
 from fairbench.comparison.atlas_findings import AtlasFindings, TaskVerdict, UnprocessingMargin
-from fairbench.comparison.atlas_report import TWO_MEANS, size_sentence
+from fairbench.comparison.atlas_report import MEAN_OVER_FAMILIES, size_sentence
 from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS, counted
 from fairbench.core.formats import interval, number
 from fairbench.metrics.registry import label as metric_label
@@ -40,7 +39,7 @@ def claims_section(findings: AtlasFindings) -> Section:
     text = (
         "A claim holds, or fails, where the interval over families of data leaves no other "
         "answer; otherwise it is not resolved. A difference that does not matter in practice "
-        f"counts as none. {TWO_MEANS} {FEW_TASKS}"
+        f"counts as none. {MEAN_OVER_FAMILIES} {FEW_TASKS}"
     )
     blocks: list[Block] = [Paragraph(text), _overview(findings.claims)]
     blocks += [_details(each) for each in findings.claims]
@@ -52,13 +51,12 @@ def claims_section(findings: AtlasFindings) -> Section:
 
 
 def _overview(claims: Sequence[Claim]) -> Table:
-    columns = [Column("claim"), Column("verdict"), Column("by the model")]
+    columns = [Column("claim"), Column("verdict")]
     columns += [Column("what was measured"), Column("source")]
     rows = [
         [
             TableCell(each.statement, link=f"#claim-{_slug(each.name)}"),
             verdict_cell(each.verdict),
-            each.by_model,
             measured(each),
             each.source,
         ]
@@ -104,25 +102,22 @@ def _figure_of(part: ClaimPart) -> str:
 
 
 def _details(claim: Claim) -> Details:
-    columns = [Column("what"), Column("metric"), Column("plain mean", "estimate")]
-    columns += [Column("all at once", "interval"), Column("by the model", "estimate")]
-    columns += [Column("on a new family", "interval"), Column("matters from", "number")]
+    columns = [Column("what"), Column("metric"), Column("mean over families", "estimate")]
+    columns += [Column("all at once", "interval"), Column("matters from", "number")]
     columns += [Column("families", "count"), Column("tasks", "count")]
     columns += [Column("above 0", "count"), Column("verdict")]
     rows = [
         [
             each.label, metric_label(each.metric), (each.mean, each.lower, each.upper),
-            (each.all_lower, each.all_upper), model_estimate(each.model),
-            (each.new_lower, each.new_upper), each.epsilon, each.families, each.tasks,
+            (each.all_lower, each.all_upper), each.epsilon, each.families, each.tasks,
             each.positive, "few tasks" if each.few_tasks else verdict_cell(each.verdict),
         ]
         for each in claim.parts
     ]  # fmt: skip
     tags = [{"metric": each.metric} for each in claim.parts]
     caption = (
-        "plain mean: over families, with its own 95 % interval; all at once: the same, meant for "
-        "all rows together, by which verdicts are; by the model: its mean, all at once, and on a "
-        "new family; above 0: on how many of the tasks the difference is"
+        "mean over families: with its own 95 % interval; all at once: the same, meant for all rows "
+        "together, by which verdicts are; above 0: on how many of the tasks the difference is"
     )
     blocks: list[Block] = [
         Paragraph(" ".join([claim.rule, *claim.remarks, f"Source: {claim.source}"])),
@@ -133,11 +128,6 @@ def _details(claim: Claim) -> Details:
         claim.statement, blocks, remark=claim.verdict, name=f"claim-{_slug(claim.name)}",
         style="metric",
     )  # fmt: skip
-
-
-def model_estimate(mean: MeanOverFamilies) -> tuple[float, float, float]:
-    """Return the model's mean with its interval as a cell."""
-    return mean.mean, mean.lower, mean.upper
 
 
 def _by_size(found: MarginsBySize) -> Details:

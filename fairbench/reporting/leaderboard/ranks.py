@@ -13,9 +13,8 @@ from fairbench.comparison.atlas_findings import (
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_report import few_tasks_sentences
+from fairbench.comparison.atlas_report import few_tasks_sentences, ranks_sentence
 from fairbench.comparison.atlas_verdicts import OPEN
-from fairbench.core.formats import number
 from fairbench.metrics.registry import find
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import Panel, Series, chart
@@ -31,9 +30,10 @@ from fairbench.reporting.document.model import (
     TableCell,
     Tags,
 )
-from fairbench.reporting.leaderboard.claims import model_estimate
 from fairbench.reporting.leaderboard.means import ERROR
+from fairbench.reporting.rank import ends_in_words
 
+_DECIMALS = 4  # of a difference
 Looks = Mapping[str, dict[str, Any]]
 
 
@@ -43,11 +43,12 @@ def ranks_section(findings: AtlasFindings, first: str) -> Section:
     approaches = {each.name: each for each in findings.approaches}
     for each in findings.standings:
         table = ranks_table(each, approaches)
-        remark = f"{_direction(each.metric)}; {len(each.tied_plain)} may be the best"
+        remark = f"{_direction(each.metric)}; {len(each.may_be_best)} may be the best"
         blocks.append(
             Details(
-                metric_label(each.metric), [table], remark=remark, name=f"ranks-{each.metric}",
-                style="metric", is_open=each.metric in (ERROR, first), tags={"metric": each.metric},
+                metric_label(each.metric), [Items(list(each.sentences)), table], remark=remark,
+                name=f"ranks-{each.metric}", style="metric",
+                is_open=each.metric in (ERROR, first), tags={"metric": each.metric},
             )
         )  # fmt: skip
     blocks += _few_tasks(findings, approaches)
@@ -99,14 +100,12 @@ def _direction(metric: str) -> str:
 def _reading(findings: AtlasFindings) -> Items:
     return Items(
         [
-            "An approach is a learner with an intervention and an uncertainty method. Ranks that "
-            "share a number are ties: their difference is smaller than what matters, or too "
-            "uncertain to be called.",
-            f"difference: from {findings.reference or 'the reference'}, the plain mean over "
-            "families of data, with its 95 % interval; by the model: the multilevel model's, which "
-            "weighs data sets by precision. Ranks are the model's.",
-            "P(best) and P(near): the model's probability to be the best, and to be within what "
-            "matters of the best, on a data set of a new family.",
+            "An approach is a learner with an intervention and an uncertainty method.",
+            "Compared is the mean over families, each of which counts alike; the tasks of a family "
+            "are averaged, and the splits of a task, as they share its rows. Two approaches are "
+            "compared on the tasks that both were run on. Claims are about new families like "
+            "these.",
+            ranks_sentence(findings),
         ]
     )
 
@@ -115,38 +114,52 @@ def ranks_table(
     standings: MetricStandings, approaches: Mapping[str, AtlasApproach], *, most: int = 0
 ) -> Table:
     """Return the ranking in one metric; a terminal shows the first `most` and fewer columns."""
-    columns = [Column("rank", right=True), Column("approach")]
-    columns += [Column("difference", "estimate"), Column("by the model", "estimate")]
-    columns += [Column("P(near)", "probability")]
-    columns += [Column("P(best)", "probability", left_out=3), Column("mean", "number", left_out=4)]
-    columns += [Column("tasks", "count", left_out=1), Column("cost", "number", 2, left_out=2)]
-    columns += [Column("group at prediction", left_out=5)]
-    rows = [_rank_row(each, approaches.get(each.approach)) for each in standings.standings]
+    near = f"within {standings.epsilon:g}"
+    columns = [Column("rank", right=True), Column("approach", heads=True)]
+    columns += [Column("may be best", left_out=3), Column("mean", "number", left_out=4)]
+    columns += [Column("minus the reference", "signed", decimals=_DECIMALS)]
+    columns += [Column("simultaneous 95 %", right=True, left_out=2), Column(near, right=True)]
+    columns += [Column("% best", "number", decimals=0, left_out=6)]
+    columns += [Column("families", "count", left_out=5), Column("tasks", "count", left_out=1)]
+    columns += [Column("cost", "number", 2, left_out=7)]
+    columns += [Column("group at prediction", left_out=8)]
+    rows = [
+        _rank_row(each, approaches.get(each.approach), standings.reference)
+        for each in standings.standings
+    ]
     tags = [approach_tags(approaches.get(each.approach)) for each in standings.standings]
     caption = (
-        f"reference: {standings.reference}; difference: the plain mean over families; by the model "
-        f"{len(standings.tied_best)} may be the best, by plain means {len(standings.tied_plain)}; "
-        f"what matters: {number(standings.epsilon, 3)}; cost: seconds of a fit over those of the "
-        "reference"
+        f"rank: the ranks that each approach can have, simultaneously; minus the "
+        f"reference: mean difference from {standings.reference}; {near}, % best: probability of "
+        "being so near the best, and the best, on a new task; cost: seconds of a fit over those of "
+        "the reference"
     )
     return Table(columns, rows, caption=caption, sortable=True, most=most, tags=tags)
 
 
-def _rank_row(standing: Standing, approach: AtlasApproach | None) -> list[object]:
+def _rank_row(standing: Standing, approach: AtlasApproach | None, reference: str) -> list[object]:
     low, high = standing.first_rank, standing.last_rank
     needs = None if approach is None else needed(approach)
     return [
         str(low) if low == high else f"{low}-{high}",
-        TableCell(standing.approach, strong=low == 1),
-        (standing.difference, standing.lower, standing.upper),
-        model_estimate(standing.model),
-        standing.near_new,
-        standing.best_new,
+        TableCell(standing.approach, strong=standing.may_be_best),
+        "yes" if standing.may_be_best else "",
         standing.mean,
+        *_difference(standing, reference),
+        standing.near_percent,
+        100 * standing.best_new,
+        standing.families,
         standing.tasks,
         None if approach is None else approach.relative_cost,
         needs,
     ]
+
+
+def _difference(standing: Standing | None, reference: str) -> tuple[float | None, str | None]:
+    """Return a difference and its interval in words; None of what was not ranked."""
+    if standing is None or standing.approach == reference:
+        return None, None
+    return standing.difference, ends_in_words(standing.lower, standing.upper, _DECIMALS)
 
 
 def needed(approach: AtlasApproach) -> str:
@@ -176,21 +189,25 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
     columns += [Column("fit seconds", "number"), Column("predict seconds", "number")]
     columns += [Column("group at prediction")]
     for name in shown:
-        columns += [Column(f"{metric_label(name)}, difference", "estimate")]
-        columns += [Column(f"{metric_label(name)}, by the model", "estimate")]
+        columns += [Column(f"{metric_label(name)}, difference", "signed", decimals=_DECIMALS)]
+        columns += [Column("simultaneous 95 %", right=True)]
     ordered = sorted(findings.approaches, key=lambda each: (_last(each.relative_cost), each.name))
     rows = [
         [
             each.name, each.tasks, each.relative_cost, each.fit_seconds, each.predict_seconds,
             needed(each),
-            *(cell for name in shown for cell in _estimates(by_metric[name].get(each.name))),
+            *(
+                cell
+                for name in shown
+                for cell in _difference(by_metric[name].get(each.name), findings.reference)
+            ),
         ]
         for each in ordered
     ]  # fmt: skip
     caption = (
         "seconds of one processor for a split, medians over tasks; cost: over those of "
         f"{findings.reference or 'the reference'} on the same task, geometric mean; differences: "
-        "plain means over families, and the model's"
+        "means over families, as in the ranks"
     )
     tags = [approach_tags(each) for each in ordered]
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
@@ -204,13 +221,6 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
 
 def _last(value: float) -> float:
     return float("inf") if isnan(value) else value
-
-
-def _estimates(standing: Standing | None) -> list[tuple[float, float, float] | None]:
-    """Return the plain mean difference and the model's, None of what was not ranked."""
-    if standing is None:
-        return [None, None]
-    return [(standing.difference, standing.lower, standing.upper), model_estimate(standing.model)]
 
 
 def _cost_figure(

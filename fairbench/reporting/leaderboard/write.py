@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairbench.comparison.atlas import approach_table
 from fairbench.comparison.atlas_findings import AtlasFindings
-from fairbench.comparison.atlas_report import atlas_findings, left_out_sentences
+from fairbench.comparison.atlas_report import METRICS, atlas_findings, left_out_sentences
 from fairbench.comparison.atlas_unprocessing import unlevel
 from fairbench.comparison.atlas_verdicts import counted
 from fairbench.core.errors import UserError, unknown_name
@@ -101,9 +101,6 @@ def _others(runs: Sequence[Run]) -> Iterator[str]:
         )
 
 
-_METRICS = (ERROR, "log_loss", "statistical_parity", "equalized_odds")
-
-
 @dataclass(frozen=True, eq=False)
 class BoardFindings:
     """What the statistics say of a page's table.
@@ -125,7 +122,7 @@ class BoardFindings:
         remarks : what is unlevel in how interventions of the runs were configured.
         """
         gaps = sorted(board.gaps[:SHOWN_GAPS], key=lambda name: name != metric)
-        metrics = [name for name in dict.fromkeys([*_METRICS, *gaps]) if name in board.metrics]
+        metrics = [name for name in dict.fromkeys([*METRICS, *gaps]) if name in board.metrics]
         found = atlas_findings(board.table, metrics=metrics, remarks=remarks, draws=draws)
         return cls(found, gaps)
 
@@ -209,8 +206,8 @@ def short_of(document: Document, told: BoardFindings) -> Document:
         for each in told.atlas.standings
         if each.metric in metrics
     ]
-    columns = [Column("claim"), Column("verdict"), Column("by the model")]
-    rows = [[each.statement, each.verdict, each.by_model] for each in told.atlas.claims]
+    columns = [Column("claim"), Column("verdict")]
+    rows = [[each.statement, each.verdict] for each in told.atlas.claims]
     if rows:
         tables.append(Table(columns, rows, title="claims of the literature"))
     return Document(document.title, [Section("", tables)], summary=document.summary)

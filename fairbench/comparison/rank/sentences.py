@@ -1,0 +1,240 @@
+"""What a ranking says, in sentences: what is told apart, what is open, and what would resolve it.
+
+The page of ``fairbench rank``, the atlas and the leaderboard say these, of what they call methods
+or approaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite, isnan
+
+import numpy as np
+
+from fairbench.comparison.rank.answer import WRONG, Answer, Plan, units_to_tell_anything
+from fairbench.core.formats import count, percent, shortened, two_digits
+from fairbench.inference.fresh_winners import SPLITS
+from fairbench.inference.new_tasks import MOST_OF_FEW
+from fairbench.inference.sign_flips import FEWEST
+
+NAMED = 6  # methods that a sentence lists
+RANKS_AND_BEST = "who may be the best is asked of each by itself, which resolves more than ranks do"
+_LENGTH = 80  # of a name in a sentence
+PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
+
+
+def units_in_words(answer: Answer, number: float | None = None) -> str:
+    """Return how many units there are, or as many as are given, with their word."""
+    number = answer.units if number is None else number
+    return f"{count(number)} {answer.unit if number == 1 else PLURALS[answer.unit]}"
+
+
+def short_name(name: str) -> str:
+    """Return a name that is not too long for a sentence."""
+    return shortened(name, _LENGTH)
+
+
+def joined(names: Sequence[str], word: str = "and") -> str:
+    """Return a list in words; names that hold commas are divided by semicolons.
+
+    Examples
+    --------
+    >>> joined(["forest", "linear", "nearest"]), joined(["forest, plain", "linear"], "or")
+    ('forest, linear and nearest', 'forest, plain; or linear')
+    """
+    if len(names) == 1:
+        return names[0]
+    if any("," in name for name in names):
+        return f"{'; '.join(names[:-1])}; {word} {names[-1]}"
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def named(names: Sequence[str], word: str = "and") -> str:
+    """Return the first names of a list in words, and how many more there are."""
+    shown = [short_name(name) for name in names[:NAMED]]
+    if len(names) > NAMED:
+        mark = ";" if any("," in name for name in shown) else ","
+        return f"{f'{mark} '.join(shown)} and {count(len(names) - NAMED)} more"
+    return joined(shown, word)
+
+
+def found_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
+    """Yield which may be the best, who is surely near it, and how many pairs surely differ.
+
+    Parameters
+    ----------
+    methods : what is ranked, in the plural.
+    """
+    whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
+    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of {methods} surely differ"]
+    if len(best) > 1 and (near := answer.surely_near):
+        parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {named(near)}")
+    if len(best) == 1:
+        parts.insert(0, f"{short_name(best[0])} is the best on average")
+    elif len(best) < whole:
+        if len(best) > NAMED:
+            one_of = f"one of {count(len(best))} of {count(whole)} {methods}: {named(best)}"
+        else:
+            one_of = f"{named(best, 'or')} (of {count(whole)} {methods})"
+        parts.insert(0, f"the best on average is {one_of}")
+    if len(parts) > 1 or answer.told_apart:
+        first, *rest = parts
+        if len(best) != 1:
+            first = first[0].upper() + first[1:]
+        yield "; ".join([first, *rest]) + "."
+
+
+def new_task_sentences(answer: Answer, method: str = "method") -> Iterator[str]:
+    """Yield the largest probabilities to be near the best on a new task."""
+    if answer.new is None:
+        return
+    order = np.argsort(-answer.new.near, kind="stable")[:3]
+    listed = [
+        f"{near_in_words(answer, int(place), ' % or more', ' %')} for "
+        f"{short_name(answer.methods[place])}"
+        for place in order
+    ]
+    more = "" if len(listed) == len(answer.methods) else " (the table has all)"
+    yield (
+        f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
+        f"{method} is best there is {joined(listed)}{more}."
+    )
+
+
+def near_in_words(answer: Answer, place: int, at_least: str, otherwise: str) -> str:
+    """Return a probability of being near the best, in percent, with what stands after it."""
+    if answer.new is None:
+        return ""
+    near = float(answer.new.near[place])
+    capped = answer.new.few and near >= MOST_OF_FEW
+    return percent(near) + (at_least if capped else otherwise)
+
+
+def fresh_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
+    """Yield how often halves of the splits, or of the units, disagree on which mean is best."""
+    fresh = answer.fresh
+    if fresh is None:
+        return
+    halved = "splits" if fresh.halved == SPLITS else PLURALS[answer.unit]
+    of = ""
+    if fresh.methods < len(answer.methods):
+        of = f" of the {count(fresh.methods)} {methods} that were run everywhere"
+    single = ""
+    if fresh.halved == SPLITS:
+        single = f", and on a single task {percent(fresh.within_task)} % of the time"
+    yield (
+        f"Where the {halved} are divided in two at random, the halves disagree on which mean{of} "
+        f"is best {percent(fresh.overall)} % of the time{single}."
+    )
+
+
+def open_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
+    """Yield what the scores leave open."""
+    whole, pairs = len(answer.methods), len(answer.paired.first)
+    if len(answer.best) == whole:
+        yield f"Any of the {count(whole)} {methods} may be the best on average."
+    elif len(answer.best) > 1:
+        yield f"Which of {named(answer.best)} is the best."
+    still = pairs - answer.told_apart
+    if still:
+        yield f"{count(still)} of {count(pairs)} pairs: either of the two may be the better one."
+    needed = units_to_tell_anything(answer)
+    if answer.units < FEWEST:
+        yield (f"With {units_in_words(answer)} nothing can be told apart; {FEWEST} are the fewest.")
+    elif answer.units < needed:
+        yield (
+            f"With fewer than {needed} {PLURALS[answer.unit]} only very large differences are "
+            "told apart, and only if they are normal."
+        )
+
+
+def resolving_sentences(answer: Answer, cells: str = "splits") -> Iterator[str]:
+    """Yield what would resolve the most: how many more units, and whether more cells would do.
+
+    Parameters
+    ----------
+    cells : what tasks have several of: splits or questions.
+    """
+    plans = [plan for plan in answer.plans if not isnan(plan.units_needed)]
+    if not plans:
+        return
+    hardest = max(plans, key=lambda plan: plan.units_needed)
+    pair = f"{short_name(hardest.first)} and {short_name(hardest.rival)}"
+    if hardest.units_needed <= hardest.units:
+        yield (
+            f"If {pair} truly differed by {answer.epsilon:g}, the "
+            f"{units_in_words(answer, hardest.units)} there are would show it; a smaller "
+            "difference needs more."
+        )
+        return
+    if isfinite(hardest.units_needed):
+        cost = f", at a cost of {two_digits(hardest.cost)}" if hardest.cost > 0 else ""
+        yield (
+            f"If {pair} truly differ by {answer.epsilon:g}, about "
+            f"{two_digits(hardest.units_needed)} {PLURALS[answer.unit]} would show it (now "
+            f"{count(hardest.units)}){cost}; a smaller difference needs more."
+        )
+    yield from _more_cells(hardest, answer, cells)
+
+
+def _more_cells(plan: Plan, answer: Answer, cells: str) -> Iterator[str]:
+    if isnan(plan.times_as_many):
+        return
+    if not isfinite(plan.times_as_many):
+        yield (
+            f"More {cells} of the same tasks would not do: {percent(1 - plan.noise)} % of the "
+            f"variance is between {PLURALS[answer.unit]}."
+        )
+    elif plan.times_as_many > 1:
+        times = max(plan.times_as_many, 1.1)
+        in_words = two_digits(times) if times >= 10 else f"{times:.2g}"
+        yield f"Or {in_words} times as many {cells} of each task."
+
+
+def limits_of_cells(answer: Answer, cells: str = "splits") -> Iterator[str]:
+    """Yield from how many rivals no number of cells would tell the best-looking method.
+
+    A unit's paired difference varies by what the unit is like, however many cells it is the mean
+    of: that part of the variance is the least that any number of them leaves. Nothing is said where
+    some number of cells would do for all rivals.
+    """
+    if len(answer.best) < 2:
+        return
+    plans = [plan for plan in answer.plans if plan.noise >= 0]  # not NaN
+    never = sum(not isfinite(plan.times_as_many) for plan in plans)
+    if not never:
+        return
+    units = PLURALS[answer.unit]
+    rivals = f"{count(never)} of" if never < len(plans) else "any of"
+    yield (
+        f"By these estimates, no number of {cells} of the same tasks would tell "
+        f"{short_name(answer.leader)} from {rivals} its {count(len(plans))} rivals if their true "
+        f"difference is {answer.epsilon:g}."
+    )
+    needed = np.sort([plan.units_needed for plan in plans])
+    half, whole = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
+    between = percent(1 - float(np.median([plan.noise for plan in plans])))
+    parts = [f"about {two_digits(half)} would do for half of the rivals"] * isfinite(half)
+    parts += [f"{two_digits(whole)} for all"] * isfinite(whole)
+    enough = f": {' and '.join(parts)} (now {count(answer.units)})" if parts else ""
+    yield (
+        f"For half of the rivals, {between} % or more of the variance of the paired difference is "
+        f"between {units}, which only more {units} average out{enough}."
+    )
+
+
+def simultaneous_sentence(scores: str = "", *, on_new_tasks: bool) -> str:
+    """Say what holds at once.
+
+    Parameters
+    ----------
+    scores : whose ranks these are, such as "all scores", where there are several.
+    on_new_tasks : whether there are probabilities on new tasks.
+    """
+    of = f" of {scores}" if scores else ""
+    return (
+        f"Ranks, who may be the best and all differences{of} are valid simultaneously: the "
+        f"chance that any of them is wrong is at most {100 * WRONG:.0f} %."
+        + " Probabilities on a new task are estimates."
+        * on_new_tasks
+    )

@@ -372,7 +372,7 @@ class _Reading:
                 Place(self.file, name).refuse(text, odd, "number", said="no")
         if mixes_scales(given[finite]):
             raise mixed_scales(given, column.astype(str), Place(self.file, name))
-        better = self._better(name, number)
+        better = self._direction(name, number)
         values = _averaged(given, place, shape)
         if not finite.all():
             values = self._crashes(name, values, finite, place, task, methods, better)
@@ -382,7 +382,7 @@ class _Reading:
             cost = _averaged(to_numbers(self.frame[self.options.cost]), place, shape)
         return Scores(name, better, values, cost)
 
-    def _better(self, name: str, number: int) -> str:
+    def _direction(self, name: str, number: int) -> str:
         """Return the direction of a score, and warn where it contradicts the name."""
         declared = find(name)
         by_name = ""

@@ -53,7 +53,7 @@ def rank(options: _Options) -> None:
         )
     else:
         report = report_of(narrowed(options, RankOptions))
-    place = Path(options.out) if options.out else _beside(options.path)
+    place = Path(options.out) if options.out else _folder(options.path)
     print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
 
 
@@ -77,7 +77,7 @@ def _of_experiment(options: _Options) -> tuple[_Options, BenchmarkTable]:
     return replace(options, path=path, method="", task="", family="", split=()), read
 
 
-def _beside(path: Path) -> Path:
+def _folder(path: Path) -> Path:
     return path.parent / f"{path.name.partition('.')[0]}-rank"
 
 

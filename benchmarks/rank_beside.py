@@ -36,7 +36,7 @@ _WRONG = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Ranking:
     """What a rule says of M methods.
 
     Attributes
@@ -52,7 +52,7 @@ class Answer:
     of: str
 
 
-def elo(of_task: Array, random: np.random.Generator, rounds: int = ROUNDS) -> Answer:
+def elo(of_task: Array, random: np.random.Generator, rounds: int = ROUNDS) -> Ranking:
     """Rate methods by Elo, with 95 % intervals from resampled tasks, as bencheval does.
 
     One method is claimed to be above another where their intervals do not overlap.
@@ -63,7 +63,7 @@ def elo(of_task: Array, random: np.random.Generator, rounds: int = ROUNDS) -> An
     rating = ratings(np.vstack([wins.sum(axis=1), times @ wins.T]), tasks)
     lower, upper = np.quantile(rating[1:], [0.025, 0.975], axis=0)
     lower, upper = np.minimum(lower, rating[0]), np.maximum(upper, rating[0])
-    return Answer(lower[:, None] > upper, lower, upper, "ratings")
+    return Ranking(lower[:, None] > upper, lower, upper, "ratings")
 
 
 def ratings(wins: Array, tasks: int) -> Array:
@@ -90,7 +90,7 @@ def ratings(wins: Array, tasks: int) -> Array:
     return np.asarray(1000 + _ELO * (strength - strength.mean(axis=1, keepdims=True)))
 
 
-def nemenyi(of_task: Array, random: np.random.Generator) -> Answer:
+def nemenyi(of_task: Array, random: np.random.Generator) -> Ranking:
     """Apply Friedman's test of all methods and, where it rejects, Nemenyi's of each pair."""
     del random
     methods, tasks = of_task.shape
@@ -101,7 +101,7 @@ def nemenyi(of_task: Array, random: np.random.Generator) -> Answer:
     return _within_reach(ranks, float(reach), differ=bool(differ), of="ranks")
 
 
-def autorank(of_task: Array, random: np.random.Generator) -> Answer:
+def autorank(of_task: Array, random: np.random.Generator) -> Ranking:
     """Apply autorank's rule, which tests for normality and equal variances choose.
 
     Two methods: the paired t-test or Wilcoxon's. More: ANOVA of repeated measures with Tukey's
@@ -124,7 +124,7 @@ def autorank(of_task: Array, random: np.random.Generator) -> Answer:
     return _within_reach(means, float(reach), differ=bool(differ < _WRONG), of="scores")
 
 
-def _of_two(of_task: Array, *, normal: bool) -> Answer:
+def _of_two(of_task: Array, *, normal: bool) -> Ranking:
     """Apply the paired t-test, or Wilcoxon's, one-sided towards the method of larger median."""
     first = int(np.median(of_task, axis=1).argmax())
     second = 1 - first
@@ -134,21 +134,21 @@ def _of_two(of_task: Array, *, normal: bool) -> Answer:
         ends = test.confidence_interval(1 - _WRONG)
         better = 0 if test.statistic > 0 else 1
         above[better, 1 - better] = test.pvalue < _WRONG
-        return Answer(above, np.array([ends.low]), np.array([ends.high]), "scores")
+        return Ranking(above, np.array([ends.low]), np.array([ends.high]), "scores")
     if (of_task[0] != of_task[1]).any():
         test = stats.wilcoxon(of_task[first], of_task[second], alternative="greater")
         above[first, second] = test.pvalue < _WRONG
-    return Answer(above, np.empty(0), np.empty(0), "nothing")
+    return Ranking(above, np.empty(0), np.empty(0), "nothing")
 
 
-def _within_reach(centres: Array, reach: float, *, differ: bool, of: str) -> Answer:
+def _within_reach(centres: Array, reach: float, *, differ: bool, of: str) -> Ranking:
     first, second = np.triu_indices(len(centres), 1)
     gap = centres[first] - centres[second]
     above = centres[:, None] - centres > reach
-    return Answer(above & differ, gap - reach, gap + reach, of)
+    return Ranking(above & differ, gap - reach, gap + reach, of)
 
 
-def paired_t(of_task: Array, random: np.random.Generator) -> Answer:
+def paired_t(of_task: Array, random: np.random.Generator) -> Ranking:
     """Apply Student's test to each pair by itself, whatever the number of pairs."""
     del random
     first, second = np.triu_indices(len(of_task), 1)
@@ -158,10 +158,10 @@ def paired_t(of_task: Array, random: np.random.Generator) -> Answer:
     lower, upper = gap.mean(axis=1) - reach, gap.mean(axis=1) + reach
     above = np.zeros((len(of_task), len(of_task)), dtype=bool)
     above[first, second], above[second, first] = lower > 0, upper < 0
-    return Answer(above, lower, upper, "scores")
+    return Ranking(above, lower, upper, "scores")
 
 
-OTHERS: dict[str, Callable[[Array, np.random.Generator], Answer]] = {
+OTHERS: dict[str, Callable[[Array, np.random.Generator], Ranking]] = {
     "Elo": elo,
     "autorank": autorank,
     "Friedman-Nemenyi": nemenyi,
@@ -171,14 +171,14 @@ OTHERS: dict[str, Callable[[Array, np.random.Generator], Answer]] = {
 
 def fairbench_rank(
     population: Population, values: Array, group: Codes, random: np.random.Generator
-) -> Answer:
+) -> Ranking:
     """Return what ``fairbench rank`` claims."""
     questions = population.questions > 0 and population.tasks == 1
     unit = np.arange(len(group)) if questions else population.unit
     paired = paired_units(values, group, unit, binary=questions, generator=random)
     held = simultaneous(paired, generator=random, flips=FLIPS)
     judged = (paired.sizes >= FEWEST).all() and not questions
-    return Answer(held.better, held.lower, held.upper, "scores" if judged else "nothing")
+    return Ranking(held.better, held.lower, held.upper, "scores" if judged else "nothing")
 
 
 def true_values(
@@ -202,7 +202,7 @@ def true_values(
     }
 
 
-def judge(answer: Answer, true: Array, values: dict[str, Array]) -> dict[str, object]:
+def judge(answer: Ranking, true: Array, values: dict[str, Array]) -> dict[str, object]:
     """Return whether all claims are right, the share of true differences found, and widths."""
     ahead = true[:, None] > true + 1e-12
     row: dict[str, object] = {

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fairbench.comparison.atlas_claim_values import Claim, MarginsBySize
-from fairbench.comparison.rank.answer import Plan
+from fairbench.comparison.rank.answer import ResolutionPlan
 from fairbench.inference.fresh_winners import FreshWinner
 
 
@@ -155,7 +155,7 @@ class MetricStandings:
     surely_near: tuple[str, ...]
     pairs: int
     told_apart: int
-    plans: tuple[Plan, ...]
+    plans: tuple[ResolutionPlan, ...]
     fresh: FreshWinner | None
     found: tuple[str, ...]
     on_new_task: tuple[str, ...]

@@ -19,7 +19,7 @@ from fairbench.comparison.atlas_findings import (
 )
 from fairbench.comparison.atlas_values import AtlasValues
 from fairbench.comparison.atlas_verdicts import OPEN
-from fairbench.comparison.rank.answer import WRONG, Answer, answers
+from fairbench.comparison.rank.answer import WRONG, Ranking, answers
 from fairbench.comparison.rank.question import HIGHER, LOWER, RankOptions
 from fairbench.comparison.rank.sentences import (
     found_sentences,
@@ -169,7 +169,7 @@ def metric_standings(
     )
 
 
-def _standings(ranked: RankedValues, answer: Answer) -> Iterator[Standing]:
+def _standings(ranked: RankedValues, answer: Ranking) -> Iterator[Standing]:
     """Yield where approaches stand, the best mean first."""
     reference = ranked.names[ranked.reference]
     both = np.isfinite(ranked.losses) & np.isfinite(ranked.losses[ranked.reference])

@@ -63,7 +63,7 @@ def units_needed(spread: Array, difference: float, critical: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Parts:
+class VarianceParts:
     """What the variance of a unit's paired difference is made of.
 
     Attributes
@@ -86,7 +86,7 @@ class Parts:
 
 def parts_of(
     difference: Array, group: NDArray[np.integer], unit: NDArray[np.integer]
-) -> Parts | None:
+) -> VarianceParts | None:
     """Return the parts of the variance of one pair's difference; None without two cells a task.
 
     Parameters
@@ -111,4 +111,4 @@ def parts_of(
     if len(of_unit) < 2:
         return None
     variance = float(of_unit.var(ddof=1))
-    return Parts(variance, min(float(noise.mean()), variance))
+    return VarianceParts(variance, min(float(noise.mean()), variance))

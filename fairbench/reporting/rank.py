@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from fairbench.comparison.rank.answer import (
-    Answer,
-    Difference,
-    Plan,
+    PairedDifference,
+    Ranking,
+    ResolutionPlan,
     answers,
 )
 from fairbench.comparison.rank.question import THESE, RankOptions
@@ -140,7 +140,7 @@ class RankReport(DocumentReport):
     answers : what each score says.
     """
 
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[Ranking, ...] = ()
     name = "rank"
 
     @cached_property
@@ -163,7 +163,7 @@ class RankReport(DocumentReport):
         ]
         return pd.DataFrame(rows)
 
-    def difference(self, first: str, second: str, score: str = "") -> Difference:
+    def difference(self, first: str, second: str, score: str = "") -> PairedDifference:
         """Return the difference of two methods, with an interval that holds for all pairs at once.
 
         Raises
@@ -177,7 +177,7 @@ class RankReport(DocumentReport):
         return by_score[score].difference(first, second)
 
 
-def rank_document(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Document:
+def rank_document(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> Document:
     """Return what the scores say."""
     several, summary = len(found) > 1, _summary(table, found, options)
     sections: list[Section] = []
@@ -216,7 +216,7 @@ def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
     return Verdict(summary.found, summary.still_open, warning=warning)
 
 
-def _summary(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> ExecutiveSummary:
+def _summary(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> ExecutiveSummary:
     first = found[0]
     several = len(found) > 1
     said: list[str] = []
@@ -259,7 +259,7 @@ def shape(table: ScoreTable, options: RankOptions) -> str:
     return f"{methods} on {what}; {scores}"
 
 
-def _found(answer: Answer) -> Iterator[str]:
+def _found(answer: Ranking) -> Iterator[str]:
     """Yield what the scores tell."""
     yield from found_sentences(answer)
     yield from new_task_sentences(answer)
@@ -271,11 +271,11 @@ def _cells(table: ScoreTable) -> str:
     return "questions" if table.questions else "splits"
 
 
-def _key_figures(answer: Answer) -> Table:
+def _key_figures(answer: Ranking) -> Table:
     return _rank_table(answer, list(_rank_rows(answer))[:NAMED], short=True)
 
 
-def _rank_rows(answer: Answer) -> Iterator[dict[str, Any]]:
+def _rank_rows(answer: Ranking) -> Iterator[dict[str, Any]]:
     """Yield what is said of each method, best first."""
     for place, name in enumerate(answer.methods):
         difference = None if place == 0 else answer.difference(name, answer.leader)
@@ -295,22 +295,24 @@ def _rank_rows(answer: Answer) -> Iterator[dict[str, Any]]:
         }
 
 
-def _at(answer: Answer, what: str, place: int) -> float:
+def _at(answer: Ranking, what: str, place: int) -> float:
     return float("nan") if answer.new is None else float(getattr(answer.new, what)[place])
 
 
-def _ranks(answer: Answer, table: ScoreTable, options: RankOptions) -> Iterator[Block]:
+def _ranks(answer: Ranking, table: ScoreTable, options: RankOptions) -> Iterator[Block]:
     yield _rank_table(answer, list(_rank_rows(answer)))
 
 
-def _decimals(answer: Answer) -> int:
+def _decimals(answer: Ranking) -> int:
     """Return as many decimals as show a tenth of what matters."""
     if answer.epsilon == 0:
         return 4
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
 
 
-def _rank_table(answer: Answer, rows: Sequence[Mapping[str, Any]], *, short: bool = False) -> Table:
+def _rank_table(
+    answer: Ranking, rows: Sequence[Mapping[str, Any]], *, short: bool = False
+) -> Table:
     decimals, units = _decimals(answer), PLURALS[answer.unit]
     placed = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
     placed[~np.isfinite(placed).all(axis=1)] = np.nan
@@ -386,7 +388,7 @@ def ends_in_words(lower: float, upper: float, decimals: int) -> str:
     return "not known"
 
 
-def _pair_table(answer: Answer, rows: Sequence[Difference], title: str = "") -> Table:
+def _pair_table(answer: Ranking, rows: Sequence[PairedDifference], title: str = "") -> Table:
     decimals, units = _decimals(answer), PLURALS[answer.unit]
     return table_of(
         rows,
@@ -408,9 +410,9 @@ def _pair_table(answer: Answer, rows: Sequence[Difference], title: str = "") -> 
     )
 
 
-def _pairs(answer: Answer) -> Details:
+def _pairs(answer: Ranking) -> Details:
     pairs = len(answer.paired.first)
-    rows: list[Difference] = []
+    rows: list[PairedDifference] = []
     for difference in answer.differences():
         rows.append(difference)
         if len(rows) == _SHOWN_PAIRS:
@@ -423,18 +425,18 @@ def _pairs(answer: Answer) -> Details:
     return Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
 
 
-def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
+def _open(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
     decimals, units = _decimals(answer), PLURALS[answer.unit]
     what = _cells(table)
     noisy = any(not isnan(plan.noise) for plan in answer.plans)
     priced = any(not isnan(plan.cost) for plan in answer.plans)
 
-    def needed(plan: Plan) -> Any:
+    def needed(plan: ResolutionPlan) -> Any:
         if isnan(plan.units_needed):
             return None
         return two_digits(plan.units_needed) if isfinite(plan.units_needed) else "over 10,000,000"
 
-    def times(plan: Plan) -> Any:
+    def times(plan: ResolutionPlan) -> Any:
         if isnan(plan.times_as_many):
             return None
         if not isfinite(plan.times_as_many):
@@ -489,7 +491,7 @@ def _open(answer: Answer, table: ScoreTable) -> Iterator[Block]:
         yield Paragraph(f"{count(hidden)} more methods may be the best.", "note")
 
 
-def _figure(answer: Answer) -> Figure | None:
+def _figure(answer: Ranking) -> Figure | None:
     """Draw differences from the best-looking method."""
     rows = list(_rank_rows(answer))[1:_DRAWN]
     ends = [(row["lower"], row["upper"]) for row in rows]
@@ -518,7 +520,7 @@ def _figure(answer: Answer) -> Figure | None:
     return Figure(title, svg=svg, name="differences", caption=caption)
 
 
-def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Iterator[str]:
+def _notes(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> Iterator[str]:
     first = found[0]
     yield from table.notes
     yield _estimand(first, table, options)
@@ -546,7 +548,7 @@ def _notes(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> 
             )
 
 
-def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
+def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
     if options.about == THESE and answer.unit == "question":
         return (
             "Compared is the mean over these tasks, each of which counts alike, on new questions "
@@ -568,7 +570,7 @@ def _estimand(answer: Answer, table: ScoreTable, options: RankOptions) -> str:
     )
 
 
-def _plain_plan(plan: Plan) -> dict[str, Any]:
+def _plain_plan(plan: ResolutionPlan) -> dict[str, Any]:
     return {
         "first": plan.first,
         "second": plan.rival,
@@ -583,7 +585,7 @@ def _plain_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _pair_frame(answer: Answer) -> pd.DataFrame:
+def _pair_frame(answer: Ranking) -> pd.DataFrame:
     """Return all pairs, those of a better-looking first method."""
     places = np.empty(len(answer.order), np.intp)
     places[answer.order] = np.arange(len(answer.order))
@@ -608,7 +610,7 @@ def _pair_frame(answer: Answer) -> pd.DataFrame:
     return frame.iloc[np.lexsort((second, first))].reset_index(drop=True)
 
 
-def _data(table: ScoreTable, found: Sequence[Answer], options: RankOptions) -> Mapping[str, Any]:
+def _data(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> Mapping[str, Any]:
     return {
         "version": VERSION,
         "options": {**asdict(options), "path": options.path.name},

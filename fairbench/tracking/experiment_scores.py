@@ -158,7 +158,7 @@ def _table(logged: Sequence[_Logged], experiment: str, named: Mapping[str, str])
         notes.append(
             f"{lacking} runs do not say their {says['method']} or {says['task']}: left out"
         )
-    described = tuple(Score(name, _better(name)) for name in metrics if name in frame)
+    described = tuple(Score(name, _direction(name)) for name in metrics if name in frame)
     return BenchmarkTable(frame, FORMAT, described, notes=tuple(notes))
 
 
@@ -172,6 +172,6 @@ def _understood(says: Mapping[str, str]) -> str:
     return f"read as {listed}"
 
 
-def _better(name: str) -> Better:
+def _direction(name: str) -> Better:
     metric: Any = find(name)
     return metric.better if metric and metric.better in ("higher", "lower") else ""

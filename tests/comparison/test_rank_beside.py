@@ -6,7 +6,7 @@ import pytest
 from scipy import special, stats
 
 from benchmarks.leaderboards import tabarena, tabzilla
-from benchmarks.rank_beside import Answer, autorank, elo, judge, nemenyi, ratings
+from benchmarks.rank_beside import Ranking, autorank, elo, judge, nemenyi, ratings
 
 PLACE = np.arange(12)
 
@@ -75,11 +75,11 @@ def test_a_wrong_claim_and_a_missed_interval_are_counted():
     true = np.array([0.8, 0.8, 0.7])
     above = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], dtype=bool)
     gap = true[[0, 0, 1]] - true[[1, 2, 2]]
-    row = judge(Answer(above, gap - 0.01, gap + 0.01, "scores"), true, {"scores": gap})
+    row = judge(Ranking(above, gap - 0.01, gap + 0.01, "scores"), true, {"scores": gap})
     assert (row["right"], row["found"], row["all inside"]) == (1, 0.5, 1)
     above[0, 1] = True  # alike
     shifted = gap + [0.02, 0, 0]
-    row = judge(Answer(above, shifted - 0.01, shifted + 0.01, "scores"), true, {"scores": gap})
+    row = judge(Ranking(above, shifted - 0.01, shifted + 0.01, "scores"), true, {"scores": gap})
     assert (row["right"], row["all inside"]) == (0, 0)
     assert row["inside"] == pytest.approx(2 / 3)
 

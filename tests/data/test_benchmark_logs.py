@@ -14,7 +14,7 @@ import pytest
 
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import MEMORY
-from fairbench.data.benchmark_logs.files import Archive
+from fairbench.data.benchmark_logs.files import LogArchive
 from fairbench.data.benchmark_logs.inspect_ai import _number
 from fairbench.data.benchmark_logs.sources import read_benchmark
 from fairbench.data.benchmark_logs.table import families
@@ -54,7 +54,7 @@ def test_an_archive_of_inspect_ai_is_read_sample_by_sample_as_its_own_accuracy_s
     assert list(table.frame) == ["method", "task", "split", "item", "match"]
     means = table.frame.groupby("method")["match"].mean()
     for name in ("one", "two"):
-        archive = Archive.of(INSPECT / f"squares_{name}.eval", "")
+        archive = LogArchive.of(INSPECT / f"squares_{name}.eval", "")
         [scores] = archive.json("header.json")["results"]["scores"]
         assert means[f"mockllm/{name}"] == scores["metrics"]["accuracy"]["value"]
     second = table.frame.query("method == 'mockllm/two' and split == '2'").set_index("item")
@@ -306,7 +306,7 @@ def test_a_damaged_archive_is_refused(tmp_path, damage):
     path = changed(tmp_path, INSPECT / "squares_one.eval")
     content = bytearray(path.read_bytes())
     if damage == "bit":
-        content[Archive.of(path, "").members["summaries.json"].header_offset + 120] ^= 255
+        content[LogArchive.of(path, "").members["summaries.json"].header_offset + 120] ^= 255
     elif damage == "end":
         del content[-50:]
     else:
@@ -530,7 +530,7 @@ def test_odd_values_in_any_place_are_read_or_refused_in_a_line(tmp_path, name, c
 
 @pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.thorough)])
 def test_odd_values_in_an_archive_are_read_or_refused_in_a_line(tmp_path, count):
-    archive = Archive.of(INSPECT / "squares_one.eval", "")
+    archive = LogArchive.of(INSPECT / "squares_one.eval", "")
     members = {name: archive.json(name) for name in ("header.json", "summaries.json")}
     members["summaries.json"] = members["summaries.json"][:2]
     draw = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from fairbench.core.formats import count
 from fairbench.inference.fresh_winners import FreshWinner, fresh_winner
 from fairbench.inference.new_tasks import OnNewTask, on_new_task
 from fairbench.inference.paired import difference_of_shares
-from fairbench.inference.resolution import Parts, parts_of, units_needed, usual_spread
+from fairbench.inference.resolution import VarianceParts, parts_of, units_needed, usual_spread
 from fairbench.inference.sign_flips import (
     FEWEST,
     PairedUnits,
@@ -37,7 +37,7 @@ _FLIPS, _FEWEST_FLIPS = 1999, 499
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """The difference first - second of two methods, in the unit of the score.
 
     Attributes
@@ -58,7 +58,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ResolutionPlan:
     """What would tell a method from a rival that it is not told from, if they differ by epsilon.
 
     Attributes
@@ -72,7 +72,7 @@ class Plan:
 
     first: str
     rival: str
-    difference: Difference
+    difference: PairedDifference
     units: int
     units_needed: float
     times_as_many: float
@@ -81,7 +81,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Ranking:
     """What one score says.
 
     Attributes
@@ -115,7 +115,7 @@ class Answer:
     lower: Array
     upper: Array
     fresh: FreshWinner | None
-    plans: tuple[Plan, ...]
+    plans: tuple[ResolutionPlan, ...]
     wrong: float
 
     @cached_property
@@ -150,7 +150,7 @@ class Answer:
         """How many pairs are told apart."""
         return int(self.held.better.sum())
 
-    def difference(self, first: str, second: str) -> Difference:
+    def difference(self, first: str, second: str) -> PairedDifference:
         """Return the difference of two methods.
 
         Raises
@@ -173,7 +173,7 @@ class Answer:
         ends = sorted([self.scores.sign * lower, self.scores.sign * upper])
         value = self.scores.sign * value + 0.0
         units = int(self.paired.sizes[pair])
-        return Difference(first, second, value, ends[0] + 0.0, ends[1] + 0.0, units, verdict)
+        return PairedDifference(first, second, value, ends[0] + 0.0, ends[1] + 0.0, units, verdict)
 
     def pair(self, first: str, second: str) -> int:
         """Return the place of a pair of methods among those of `paired`."""
@@ -181,7 +181,7 @@ class Answer:
         low, high = min(one, other), max(one, other)
         return low * self.paired.methods - low * (low + 1) // 2 + high - low - 1
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[PairedDifference]:
         """Yield the differences of all pairs, the better-looking method first."""
         for place, first in enumerate(self.methods):
             for second in self.methods[place + 1 :]:
@@ -194,7 +194,7 @@ def answers(
     *,
     wrong: float = WRONG,
     most_planned: int = _MOST_PLANNED,
-) -> list[Answer]:
+) -> list[Ranking]:
     """Return what each score of a table says; all of it together is wrong with chance `wrong`.
 
     Parameters
@@ -240,7 +240,7 @@ def _units(table: ScoreTable, options: RankOptions) -> _Units:
     return _Units(table.task, table.family, options.mean != TASKS, None, name)
 
 
-def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Answer:
+def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
     generator = np.random.default_rng(options.seed)
     values, units = scores.larger_is_better, _units(table, options)
     if units.strata is not None:
@@ -267,7 +267,7 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
         of_task = _task_means(values, units.group, len(units.unit))
         new = on_new_task(of_task, units.unit, epsilon=epsilon, generator=generator)
         new = replace(new, best=new.best[order], near=new.near[order])
-    return Answer(
+    return Ranking(
         scores=scores,
         epsilon=epsilon,
         order=order,
@@ -386,7 +386,7 @@ def adjusted_means(
     return own + float(of_rest @ shares), ran
 
 
-def _with_plans(answer: Answer, values: Array, units: _Units, most: int) -> Answer:
+def _with_plans(answer: Ranking, values: Array, units: _Units, most: int) -> Ranking:
     """Return an answer with what would tell apart the pairs that matter most.
 
     Of these are the leader and each rival that may be the best; where it is settled which is the
@@ -412,7 +412,7 @@ def _with_plans(answer: Answer, values: Array, units: _Units, most: int) -> Answ
         parts = None if units.name == "question" else parts_of(gap, units.group, units.unit)
         more = max(needed - difference.units, 0.0)
         plans.append(
-            Plan(
+            ResolutionPlan(
                 first=first,
                 rival=rival,
                 difference=difference,
@@ -426,13 +426,13 @@ def _with_plans(answer: Answer, values: Array, units: _Units, most: int) -> Answ
     return replace(answer, plans=tuple(plans))
 
 
-def _times(parts: Parts | None, answer: Answer, units: int) -> float:
+def _times(parts: VarianceParts | None, answer: Ranking, units: int) -> float:
     if parts is None or units < FEWEST:
         return float("nan")
     return parts.times_as_many(answer.epsilon, units, answer.held.critical)
 
 
-def _price(answer: Answer, units: _Units, places: list[int]) -> float:
+def _price(answer: Ranking, units: _Units, places: list[int]) -> float:
     """Return what one further unit costs, of these methods; NaN without costs."""
     if answer.scores.cost is None:
         return float("nan")
@@ -444,6 +444,6 @@ def _price(answer: Answer, units: _Units, places: list[int]) -> float:
     return float(of_cell * cost.shape[1] / (int(units.unit.max()) + 1))
 
 
-def units_to_tell_anything(answer: Answer) -> int:
+def units_to_tell_anything(answer: Ranking) -> int:
     """Return from how many units on pairs are told apart by flips of signs."""
     return fewest_units(answer.wrong / 2)

@@ -11,7 +11,7 @@ from math import isfinite, isnan
 
 import numpy as np
 
-from fairbench.comparison.rank.answer import WRONG, Answer, Plan, units_to_tell_anything
+from fairbench.comparison.rank.answer import WRONG, Ranking, ResolutionPlan, units_to_tell_anything
 from fairbench.core.formats import count, percent, shortened, two_digits
 from fairbench.inference.fresh_winners import SPLITS
 from fairbench.inference.new_tasks import MOST_OF_FEW
@@ -23,7 +23,7 @@ _LENGTH = 80  # of a name in a sentence
 PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 
 
-def units_in_words(answer: Answer, number: float | None = None) -> str:
+def units_in_words(answer: Ranking, number: float | None = None) -> str:
     """Return how many units there are, or as many as are given, with their word."""
     number = answer.units if number is None else number
     return f"{count(number)} {answer.unit if number == 1 else PLURALS[answer.unit]}"
@@ -58,7 +58,7 @@ def named(names: Sequence[str], word: str = "and") -> str:
     return joined(shown, word)
 
 
-def found_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
+def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     """Yield which may be the best, who is surely near it, and how many pairs surely differ.
 
     Parameters
@@ -84,7 +84,7 @@ def found_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
         yield "; ".join([first, *rest]) + "."
 
 
-def new_task_sentences(answer: Answer, method: str = "method") -> Iterator[str]:
+def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]:
     """Yield the largest probabilities to be near the best on a new task."""
     if answer.new is None:
         return
@@ -101,7 +101,7 @@ def new_task_sentences(answer: Answer, method: str = "method") -> Iterator[str]:
     )
 
 
-def near_in_words(answer: Answer, place: int, at_least: str, otherwise: str) -> str:
+def near_in_words(answer: Ranking, place: int, at_least: str, otherwise: str) -> str:
     """Return a probability of being near the best, in percent, with what stands after it."""
     if answer.new is None:
         return ""
@@ -110,7 +110,7 @@ def near_in_words(answer: Answer, place: int, at_least: str, otherwise: str) -> 
     return percent(near) + (at_least if capped else otherwise)
 
 
-def fresh_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
+def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     """Yield how often halves of the splits, or of the units, disagree on which mean is best."""
     fresh = answer.fresh
     if fresh is None:
@@ -128,7 +128,7 @@ def fresh_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
     )
 
 
-def open_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
+def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     """Yield what the scores leave open."""
     whole, pairs = len(answer.methods), len(answer.paired.first)
     if len(answer.best) == whole:
@@ -148,7 +148,7 @@ def open_sentences(answer: Answer, methods: str = "methods") -> Iterator[str]:
         )
 
 
-def resolving_sentences(answer: Answer, cells: str = "splits") -> Iterator[str]:
+def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]:
     """Yield what would resolve the most: how many more units, and whether more cells would do.
 
     Parameters
@@ -177,7 +177,7 @@ def resolving_sentences(answer: Answer, cells: str = "splits") -> Iterator[str]:
     yield from _more_cells(hardest, answer, cells)
 
 
-def _more_cells(plan: Plan, answer: Answer, cells: str) -> Iterator[str]:
+def _more_cells(plan: ResolutionPlan, answer: Ranking, cells: str) -> Iterator[str]:
     if isnan(plan.times_as_many):
         return
     if not isfinite(plan.times_as_many):
@@ -191,7 +191,7 @@ def _more_cells(plan: Plan, answer: Answer, cells: str) -> Iterator[str]:
         yield f"Or {in_words} times as many {cells} of each task."
 
 
-def limits_of_cells(answer: Answer, cells: str = "splits") -> Iterator[str]:
+def limits_of_cells(answer: Ranking, cells: str = "splits") -> Iterator[str]:
     """Yield from how many rivals no number of cells would tell the best-looking method.
 
     A unit's paired difference varies by what the unit is like, however many cells it is the mean

@@ -164,7 +164,7 @@ _BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, E
 
 
 @dataclass(frozen=True)
-class Archive:
+class LogArchive:
     """A zip archive whose members may be packed by zstandard, which Python 3.11's cannot read.
 
     Attributes
@@ -177,7 +177,7 @@ class Archive:
     members: dict[str, zipfile.ZipInfo]
 
     @classmethod
-    def of(cls, path: Path, name: str) -> Archive:
+    def of(cls, path: Path, name: str) -> LogArchive:
         """Return an archive, of which the directory was read.
 
         Raises

@@ -18,8 +18,8 @@ import pandas as pd
 from fairbench.core.errors import DataError
 from fairbench.core.formats import quoted, shortened
 from fairbench.data.benchmark_logs.files import (
-    Archive,
     Files,
+    LogArchive,
     as_object,
     list_of,
     part_of,
@@ -100,7 +100,7 @@ class _Log:
 
 def is_archive(path: Path, name: str) -> bool:
     """Say whether a zip archive is a log."""
-    members = Archive.of(path, name).members
+    members = LogArchive.of(path, name).members
     return _HEADER in members or _START in members
 
 
@@ -134,7 +134,7 @@ def _log(path: Path, name: str) -> _Log:
         values = as_object(read_json(path, name), name)
         samples = list_of(values, "samples", name)
     else:
-        values, samples = _of_archive(Archive.of(path, name))
+        values, samples = _of_archive(LogArchive.of(path, name))
     rows = [_row(sample, name) for sample in samples]
     if not rows:
         raise DataError(f"{name} has no samples: they were not logged, or it was cut short")
@@ -142,7 +142,7 @@ def _log(path: Path, name: str) -> _Log:
     return _Log(name, part_of(values, "eval", name), rows, failed, text_of(values, "status"))
 
 
-def _of_archive(archive: Archive) -> tuple[dict[str, Any], list[Any]]:
+def _of_archive(archive: LogArchive) -> tuple[dict[str, Any], list[Any]]:
     """Return what an archive says of the evaluation, and the summaries of its samples."""
     head = _HEADER if _HEADER in archive.members else _START
     if head not in archive.members:

@@ -112,7 +112,7 @@ class _Results:
             if not any(name in scores for name in inner.get(task, ()))
         }
 
-    def better(self, task: str, metric: str) -> Better:
+    def direction(self, task: str, metric: str) -> Better:
         """Which values of a task's metric are good."""
         ways = part_of(self.values, "higher_is_better", self.name).get(task)
         way = ways.get(metric) if isinstance(ways, dict) else None
@@ -207,7 +207,7 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
             metric, filtered = _metric_and_filter(key)
             name = _score_name(metric, filtered, several)
             row[name] = number(value)
-            ways[name] = ways.get(name, "") or own.better(task, metric)
+            ways[name] = ways.get(name, "") or own.direction(task, metric)
             error = scores.get(f"{metric}{_STDERR},{filtered}")
             if isinstance(error, float):
                 row[f"{name}{_STDERR}"] = error
@@ -308,7 +308,7 @@ def _read_samples(
                     )
                 row[metric, filtered] = float(value)
                 pairs.add((run.task, metric, filtered))
-                way = run.results.better(run.task, metric) if run.results else _known_way(metric)
+                way = run.results.direction(run.task, metric) if run.results else _known_way(metric)
                 ways[metric, filtered] = ways.get((metric, filtered), "") or way
         if not own:
             raise DataError(f"{run.name} has no lines")

@@ -92,6 +92,7 @@ def test_recomputed_metrics_replace_the_entry(cwd):
 @pytest.mark.thorough
 def test_half_logged_and_doubled_entries_are_mended(cwd):
     """A killed importer leaves an entry without a fingerprint, two at once leave two."""
+    synchronise(cwd)
     folder = Run(run_folder(cwd / "results"))
     client, experiment, (logged,) = client_and_runs(cwd)
     mine = {"fairbench.run_id": folder.path.name}

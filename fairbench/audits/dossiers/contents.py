@@ -25,7 +25,7 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.group_tables import table_of
 
 NOTICE = (
-    "These are measurements, and what people said. Whether a law or a rule is complied with is for "
+    "These are measurements, and what people said. Whether a law or a rule is kept is for "
     "people to judge, who know more than is here."
 )
 NOT_VERIFIED = "not verified: no text of it was found"

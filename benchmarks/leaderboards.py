@@ -1,4 +1,4 @@
-"""Two public leaderboards, read again: what they rank, and what their tables resolve.
+"""Two public leaderboards, read again: what they rank, and which differences they establish.
 
 ``python -m benchmarks.leaderboards tabarena RESULTS_PER_SPLIT.csv LITE.csv`` and
 ``python -m benchmarks.leaderboards tabzilla TUNED_AGGREGATED_RESULTS.csv``; docs/findings.md says

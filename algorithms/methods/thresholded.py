@@ -1,4 +1,4 @@
-"""A plain model that decides for 1 from another probability than one half."""
+"""A plain model that predicts 1 above another threshold than one half."""
 
 from __future__ import annotations
 

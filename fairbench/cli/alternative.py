@@ -133,10 +133,10 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
     from fairbench.cli.run import drawing
 
     used, chosen = search.default_plan, plan(search.compose(search.everyone[search.place].values))
-    runs = list({each.id: each for each in (used, chosen)}.values())
+    runs = list({run.id: run for run in (used, chosen)}.values())
     for end in Execution(runs, search.executor, drawing(used.config)).carry_out():
         end.checked()
-    shared = shared_rows([prepared(each).folder for each in runs])
+    shared = shared_rows([prepared(run).folder for run in runs])
     both = shared.judging.prediction[:, [0, len(runs) - 1]]
     rows = replace(shared.judging, prediction=both)
     level, run = search.tuning.level, prepared(used)
@@ -150,10 +150,10 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
         comparison=comparison,
-        runs=tuple(each.id for each in runs),
+        runs=tuple(run.id for run in runs),
         label=run.dataset.positive_label or "1",
         notes=shared.notes,
-        read=tuple(each for each in run.study.protect if each in _features(run.dataset)),
+        read=tuple(name for name in run.study.protect if name in _features(run.dataset)),
         search=Searched(
             families=search.families,
             left_out=asked.left_out,
@@ -237,7 +237,7 @@ def _show(search: DrawnSearch, number: int, trial: Trial) -> None:
     if trial.error:
         ended = f"has no value: {trial.error}"
     else:
-        gap, error = (each.value for each in trial.estimates(search.goals))
+        gap, error = (estimate.value for estimate in trial.estimates(search.goals))
         ended = f"gap {gap:.4f}, error {error:.4f}"
     name = f"candidate {number}: {_label(trial.values)}" if number else "in use"
     print(f"  {name}: {ended}", file=sys.stderr, flush=True)
@@ -478,8 +478,8 @@ def _typed(values: Mapping[str, Any]) -> list[str]:
 
 
 def _names(family: Family) -> list[str]:
-    return [each.name for each in family.space]
+    return [option.name for option in family.space]
 
 
 def _example(family: Family) -> dict[str, Any]:
-    return {each.name: each.example for each in family.space}
+    return {option.name: option.example for option in family.space}

@@ -23,7 +23,7 @@ class GateFiles:
     policy: str = option(
         "",
         "A YAML file of options and conditions, a line each, as Python and pytest read it too; "
-        "options of the command line go before it.",
+        "options of the command line override those in the file.",
         shown="FILE.yaml",
     )
     junit: str = option("", "With fail_if=: a file for the verdict as JUnit's XML.",

@@ -1,4 +1,4 @@
-"""A gate: conditions that must not hold, and whether these rows tell that they do, or do not.
+"""A gate: conditions that must not hold, and whether the data show that they do, or do not.
 
 A gate *passes* where every condition is surely not met, *fails* where one surely is, and is *open*
 where the rows cannot tell. It is wrong in at most one case of twenty, however many conditions,

@@ -1,4 +1,4 @@
-"""How often the method of the largest mean is another one on fresh splits, tasks or questions."""
+"""How often another method has the best mean on fresh splits, tasks or questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standardised differences between the means of groups, as they are and given legitimate factors.
+"""Standardised differences between the means of groups, raw, and adjusted for legitimate factors.
 
 Let ``m_g`` be the mean of a score or a price in group g, ``m_r`` that of the reference group, and S
 the standard deviation of everyone's, with n - 1 in the denominator. Three differences are made:

@@ -149,20 +149,20 @@ def with_rules_ratio(
     selected : how many of each; not whole where only the rate is known. people, nobody : as
         :func:`categories_of` has them.
     """
-    rates = {ours.group: each / ours.rows for ours, each in zip(stable, selected, strict=True)}
+    rates = {ours.group: number / ours.rows for ours, number in zip(stable, selected, strict=True)}
     highest = max(rates.values())
     most_selected = tuple(group for group, rate in rates.items() if rate == highest)
     return [
         Category(
             ours.rows,
-            each,
+            number,
             ours.rows / people,
             rates[ours.group] / highest if highest > 0 else NAN,
             most_selected,
             ours,
             "" if highest > 0 else f"{nobody}, and 0 over 0 is no number",
         )
-        for ours, each in zip(stable, selected, strict=True)
+        for ours, number in zip(stable, selected, strict=True)
     ]
 
 

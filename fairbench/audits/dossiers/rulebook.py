@@ -146,7 +146,7 @@ class RulePack:
             )
         if later := sorted({rule.effective for rule in rules if rule.effective > day}):
             waiting = sum(rule.effective > day for rule in rules)
-            days = " and ".join(written_day(each) for each in later)
+            days = " and ".join(written_day(start) for start in later)
             said.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
         return said
 

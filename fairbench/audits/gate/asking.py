@@ -18,15 +18,15 @@ class Gating:
     fail_if: tuple[str, ...] = option(
         (),
         "Conditions that must not hold, such as 'impact_ratio<0.8' or 'sex:equal_opportunity>0.1' "
-        "(of one attribute): the exit status is 0 where surely none does, 1 where one surely does, "
-        "and 3 where the rows cannot tell.",
+        "(of one attribute): the exit status is 0 if the data show that none holds, 1 if they show "
+        "that one does, and 3 if they are too few to decide.",
         shown="[CONDITION,...]",
         applies=(BINARY,),
     )
     require: str = option(
         VERDICT,
-        "With fail_if=: a verdict, without which the exit status is 3; or pass, and what is open "
-        "fails (1).",
+        "With fail_if=: how an undecided gate ends: verdict gives it an exit status of its own, 3; "
+        "pass lets it fail (1).",
         choices=REQUIRED,
         applies=(BINARY,),
     )

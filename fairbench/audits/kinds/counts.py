@@ -248,7 +248,7 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     in_order = sorted(categories, key=lambda name: (name.count(CROSSED), _place(name, options)))
     for name in in_order:
         if len(categories[name]) < 2:
-            only = "".join(f" ({each.group})" for each in categories[name])
+            only = "".join(f" ({category.group})" for category in categories[name])
             raise UserError(
                 f"{options.path.name}: {name} has {len(categories[name]) or 'no'} category{only} "
                 "with people; a comparison takes two"

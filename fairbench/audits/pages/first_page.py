@@ -47,7 +47,8 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
     words = {finding.decided for finding in findings if finding.about == RATIO}
     caption = "".join(
         f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
-        "Under 0.8, four fifths, it is commonly looked into."
+        "Under 0.8, four fifths, it is commonly looked into. No group of under 10 rows, or under "
+        "2 % of them, is compared with."
         for word in words
     )
     return Table(columns, rows[:_MOST_FIGURES], caption=caption) if rows else None

@@ -1,4 +1,4 @@
-"""Search for a model with a smaller gap at no more error, and say what further search may gain.
+"""Search for a model with a smaller gap and nearly the same error, and bound further gains.
 
 Candidates are drawn independently from a distribution that is stated: learners, interventions,
 their options and thresholds. conf/alternative.yaml says which, and words such as
@@ -6,15 +6,16 @@ learner=logistic_regression,xgboost, intervention=none,reweighing or
 "learner.C=tag(log,interval(0.01,10))" say otherwise, as for fairbench tune. The model in use is a
 logistic regression unless in_use= names another, by its words or as a run.
 
-Validation rows choose: of the candidates whose error is at most within= above that of the model in
-use, the one with the smallest gap. Both are then judged on the test rows, which chose nothing. The
-search ends when one more candidate surely lowers the gap by less than worth=, on average, or after
-trials= of them. The bound on what further search may gain holds whenever it ends
-(arXiv 2512.23943). The page, and the log of everything that was tried, failed ones with the reason,
-are written to the results folder. The same command goes on after a kill.
+Of the candidates whose error on the validation rows is at most within= above that of the model in
+use, the one with the smallest gap is chosen. Both are then judged on the test rows, which took no
+part in the choice. The search ends once, with 95 % confidence, the expected gain of one more
+candidate is below worth=, or after trials= of them. The bound on what further search may gain holds
+whenever it ends (arXiv 2512.23943). The page, and the log of everything that was tried, failed ones
+with the reason, are written to the results folder. Run the same command again after an
+interruption, and it resumes.
 
-stored=true fits nothing and searches the finished runs that the words select, as in
-"fairbench choose". These were not drawn, so that nothing bounds what others would gain.
+stored=true fits nothing and searches the finished runs that the words select, as in "fairbench
+choose". They were not drawn at random, so no bound on further search is given.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Judge predictions by conditions, for continuous integration: pass, fail, or open.
 
 Conditions say what must not hold: fail_if='impact_ratio<0.8' for every attribute, or
-'sex:equal_opportunity>0.1' for one. The exit status is 0 where surely none holds, 1 where one
-surely does, 3 where these rows cannot tell, and 2 where something cannot be read. In at most one
-case of twenty a gate passes or fails wrongly, however many conditions it has. Nothing is written
-beside the verdict; fairbench audit with the same words makes the page, too.
+'sex:equal_opportunity>0.1' for one. The exit status is 0 (pass) if the data show that none holds, 1
+(fail) if they show that one does, 3 if they are too few to decide, and 2 if something cannot be
+read. A verdict is wrong with a chance of at most 5 %, however many conditions a gate has. Nothing
+is written beside the verdict; fairbench audit with the same options makes the page, too.
 """
 
 from __future__ import annotations

@@ -60,19 +60,21 @@ class RankOptions:
         shown="higher|lower",
     )  # fmt: skip
     within: float | None = option(
-        None, "The largest difference that does not matter; by default 0.01, or 1 of percents.",
+        None, "The largest difference that does not matter; by default 0.01, or 1 where scores "
+        "are percentages.",
         least=0,
     )  # fmt: skip
     crashed: str = option(
-        "", "What a score counts that is empty or NaN: the worst of that task, left-out, or a "
-        "number. Without it such scores are refused.", shown="worst|left-out|NUMBER",
+        "", "What an empty or NaN score counts as: the worst score of any method on that task, "
+        "left-out, or a number. Without it such tables are refused.", shown="worst|left-out|NUMBER",
     )  # fmt: skip
     mean: str = option(
-        FAMILIES, "What counts alike in a mean: families, or tasks (of questions, each question).",
+        FAMILIES,
+        "What has equal weight in a mean: each family, or each task (with item=, each question).",
         choices=(FAMILIES, TASKS),
     )  # fmt: skip
     about: str = option(
-        NEW, "What is claimed of: new tasks, or these tasks and new questions of theirs.",
+        NEW, "What conclusions are about: new tasks, or these same tasks with new questions.",
         choices=(NEW, THESE),
     )  # fmt: skip
     pair: tuple[str, ...] = option(

@@ -1,4 +1,4 @@
-"""The files of logs, and JSON, lines of JSON and archives of it, read as what a stranger wrote."""
+"""The files of logs, and JSON, lines of JSON and archives of it, read as untrusted input."""
 
 from __future__ import annotations
 

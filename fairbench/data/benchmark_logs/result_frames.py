@@ -1,4 +1,4 @@
-"""Tables of results whose columns other projects have agreed on, known by the names of these.
+"""Tables of results whose columns other projects have agreed on, recognised by their names.
 
 TabArena's results (and bencheval's), the AutoML benchmark's, OpenML's lists of evaluations,
 AutoGluon's leaderboards, and benchopt's runs; as CSV, Parquet or any other table that is read here.

@@ -146,16 +146,16 @@ def test_who_lives_is_waited_for_and_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(locks, "_SIGN", 0.05)
     monkeypatch.setattr(locks, "_alive", locks._Signs())
     monkeypatch.setattr(locks, "_FIRST", 0.2)
-    path, over = tmp_path / "a.lock", threading.Event()
+    path, held, over = tmp_path / "a.lock", threading.Event(), threading.Event()
 
     def hold():
         with locked(path):
+            held.set()  # the file is there a moment before it is locked
             over.wait(1.5)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    while not path.exists():
-        time.sleep(0.01)
+    assert held.wait(10)
     began = time.monotonic()
     with locked(path, silence=0.6):
         assert time.monotonic() - began > 0.9

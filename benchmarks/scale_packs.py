@@ -27,10 +27,9 @@ from benchmarks.scale_cells import ROWS
 from fairbench.core.files import sealed_json, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import Store, StoredCell
+from fairbench.results.cells import Store, StoredCell, packed_cell
 from fairbench.results.pack_file import FORMAT, MOST_TABLES, Packed, PackFileWriter, found_sums
 from fairbench.results.pack_sources import Contents
-from fairbench.results.pack_tables import packed_cell
 from fairbench.results.packing import write_pack
 from fairbench.results.packs import KINDS, PACK, Listed, damages, flattened, open_pack
 

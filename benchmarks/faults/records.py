@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import configuration, show
 from fairbench.audits.labelling.state import StateFile
-from fairbench.audits.watching.state import WatchFile
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.main import main as fairbench
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json

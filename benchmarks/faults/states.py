@@ -36,7 +36,8 @@ from fairbench.audits.labelling.session import checked
 from fairbench.audits.labelling.state import Answer, StateFile
 from fairbench.audits.watching import looking
 from fairbench.audits.watching.looking import look
-from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.state import WatchOptions, WatchState
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.audits.watching.stream import WatchedRows, read_watched
 from fairbench.cli.label_in_turn import label_in_turn
 from fairbench.cli.main import main as fairbench

@@ -40,9 +40,8 @@ from fairbench.data.columns import (
 from fairbench.data.groups import groups_of, notes_on_groups, read_groups, references_of
 from fairbench.data.leakage import check_score, notes_on_labels
 from fairbench.data.tabular import plain_pair, spelled
-from fairbench.evaluation.evaluator import design_of
 from fairbench.evaluation.stratified import strata_of
-from fairbench.inference.survey import Design
+from fairbench.inference.survey import Design, design_of
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from fairbench.data.groups import group_columns
 from fairbench.data.sequences import Sequences
 from fairbench.data.splits import Fold
 from fairbench.evaluation.columns import COSTS
-from fairbench.evaluation.evaluator import Evaluator, design_of
+from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
 from fairbench.evaluation.table import MetricTable, concatenate
@@ -27,6 +27,7 @@ from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.study import Cell
 from fairbench.inference.posterior import FREQUENTIST
+from fairbench.inference.survey import design_of
 from fairbench.results.cells import Store
 from fairbench.results.predictions import TEST, VALIDATION
 

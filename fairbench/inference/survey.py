@@ -401,3 +401,13 @@ class SurveyCounts:
         scale = np.divide(size, whole, out=np.zeros_like(whole), where=whole > 0)
         counts: Floats = self.weighted * scale[:, None]
         return counts
+
+
+def design_of(
+    rows: int, weight: ArrayLike | None = None, clusters: ArrayLike | None = None
+) -> Design | None:
+    """Return how rows were sampled; None where all count alike and none belong together."""
+    if weight is None and clusters is None:
+        return None
+    design = Design.of(rows, weight=weight, clusters=clusters)
+    return design if design.weighted or design.clustered else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +19,8 @@ from fairbench.results.record import is_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from fairbench.results.pack_file import Packed
 
 Columns: TypeAlias = "Mapping[str, NDArray[Any]]"
 _META = b"fairbench"
@@ -166,9 +168,26 @@ class Store:
         return True
 
 
-def _packed(pack: Pack, cell_id: str) -> StoredCell:
-    from fairbench.results.pack_tables import unpacked_cell
+def packed_cell(cell: StoredCell) -> Packed:
+    """Return a cell as a pack holds it: its columns as they are, what was noted as JSON."""
+    import pyarrow as pa
 
+    from fairbench.results.pack_file import Packed
+
+    table = pa.table({name: pa.array(values) for name, values in cell.columns.items()})
+    return Packed(table, json.dumps(cell.notes, ensure_ascii=False))
+
+
+def unpacked_cell(packed: Packed) -> StoredCell:
+    """Return a cell that was packed."""
+    from fairbench.results.pack_tables import unpacked
+
+    table = unpacked(replace(packed, note=""))
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return StoredCell(columns, json.loads(packed.note))
+
+
+def _packed(pack: Pack, cell_id: str) -> StoredCell:
     try:
         return unpacked_cell(pack.table("cells", cell_id))
     except (UserError, ValueError) as error:

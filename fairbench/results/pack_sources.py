@@ -15,14 +15,13 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import read_schema, read_table
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS
-from fairbench.results.cells import CorruptCellError, Store, StoredCell
+from fairbench.results.cells import CorruptCellError, Store, StoredCell, packed_cell
 from fairbench.results.pack_file import FORMAT, Packed
 from fairbench.results.pack_tables import (
     columns_of,
     differs,
     of_metrics,
     packed,
-    packed_cell,
     plain_texts,
     summary_columns,
     under_settings,

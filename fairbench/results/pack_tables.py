@@ -21,7 +21,6 @@ from pyarrow import compute
 
 from fairbench.core.formats import read_csv
 from fairbench.evaluation.columns import TEXTS
-from fairbench.results.cells import StoredCell
 from fairbench.results.pack_file import Packed
 
 _TEXTS = (*TEXTS, "estimand")
@@ -107,19 +106,6 @@ def _column(values: pa.ChunkedArray, field: pa.Field, categories: dict[str, Any]
     plain = values.cast(field.type.value_type).combine_chunks()
     places = compute.index_in(plain, kinds).cast(field.type.index_type)
     return pa.DictionaryArray.from_arrays(places, kinds, ordered=field.type.ordered)
-
-
-def packed_cell(cell: StoredCell) -> Packed:
-    """Return a cell as a pack holds it: its columns as they are, what was noted as JSON."""
-    table = pa.table({name: pa.array(values) for name, values in cell.columns.items()})
-    return Packed(table, json.dumps(cell.notes, ensure_ascii=False))
-
-
-def unpacked_cell(found: Packed) -> StoredCell:
-    """Return a cell that was packed."""
-    table = _cast(found.table, columns_of(found.table.schema))
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return StoredCell(columns, json.loads(found.note))
 
 
 def summary_columns(content: bytes) -> list[str]:

@@ -15,7 +15,8 @@ from fairbench.audits.labelling.answering import go_on, resume, store
 from fairbench.audits.labelling.state import Answer, StateFile
 from fairbench.audits.watching import looking
 from fairbench.audits.watching.looking import look
-from fairbench.audits.watching.state import WatchFile, WatchOptions
+from fairbench.audits.watching.state import WatchOptions
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.main import main
 from fairbench.core import state_file
 from fairbench.core.errors import UserError, warn

@@ -13,7 +13,8 @@ from fairbench.audits.question import check_unchanged
 from fairbench.audits.watching.alarms import find_alarms, with_limits
 from fairbench.audits.watching.counting import counted, new_marks, quantities, sums_at
 from fairbench.audits.watching.growing import check_copies, grown
-from fairbench.audits.watching.state import WatchFile, WatchOptions, WatchState
+from fairbench.audits.watching.state import WatchOptions, WatchState
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
 from fairbench.core.errors import UserError, note
 from fairbench.data.groups import MOST_GROUPS

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.audits.gate.asking import Gating
-from fairbench.audits.watching.state import WatchFile, WatchOptions
+from fairbench.audits.watching.state import WatchOptions
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.command import Command, Results, narrowed
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.verbs.audit import print_and_write

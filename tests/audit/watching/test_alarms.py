@@ -9,7 +9,8 @@ from benchmarks.watch import alarms_of, boundary, delay, false_alarms
 from fairbench.audits.watching.counting import risks
 from fairbench.audits.watching.findings import gaps_now
 from fairbench.audits.watching.looking import look
-from fairbench.audits.watching.state import WatchFile, WatchOptions
+from fairbench.audits.watching.state import WatchOptions
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.inference.sequential.restarts import FROM_START, needed
 from tests.audit.tables import predictions
 

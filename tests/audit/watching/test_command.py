@@ -9,7 +9,7 @@ import pytest
 from fairbench.audits.findings import Finding
 from fairbench.audits.pages.watch import watch_document
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded
-from fairbench.audits.watching.state import WatchFile
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.main import main
 from fairbench.core.files import sealed_json, unsealed_json
 from tests.audit.tables import predictions

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fairbench.audits.watching.looking import look
-from fairbench.audits.watching.state import WatchFile, WatchOptions
+from fairbench.audits.watching.state import WatchOptions
+from fairbench.audits.watching.state_file import WatchFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from tests.audit.tables import predictions
@@ -21,7 +22,7 @@ WATCHER = """
 import sys
 from pathlib import Path
 from fairbench.audits.watching.looking import look
-from fairbench.audits.watching.state import WatchFile
+from fairbench.audits.watching.state_file import WatchFile
 folder = Path(sys.argv[1])
 lines = (folder / "all.csv").read_text().splitlines(keepends=True)
 file = WatchFile(folder / "s.json")

@@ -157,7 +157,7 @@ def populations() -> Iterator[Population]:
     """Yield the populations: groups and classes alike, and one or some that are not."""
 
     def of(name: str, people: Classified, *, short: bool = False) -> Population:
-        return Population("classes", name, partial(drawn, people), people.truth(), short)
+        return Population("classes", name, partial(drawn, people), people.truth, short)
 
     for groups, count, rows in (
         (2, 3, 300),

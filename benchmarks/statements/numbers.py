@@ -176,7 +176,7 @@ def populations() -> Iterator[Population]:
     """Yield the populations: errors of several shapes, alike in all groups or not."""
 
     def of(name: str, people: Predicted, *, short: bool = False) -> Population:
-        return Population("numbers", name, partial(drawn, people), people.truth(), short)
+        return Population("numbers", name, partial(drawn, people), people.truth, short)
 
     shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
     for shape in shapes:

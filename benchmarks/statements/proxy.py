@@ -89,6 +89,6 @@ def populations() -> Iterator[Population]:
             "proxy",
             f"2 {name}, {rows:,} rows",
             partial(drawn, people),
-            people.truth(),
+            people.truth,
             short=rows == 2000,
         )

@@ -128,7 +128,7 @@ def populations() -> Iterator[Population]:
     """Yield the populations: rankings without and with a shift, of one list and of many."""
 
     def of(name: str, people: Ranked, *, short: bool = False) -> Population:
-        return Population("ranking", name, partial(drawn, people), people.truth(), short)
+        return Population("ranking", name, partial(drawn, people), people.truth, short)
 
     for groups, size in ((2, 100), (2, 2000), (10, 300), (10, 3000)):
         alike = Ranked.of(groups, size)

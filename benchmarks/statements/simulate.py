@@ -54,14 +54,14 @@ class Population:
     Attributes
     ----------
     kind : of the audit, as ``kind=`` names it. name : what tables call it.
-    draw : takes a generator to a sample of them.
+    draw : takes a generator to a sample of them. truth : computes what is true of them.
     short : whether a short run has it.
     """
 
     kind: str
     name: str
     draw: Callable[[np.random.Generator], Sample]
-    truth: Truth
+    truth: Callable[[], Truth]
     short: bool = False
 
 
@@ -144,13 +144,14 @@ def simulate(
     """
     fixed = replications or SHORT * short
     generator = rng(seed, "statements", population.kind, population.name)
-    sizeable = set(population.truth.sizeable())
+    truth = population.truth()
+    sizeable = set(truth.sizeable())
     tally, began, tested, audits = _Tally(), perf_counter(), False, 0
     for look in [fixed] if fixed else LOOKS:
         for number in range(audits, look):
             sample = population.draw(generator)
             tested = sample.alone is not None
-            _audit(sample, population.truth, sizeable, tally)
+            _audit(sample, truth, sizeable, tally)
             if number < pages:
                 tally.amiss += _page(sample)
         audits = look

@@ -131,7 +131,7 @@ def populations() -> Iterator[Population]:
     """Yield the populations: groups alike, observed for other times, and with noisy risks."""
 
     def of(name: str, people: Observed, *, short: bool = False) -> Population:
-        return Population("survival", name, partial(drawn, people), people.truth(), short)
+        return Population("survival", name, partial(drawn, people), people.truth, short)
 
     for groups, rows in ((2, 150), (2, 1000), (4, 400), (10, 3000)):
         yield of(f"{groups} alike, {rows:,} rows", Observed.of(rows, groups), short=rows == 400)

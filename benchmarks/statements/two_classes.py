@@ -325,7 +325,7 @@ def _binary(
     short: bool = False,
     right: bool = False,
 ) -> Population:
-    truth = truth_of(drawing.people, right=right, within=drawing.within)
+    truth = partial(truth_of, drawing.people, right=right, within=drawing.within)
     return Population("binary", name, partial(audited, drawing), truth, short)
 
 
@@ -439,7 +439,7 @@ def _of_constraints() -> Iterator[Population]:
             return min(rates) / max(rates) >= 0.8
 
         drawing = Drawing(people, 1500, constraint="ratio:0.8")
-        truth = replace(truth_of(people), holds=holds)
+        truth = partial(replace, truth_of(people), holds=holds)
         yield Population(
             "binary", f"constraint, 2 {name}, 1,500 rows", partial(audited, drawing), truth
         )
@@ -513,7 +513,7 @@ def _selected() -> Iterator[Population]:
                 "selected",
                 f"2 {name}, {rows:,} rows",
                 partial(of_selected, Drawing(people, rows)),
-                truth_of_selected(people),
+                partial(truth_of_selected, people),
                 short=rows == 400 and name == "alike",
             )
     most = replace(Cell.of(spread=0.5), selected=np.full(1000, 0.97))
@@ -523,7 +523,7 @@ def _selected() -> Iterator[Population]:
         "selected",
         "2 apart, nearly all selected, 4,000 rows",
         partial(of_selected, Drawing(people, 4000)),
-        truth_of_selected(people),
+        partial(truth_of_selected, people),
     )
 
 
@@ -532,7 +532,9 @@ def _pairs() -> Iterator[Population]:
         name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False
     ) -> Population:
         drawing = Drawing(people, rows, labels)
-        return Population("pair", name, partial(compared, drawing), truth_of_pair(people), short)
+        return Population(
+            "pair", name, partial(compared, drawing), partial(truth_of_pair, people), short
+        )
 
     same = Cell.of(noise=0.7)
     for count, rows in ((2, 200), (2, 2000), (3, 300), (3, 2000), (3, 10_000), (10, 3000)):
@@ -564,7 +566,9 @@ def _many() -> Iterator[Population]:
         short: bool = False,
     ) -> Population:
         drawing = Drawing(people, rows, labels)
-        return Population("many", name, partial(of_many, drawing), truth_of_many(people), short)
+        return Population(
+            "many", name, partial(of_many, drawing), partial(truth_of_many, people), short
+        )
 
     alike = several([Cell.of()] * 150)
     yield of("150 alike, 1,500 rows", alike, 1500, short=True)

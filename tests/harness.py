@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
@@ -15,6 +18,7 @@ from tests import warm
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
+THOROUGH = pytest.mark.thorough
 TINY = ("dataset.n_samples=200", "split.repeats=1", "tracking=none")
 
 
@@ -26,6 +30,20 @@ class Lazily:
 
     def __getattr__(self, attribute):
         return getattr(import_module(self.name), attribute)
+
+
+def quick(values: Iterable[Any], kept: Iterable[Any], *, several: bool = False) -> list[Any]:
+    """Return values of a parameter, of which those not kept are for ``make test-all`` alone.
+
+    Parameters
+    ----------
+    several : whether each is a tuple of the values of several parameters.
+    """
+    kept = list(kept)
+    return [
+        pytest.param(*(value if several else (value,)), marks=() if value in kept else THOROUGH)
+        for value in values
+    ]
 
 
 def options(group: str) -> list[str]:

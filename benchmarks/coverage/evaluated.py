@@ -27,7 +27,7 @@ LARGE = 20_000  # rows of the large sample
 SIZES = (150, 500, 1500)
 RATES = (0.03, 0.1, 0.3, 0.5, 0.9)
 SLOPES = (1.0, 1.0, 0.5, 2.0, -1.0)
-POPULATIONS, SHORT = 200, 80
+POPULATIONS, SHORT = 200, 40
 REGRESSIONS = 4  # every fourth population is one
 _GOLDEN = (np.sqrt(5) - 1) / 2
 

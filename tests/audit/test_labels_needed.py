@@ -43,6 +43,7 @@ def test_the_number_that_is_said_to_be_enough_often_is(tmp_path):
     assert settled >= 0.55 * asked
 
 
+@pytest.mark.thorough
 def test_two_seeds_agree_and_other_groups_change_nothing(tmp_path):
     few = (60,)
     first = needed(assessed(tmp_path, *few, "group=[sex]"))

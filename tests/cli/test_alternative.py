@@ -70,6 +70,7 @@ def test_a_draw_depends_on_its_number_and_the_seed_alone(tmp_path):
     assert [row["what"] for row in other[1:]] != [row["what"] for row in one[1:]]
 
 
+@pytest.mark.thorough
 def test_several_processes_try_the_same_and_a_plan_tries_nothing(tmp_path, capsys):
     _, _, one = asked(tmp_path / "one", "trials=3")
     _, _, two = asked(tmp_path / "two", "trials=3", "n_jobs=2")
@@ -163,6 +164,7 @@ def test_where_no_alternative_is_better_that_is_said_with_the_bound(tmp_path):
     assert len(page["runs"]) == 1
 
 
+@pytest.mark.thorough
 def test_test_rows_that_have_judged_another_candidate_are_corrected_for(tmp_path):
     loose = ("within=0.4", "trials=6")
     _, first, _ = asked(tmp_path, "within=0.4", "trials=2")

@@ -17,7 +17,7 @@ from fairbench.data.dataset import family_of
 from fairbench.experiments import build
 from fairbench.experiments.presets import Presets, experiment_files, experiments_in
 from fairbench.results.catalogue import flat
-from tests.harness import CONF, ROOT, configuration
+from tests.harness import CONF, ROOT, configuration, quick
 from tests.papers import stand_ins
 from tests.papers.started import read_only
 
@@ -43,7 +43,7 @@ def planned(words, results, monkeypatch, capsys):
     return outcomes, printed.err + printed.out
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", quick(EXPERIMENTS, EXPERIMENTS[::6]))
 def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, capsys):
     file = f"conf/experiment/{name}.yaml"
     outcomes, printed = planned([f"experiment={name}"], results, monkeypatch, capsys)
@@ -75,6 +75,7 @@ def own_options(name):
     return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", ["atlas"])
 def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
     with hydra_of(CONF):

@@ -142,6 +142,7 @@ def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatc
     assert locks.holder(tmp_path / "none") == "another process"
 
 
+@pytest.mark.thorough
 def test_who_lives_is_waited_for_and_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(locks, "_SIGN", 0.05)
     monkeypatch.setattr(locks, "_alive", locks._Signs())

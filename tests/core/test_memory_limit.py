@@ -10,6 +10,7 @@ import pytest
 from fairbench.core.deadline import GivenUpError, in_time
 from fairbench.core.files import MEMORY
 from fairbench.core.memory import out_of_memory
+from tests.harness import quick
 
 GB = 2**30
 
@@ -39,7 +40,12 @@ sys.exit(main.main())
 
 
 @pytest.mark.parametrize(
-    ("verb", "memory", "status"), [("report", "0.2", 2), ("report", "2", 0), ("run", "0.2", 0)]
+    ("verb", "memory", "status"),
+    quick(
+        [("report", "0.2", 2), ("report", "2", 0), ("run", "0.2", 0)],
+        [("report", "0.2", 2)],
+        several=True,
+    ),
 )
 def test_a_verb_takes_no_more_than_is_allowed_and_a_run_what_it_needs(verb, memory, status):
     code, said = ended(GREEDY.format(verb), **{MEMORY: memory})

@@ -85,6 +85,7 @@ def test_a_verified_file_is_there(tmp_path):
     assert catalogue.check_file(real, german.GERMAN).state == "there"
 
 
+@pytest.mark.thorough
 @pytest.mark.data
 def test_the_page_in_the_repository_is_current(tmp_path):
     real = Archive.of(download=False)

@@ -80,6 +80,7 @@ def test_sync_logs_what_is_missing_once(cwd):
     assert {"config.yaml", "metrics.parquet", "figures"} <= artifacts
 
 
+@pytest.mark.thorough
 def test_recomputed_metrics_replace_the_entry(cwd):
     folder = Run(run_folder(cwd / "results"))
     environment = folder.environment | {"fingerprint": "another"}
@@ -300,7 +301,7 @@ def test_who_logs_already_is_waited_for_and_named(cwd):
         locked(folder.results / "locks" / "tracking.lock"),
         pytest.raises(TrackingError, match=r"is being logged by process \d+ on "),
     ):
-        Tracking(uri="sqlite:///other.db", idle_s=0.2).sync([folder])
+        Tracking(uri="sqlite:///other.db", idle_s=0.2, total_s=0.6).sync([folder])
 
 
 def unasked(*arguments, **options):
@@ -395,6 +396,7 @@ def test_a_run_is_of_several_sweeps_and_each_is_noted_once(cwd, tmp_path):
     assert run.data.tags[SWEEP] == "[seed=0,1] [seed=0]"
 
 
+@pytest.mark.thorough
 def test_sync_finds_sweeps_in_the_files(cwd, tmp_path):
     shutil.copytree(cwd / "results", tmp_path / "results")
     run = Run(run_folder(tmp_path / "results"))

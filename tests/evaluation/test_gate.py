@@ -285,7 +285,7 @@ def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name):
 @pytest.mark.parametrize("name", AT_BOUND)
 def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty_at_any_size(name):
     condition, cells = AT_BOUND[name]
-    repeats = 600
+    repeats = 300
     for rows in (30, 200, 2000):
         sizes = np.full(len(cells), rows)
         for number in (sizes, np.r_[sizes[:-1], max(10, rows // 10)]):

@@ -59,6 +59,7 @@ def test_intervals_hold_and_are_no_wider(shape, labels, options):
         assert ours < 1.005 * theirs, metric.name
 
 
+@pytest.mark.thorough
 def test_a_balanced_accuracy_lies_in_its_interval():
     helped, _, _ = pools((1, 1), 60)
     lower, upper = helped.rates([BALANCED_ACCURACY])

@@ -39,6 +39,7 @@ def differing(selection, folder):
     return list(differences(was, found, same_to_ten_digits))
 
 
+@pytest.mark.thorough
 def test_answers_are_those_of_the_frozen_commit(tmp_path):
     assert not differing(EMBEDDED, tmp_path)
 

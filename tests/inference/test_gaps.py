@@ -17,6 +17,7 @@ from fairbench.inference.gaps import (
     surest_gap,
 )
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from tests.harness import quick
 
 REPLICATIONS = 2000
 # 93 % by five standard errors.
@@ -44,7 +45,7 @@ def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     assert range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 9, 100, np.inf])
+@pytest.mark.parametrize("freedom", quick([1, 2, 9, 100, np.inf], [9]))
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.999, 0.9999])
 def test_the_studentised_range_is_that_of_scipy(freedom, level):
     for groups in (3, 10, 100):

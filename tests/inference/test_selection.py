@@ -181,8 +181,8 @@ def test_the_chosen_one_is_covered_in_other_populations_and_within_a_bound(name,
     for cross in (0.0, -0.7):
         missed, _, _, of_error, *_ = Population(
             POPULATIONS[name](20), rho=rho, cross=cross, bound=0.0, draws=1000
-        ).missed(300)
-        assert max(missed, of_error) < 0.09, cross
+        ).missed(150)
+        assert max(missed, of_error) < 0.11, cross  # by chance once in a thousand
 
 
 @pytest.mark.parametrize("bound", [np.inf, 4.0])

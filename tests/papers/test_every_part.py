@@ -23,7 +23,7 @@ from fairbench.reporting.papers import parts
 from fairbench.reporting.papers.mapping import Paper, papers_in, rule_of
 from fairbench.reporting.papers.printing import print_paper
 from fairbench.reporting.papers.running import Effort
-from tests.harness import CONF, ROOT
+from tests.harness import CONF, ROOT, quick
 from tests.papers import stand_ins
 from tests.papers.started import read_only
 
@@ -86,7 +86,7 @@ def first_job(words, root, results, effort):
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", quick(NAMES, ["few_labels"]))
 @pytest.mark.filterwarnings("ignore")  # so few rows divide by 0 here and there
 def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     mapping, paper = f"papers/{name}/mapping.yaml", few_rows(Paper.read(name, PAPERS))
@@ -112,6 +112,7 @@ def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     assert main(["paper", name, f"results={results}"]) == 0, mapping
 
 
+@pytest.mark.thorough
 def test_all_papers_are_listed_and_recorded(results, monkeypatch, tmp_path):
     copytree(PAPERS, tmp_path / "papers")
     (tmp_path / "docs").mkdir()

@@ -37,6 +37,7 @@ from fairbench.reporting.document.terminal import (
 from fairbench.reporting.document.word import to_word
 from fairbench.reporting.document.writing import FORMS, check_forms, form_of, write_document
 from tests.audit.tables import parse, predictions, written
+from tests.harness import quick
 
 COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
 # Headings of pictures, of terms without one on a terminal, and of what may hold nothing.
@@ -90,15 +91,18 @@ def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["audit", "target=label", "score=score", "group=[sex,race,age]"],
-        ["audit", "score=score", "group=[sex,race,age]"],
-        ["audit", "score=score", "group=[sex,race]", "top=50"],
-        ["audit", "target=label", "score=score", "against=other", "group=[sex,race]"],
-        ["audit", "target=score", "prediction=other", "group=[sex,race]"],
-        ["dossier", "four-fifths", "prediction=label", "group=[sex,race,age]"],
-        ["dossier", "model-card", "target=label", "score=score", "group=[sex,race,age]"],
-    ],
+    quick(
+        [
+            ["audit", "target=label", "score=score", "group=[sex,race,age]"],
+            ["audit", "score=score", "group=[sex,race,age]"],
+            ["audit", "score=score", "group=[sex,race]", "top=50"],
+            ["audit", "target=label", "score=score", "against=other", "group=[sex,race]"],
+            ["audit", "target=score", "prediction=other", "group=[sex,race]"],
+            ["dossier", "four-fifths", "prediction=label", "group=[sex,race,age]"],
+            ["dossier", "model-card", "target=label", "score=score", "group=[sex,race,age]"],
+        ],
+        [["dossier", "four-fifths", "prediction=label", "group=[sex,race,age]"]],
+    ),
     ids=lambda words: "-".join(words[:3]),
 )
 def test_every_kind_of_report_is_forty_lines_and_detail_is_everything(words, tmp_path, capsys):
@@ -147,6 +151,7 @@ def test_a_report_in_python_names_its_call(monkeypatch):
     )
 
 
+@pytest.mark.thorough
 def test_the_command_is_shown_as_it_is_in_every_form(document):
     assert "&lt;script&gt;a b.csv" in to_html(document)
     assert "<script>a" not in to_html(document)
@@ -188,6 +193,7 @@ def test_where_nothing_is_settled_the_first_page_says_so(document):
     assert text.index("Nothing is settled") < text.index("impact ratio") < text.index("It is open")
 
 
+@pytest.mark.thorough
 def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
     content = to_word(document)
     drawings = sum(len(figure.drawings) for figure in document.figures)

@@ -73,6 +73,7 @@ exit 1
 """
 
 
+@pytest.mark.thorough
 def test_a_slurm_that_was_never_set_up_is_said_to_be_in_a_sentence(tmp_path):
     for name in ("sbatch", "srun", "sinfo"):
         program = tmp_path / "bin" / name

@@ -107,6 +107,7 @@ def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
         assert not found.settled
 
 
+@pytest.mark.thorough
 def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
     monkeypatch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
     table, label = pool(1500, bias=0.0)

@@ -196,6 +196,7 @@ def test_help_teaches_labelling(capsys):
     assert max(map(len, out.splitlines())) <= 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("labels", [1, 6])
 def test_a_report_of_hardly_any_label(begun, capsys, tmp_path, labels):
     answers = [f"{row}={row % 2}" for row in range(100, 100 + labels)]

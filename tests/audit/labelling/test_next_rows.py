@@ -42,6 +42,7 @@ def test_rows_of_a_group_come_in_one_order_whatever_the_strategy():
         np.testing.assert_array_equal(one[:shared], other[:shared])
 
 
+@pytest.mark.thorough
 def test_scores_of_labelled_rows_are_those_of_their_group():
     """Rows are drawn at random within a group: 200 first rows of 50 pools against all rows."""
     errors = []
@@ -96,7 +97,7 @@ def test_rows_passed_over_are_noticed_and_come_first():
 def test_the_least_accurate_group_gets_the_labels():
     """Four groups, one of 9 % of the rows that is wrong 1.5 times as often as others."""
     shares = []
-    for seed in range(12):
+    for seed in range(6):
         table, label = pool(4000, bias=0.4, seed=seed)
         begun = label_actively(session(table, seed=seed), label, 150)
         known = begun.table.known

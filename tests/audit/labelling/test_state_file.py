@@ -153,6 +153,7 @@ def test_two_cannot_begin_one_file(file):
         file.create(file.read())
 
 
+@pytest.mark.thorough
 def test_people_who_label_at_the_same_time_lose_nothing(file, write):
     processes = [write(first, 4, 25) for first in range(1, 5)]
     assert [process.wait(timeout=120) for process in processes] == [0] * 4

@@ -142,7 +142,7 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
     held, truth = [], {"south": np.sqrt(2 / np.pi), "west": np.sqrt(2 / np.pi)}
     shifted = np.abs(1 + 2 * np.random.default_rng(5).normal(size=2_000_000)).mean()
     truth["north"] = shifted
-    for seed in range(60):
+    for seed in range(30):
         frame, true = numeric(700, seed=seed)
         session = labelled(of_numbers(), frame, true, 500, metric="mae", step=125)
         for each in answer(session).groups.itertuples():
@@ -150,7 +150,7 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
             assert np.isnan(lower) == np.isnan(upper) == (each.labels < 100)
             if each.labels >= 100:
                 held.append(lower <= truth[each.group] <= upper)
-    assert len(held) > 100
+    assert len(held) > 50
     assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
 
 

@@ -50,6 +50,7 @@ def test_a_gap_is_found_in_time_and_as_late_as_is_said():
     assert said == pytest.approx(mean, rel=0.2)
 
 
+@pytest.mark.thorough
 def test_it_does_not_matter_when_is_looked(tmp_path):
     """The alarm about all rows so far is at the same row after one look as after thirty."""
     frame = predictions(1500)[["sex", "score", "label"]]

@@ -33,14 +33,14 @@ def missed(run, construction):
     "run",
     [
         Run("one in twenty extreme, one side", "inverted"),
-        Run("Beta(1, 5) and Beta(5, 1)", "inverted"),
+        pytest.param(Run("Beta(1, 5) and Beta(5, 1)", "inverted"), marks=pytest.mark.slow),
     ],
     ids=lambda run: run.name,
 )
 def test_one_run_in_twenty_misses_at_most(run):
     """Of 300 runs, a share of 5 % is over 8.5 % by chance in one of 300 simulations.
 
-    The short battery of coverage has two other kinds of scores, the full one all of them.
+    The short battery of coverage has another kind of scores, the full one all of them.
 
     Before scores' help was measured against the spread of all scores, 40 % missed for accuracy of
     extreme scores; before errors that go together were joined, 10 to 20 % for balanced accuracy;

@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup licences system-packages run data test test-all test-slow golden lint format bench faults coverage statements docs report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-one test-all test-slow golden lint format bench faults coverage statements docs report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-uncertainty-counts paper-few-labels paper-active-assessment paper-uncertainty-fairness papers-all
 
 help: ## list the targets
@@ -50,6 +50,12 @@ data: $(STAMP) ## find, download and verify the raw files of every data set
 
 test: $(STAMP) ## what a person runs: every component and command once
 	@$(BIN)/python -m pytest -m "not slow and not thorough" -n 2 --dist worksteal $(ARGS)
+
+test-one: $(STAMP) ## what checks one component or metric: make test-one NAME=my_learner
+	@test -n "$(NAME)" || { echo "error: name a component or metric: make test-one NAME=my_learner"; exit 2; }
+	@$(BIN)/python -m pytest tests/conformance/test_combinations.py tests/conformance/test_configs.py \
+		tests/datasets tests/metrics tests/evaluation -m "not slow" \
+		-k "$(NAME) or test_configs or test_registry" $(ARGS)
 
 test-all: lint ## what CI runs: lint, types and every test but the reproductions of papers
 	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(ARGS)

@@ -4,6 +4,7 @@ Every test looks at every file and lists all offenders.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -128,6 +129,22 @@ def test_no_modules_import_each_other_in_a_circle():
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
         raise AssertionError(f"a circle: {circle.args[1]}") from None
+
+
+def test_the_map_names_every_package_and_only_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert not [name for name in LAYERS if f"\n| `{name}` | " not in page]
+    folders = "algorithms|benchmarks|conf|datasets|docs|fairbench|papers|tests"
+    named = set(re.findall(rf"\b(?:{folders})/[\w/]*[\w.]+", page))
+    assert len(named) > 50
+    assert not sorted(name for name in named if not (ROOT / name.rstrip(".")).exists())
+
+
+def test_every_package_says_what_is_in_it_what_is_not_and_where_to_begin():
+    for name in LAYERS:
+        text = ast.get_docstring(tree(ROOT / "fairbench" / name / "__init__.py"))
+        assert len(re.findall(r"[.:;](?=\s|$)", text)) >= 3, name
+        assert "Begin with" in text, name
 
 
 def test_heavy_packages_are_imported_where_they_are_used():

@@ -1,1 +1,7 @@
-"""Predictions that a user brings, audited: group metrics, and what their labels can settle."""
+"""Audits of predictions that somebody brings: from the question to the page.
+
+`question` is what is asked and `table` what was read; `kinds` has one file for each kind of
+predictions; `findings` decides what is concluded, under one error rate, and `sentences` alone words
+it. `labelling`, `watching`, `gate` and `dossiers` build on these. Begin with `question`, then
+`kinds.binary`.
+"""

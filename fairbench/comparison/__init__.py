@@ -1,1 +1,6 @@
-"""Comparing finished runs, by the command line and for figures."""
+"""Finished runs against each other: which is better, which to choose, and how sure that is.
+
+Two runs (`runs`), many (`choice`), tuned ones (`tuned`), any benchmark (`rank`) and the atlas of
+many data sets (``atlas_*``). Statistics are in :mod:`fairbench.inference`, pages in
+:mod:`fairbench.reporting`. Begin with `runs`.
+"""

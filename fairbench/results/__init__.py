@@ -1,4 +1,9 @@
-"""The results folder: cells, runs and data, and the only code that knows where they lie."""
+"""The results folder: cells, runs and data, and the only code that knows where they lie.
+
+`cells` has stored fits, `run_writer` writes the folder of a run and `runs` reads it, `catalogue`
+finds runs, and `packs` are whole folders in a few files. Nothing here computes a metric. Begin with
+`catalogue`.
+"""
 
 from __future__ import annotations
 

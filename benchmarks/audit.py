@@ -1,4 +1,4 @@
-"""``fairbench audit`` on a million rows, none, few and all labelled, and of thousands of groups."""
+"""``fairbench audit`` on a million rows, of thousands of groups, and on a hundred million rows."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from benchmarks.measure import ROOT, show
 from fairbench.core.seeds import rng
 
 ROWS, TARGET = 1_000_000, 10.0
+LARGE = 100_000_000
 # Groups of each column, rows, and the seconds they may take.
 MANY = {
     "300": ((300,), 30_000, 4.0),
@@ -39,6 +40,64 @@ def main() -> None:
     header = ("", "CPU s", "wall s", "target s")
     show(title, header, rows)
     show("fairbench audit of many groups", header, [*_many()])
+    show(
+        f"fairbench audit of decisions about {LARGE:,} people, a Parquet file",
+        ("", "CPU s", "wall s", "target s", "GB", "target GB"),
+        [("two attributes, all labelled", *_large())],
+    )
+
+
+def _large() -> tuple[float, ...]:
+    """Return what an audit of decisions takes, of which only the number of each kind counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "decisions.parquet"
+        _write_decisions(path)
+        words = (
+            "target=repaid",
+            "prediction=approved",
+            "decision=yes/no",
+            "favourable=true",
+            "group=[sex,race]",
+        )
+        # ru_maxrss of children is the largest of all: this one's is said by a process between.
+        code = (
+            "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+            "stdout=subprocess.DEVNULL); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
+        command = _command(path, Path(folder), words)
+        before, started = _cpu_of_children(), time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command],
+            check=True, cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+        wall = time.perf_counter() - started
+        return _cpu_of_children() - before, wall, 60.0, int(done.stdout) / 2**20, 1.0
+
+
+def _write_decisions(path: Path) -> None:
+    """Write as many rows as are audited, a million at a time."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    draw, step = rng(0, "benchmark", "decisions"), 1_000_000
+    names = [("person", pa.int64()), ("sex", pa.string()), ("race", pa.string())]
+    schema = pa.schema([*names, ("repaid", pa.bool_()), ("approved", pa.string())])
+    sexes, races = np.array(["female", "male"]), np.array(["white", "black", "asian", "other"])
+    with ParquetWriter(path, schema) as writer:
+        for start in range(0, LARGE, step):
+            sex = draw.choice(2, step, p=[0.45, 0.55])
+            race = draw.choice(4, step, p=[0.6, 0.2, 0.15, 0.05])
+            repaid = draw.random(step) < 0.7 - 0.05 * sex
+            approved = draw.random(step) < 0.3 + 0.4 * repaid + 0.02 * (race == 1)
+            columns = [
+                np.arange(start, start + step),
+                sexes[sex],
+                races[race],
+                repaid,
+                np.where(approved, "yes", "no"),
+            ]
+            writer.write_table(pa.table([pa.array(column) for column in columns], schema=schema))
 
 
 def _many() -> Iterator[tuple[str, float, float, float]]:
@@ -78,12 +137,18 @@ def _predictions() -> pd.DataFrame:
 
 def _seconds(path: Path, folder: Path, group: str) -> tuple[float, float]:
     """Return CPU and wall seconds of a whole audit, reading and writing included."""
-    words = (str(path), "target=label", "score=score", group, f"out={folder / 'out'}")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = time.perf_counter()
-    command = [sys.executable, "-m", "fairbench", "audit", *words]
+    command = _command(path, folder, ("target=label", "score=score", group))
+    before, started = _cpu_of_children(), time.perf_counter()
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, wall
+    return _cpu_of_children() - before, wall
+
+
+def _command(path: Path, folder: Path, words: Sequence[str]) -> list[str]:
+    out = f"out={folder / 'out'}"
+    return [sys.executable, "-m", "fairbench", "audit", str(path), *words, out]
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

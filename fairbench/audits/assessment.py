@@ -26,6 +26,7 @@ from fairbench.audits.within import (
     within_metrics,
 )
 from fairbench.core.errors import UserError
+from fairbench.data.distinct_rows import tally
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_calibration import GroupCalibration
 from fairbench.evaluation.impact_ratios import ImpactRatio
@@ -83,7 +84,7 @@ class Assessment:
     @property
     def labels(self) -> int:
         """The number of rows with a label."""
-        return len(self.table.known)
+        return self.table.labels_known
 
     @property
     def of_decisions(self) -> bool:
@@ -112,7 +113,7 @@ def assess(
     ------
     UserError : a column of labels that has none, and no scores.
     """
-    labels, seed = len(table.known), options.seed
+    labels, seed = table.labels_known, options.seed
     of_decisions = table.score is None and not labels
     if of_decisions and options.target:
         raise UserError(
@@ -204,6 +205,7 @@ def rows_of(table: AuditTable) -> SomeLabels:
         table.design,
         None if sampling is None else sampling.codes,
         whenever=sampling is not None and sampling.whenever,
+        times=table.times,
     )
 
 
@@ -211,9 +213,10 @@ def _sizes(table: AuditTable) -> list[Size]:
     sizes = []
     for attribute, groups in table.groups.items():
         codes, names = groups.cat.codes.to_numpy(np.intp), groups.cat.categories
-        rows, labels = (
-            np.bincount(some, minlength=len(names)) for some in (codes, codes[table.known])
-        )
+        known, times = table.known, table.times
+        rows = tally(codes, times, least=len(names))
+        of_known = None if times is None else times[known]
+        labels = tally(codes[known], of_known, least=len(names))
         sizes += [
             Size(attribute, str(name), *counts)
             for name, *counts in zip(names, rows.tolist(), labels.tolist(), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 
@@ -10,14 +11,28 @@ from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.bands import with_bands
-from fairbench.data.columns import Place, check_ids, shares_of
+from fairbench.data.columns import Place, check_ids, each_value, shares_of
+from fairbench.data.distinct_rows import times_of
 from fairbench.data.groups import with_rare_pooled, without_groups
 from fairbench.data.in_memory import Table, frame_of, is_table, names_of_table, texts_of_table
+from fairbench.data.tabular import spelled
 from fairbench.data.totals import LeftOut, as_note, frame_without_totals
 
 
+def _has_some_labels(frame: pd.DataFrame, target: str) -> bool:
+    """Say whether some rows have a label and others none, so that each row counts by itself."""
+    if not target:
+        return False
+    _, values = each_value(frame[target], spelled)
+    return "" in values and len(set(values)) > 1
+
+
 def read_frame(
-    options: Options, *, every: bool = False, source: Table | None = None
+    options: Options,
+    *,
+    every: bool = False,
+    source: Table | None = None,
+    distinct: bool = False,
 ) -> pd.DataFrame:
     """Read the columns that `options` name, or `every` column, as strings.
 
@@ -29,6 +44,9 @@ def read_frame(
     source : the table, where it is in memory: a DataFrame of pandas or polars, or what else gives
         its columns as Arrow does; the path of `options` is then only what messages call it. Scores
         and weights that are numbers stay numbers. Without it the file is read.
+    distinct : whether rows that are alike may be one row, of which
+        :func:`fairbench.data.distinct_rows.times_of` says how often it comes. They are in a large
+        Parquet file, where nothing else than their number is asked for.
 
     Raises
     ------
@@ -38,17 +56,20 @@ def read_frame(
     below: Sequence[LeftOut] = ()
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
     numeric = [*options.numeric_columns, *banded]
+    numbers = (*numeric, options.target, options.prediction)
     if source is None:
-        frame = read_any_table(
+        # Labels that differ in blanks are different groups.
+        read = partial(
+            read_any_table,
             options.path,
             columns,
             every=every,
-            exact=(
-                *options.group,
-                *options.within,
-            ),  # labels that differ in blanks are different groups
-            numeric=(*numeric, options.target, options.prediction),
+            exact=(*options.group, *options.within),
+            numeric=numbers,
         )
+        frame = read(distinct=distinct and options.counts_alone)
+        if times_of(frame) is not None and _has_some_labels(frame, options.target):
+            frame = read()
     else:
         if is_table(source):
             check_columns(file, columns, names_of_table(source))

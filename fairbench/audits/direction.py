@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import count, number, quoted, shortened
+from fairbench.data.distinct_rows import tally
+from fairbench.data.groups import codes_of
 from fairbench.metrics.registry import label
 
 Floats = NDArray[np.float64]
@@ -231,23 +233,31 @@ class Decided:
     file : what messages call the table.
     groups : (n,) the groups of the first attribute; None where there is none.
     predicted : (n,) decisions, 1 for label 1.
+    times : (n,) how often each row comes; once by default.
     """
 
     file: str
     groups: pd.Series | None
     predicted: NDArray[np.int64]
+    times: NDArray[np.int64] | None = None
 
     def granted(self, label: int, word: str) -> str:
         """Return how often decisions for a label are made, for the groups of the most and least."""
-        granted = pd.Series(self.predicted == label)
+        granted = self.predicted == label
+        everyone = f"{_percent(share_of(granted, self.times))} of the rows as {word}"
         if self.groups is None:
-            return f"{_percent(granted.mean())} of the rows as {word}"
-        sizes = self.groups.value_counts()
-        large = sizes.index[sizes >= max(10, 0.02 * len(granted))]
-        shares = granted.groupby(self.groups.astype(str).to_numpy()).mean()
-        shares = shares[[name for name in map(str, large) if name in shares.index]]
+            return everyone
+        codes, names = codes_of(self.groups)
+        members, times = codes >= 0, self.times
+        of_members = None if times is None else times[members]
+        sizes = tally(codes[members], of_members, least=len(names))
+        both = members & granted
+        of_both = tally(codes[both], None if times is None else times[both], least=len(names))
+        total = len(granted) if times is None else times.sum()
+        large = sizes >= max(10, 0.02 * total)
+        shares = pd.Series(of_both / np.maximum(sizes, 1), names)[large]
         if len(shares) < 2:
-            return f"{_percent(granted.mean())} of the rows as {word}"
+            return everyone
         most, least = shares.idxmax(), shares.idxmin()
         return (
             f"{_percent(shares[most])} of {quoted(most, 20)[1:-1]} and "
@@ -285,7 +295,14 @@ def check_said(
     )
 
 
-def score_area(score: Floats, label: Floats) -> tuple[float, float]:
+def share_of(rows: NDArray[np.bool_], times: NDArray[np.int64] | None = None) -> float:
+    """Return the share of rows (n,) that are marked, each counted as often as it comes."""
+    return float(rows.mean()) if times is None else float(times[rows].sum() / times.sum())
+
+
+def score_area(
+    score: Floats, label: Floats, times: NDArray[np.int64] | None = None
+) -> tuple[float, float]:
     """Return the area under the ROC curve, and a bound of its standard error.
 
     The variance of the Mann-Whitney statistic is at most A (1 - A) / min(m, n), whatever the
@@ -293,22 +310,26 @@ def score_area(score: Floats, label: Floats) -> tuple[float, float]:
     Mann-Whitney statistic"). NaN unless there are ten labels of either kind.
     """
     known = np.isfinite(label)
-    ones = label[known] == 1
-    several, fewer = max(ones.sum(), (~ones).sum()), min(ones.sum(), (~ones).sum())
+    ones, values = label[known] == 1, np.unique(score[known])
+    number = np.searchsorted(values, score[known])
+    weight = None if times is None else times[known]
+    of_ones = tally(number[ones], None if weight is None else weight[ones], least=len(values))
+    of_all = tally(number, weight, least=len(values))
+    positives, negatives = int(of_ones.sum()), int((of_all - of_ones).sum())
+    several, fewer = max(positives, negatives), min(positives, negatives)
     if fewer < _FEWEST:
         return np.nan, np.nan
-    ranks = pd.Series(score[known]).rank().to_numpy()
-    positives = ones.sum()
-    area = (ranks[ones].sum() - positives * (positives + 1) / 2) / (several * fewer)
+    ranks = np.cumsum(of_all) - (of_all - 1) / 2  # of ties the mean of theirs
+    area = (of_ones @ ranks - positives * (positives + 1) / 2) / (several * fewer)
     return float(area), float(np.sqrt(area * (1 - area) / fewer))
 
 
 _FEWEST, _SURE = 10, 3.3  # labels of either kind; standard errors, for one file in two thousand
 
 
-def runs_against(score: Floats, label: Floats) -> bool:
+def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None = None) -> bool:
     """Say whether scores are surely lower where the label is 1."""
-    area, error = score_area(score, label)
+    area, error = score_area(score, label, times)
     return bool(area + _SURE * error < 0.5)
 
 
@@ -352,13 +373,15 @@ def reading(
     decided: str,
     threshold: float,
     granted: NDArray[np.bool_] | None = None,
+    times: NDArray[np.int64] | None = None,
 ) -> Iterator[str]:
     """Yield how a file was read: what its scores foretell, and who is granted.
 
     Parameters
     ----------
     score, decided : the columns of scores and of decisions, either empty.
-    granted : (n,) who gets the good decision, where all rows are at hand.
+    granted : (n,) who gets the good decision, where all rows are at hand. times : (n,) how often
+        each row comes; once by default.
     """
     zero, one = direction.names
     foretells = f"'{score}' is read as the probability of '{one}'" if score else ""
@@ -366,7 +389,8 @@ def reading(
     who = f"{direction.granted[:1].upper()}{direction.granted[1:]}: "
     who += f"'{decided}' says so" if decided else side
     if granted is not None:
-        who += f" ({_percent(granted.mean())} of {count(len(granted))} rows)"
+        rows = count(len(granted) if times is None else times.sum())
+        who += f" ({_percent(share_of(granted, times))} of {rows} rows)"
     if direction.favourable is None:
         yield f"{f'{foretells}. ' * bool(foretells)}{who}. Whether that is good for a person was " \
               f"not said: favourable={one} or favourable={zero} says it."  # fmt: skip

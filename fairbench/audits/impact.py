@@ -28,6 +28,7 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio
             table.favoured,
             reference=table.references.get(name, ""),
             design=table.design,
+            times=table.times,
             level=level,
         )
     ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from fairbench.audits.findings import ERROR_RATE, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
 from fairbench.core.seeds import rng
@@ -30,8 +28,8 @@ def with_needed(
     ----------
     counted : what is known, by attribute; of no labels, if scores are right.
     """
-    known = int((~np.isnan(rows.label)).sum())
-    remaining = len(rows.label) - known or None
+    known = rows.labels
+    remaining = rows.rows - known or None
     by_attribute = {groups.attribute: groups for groups in counted}
 
     def needed(gap: Gap) -> FurtherLabels:

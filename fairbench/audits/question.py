@@ -37,6 +37,13 @@ PROBABILITY, PERCENT = "probability", "percent"
 HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
+# Options of audits that read no more of rows than how many there are of each kind.
+_OF_COUNTS = frozenset(
+    {"path", "group", "reference", "target", "prediction", "positive", "favourable", "decision"}
+    | {"purpose", "epsilon", "interval", "seed", "out", "threshold"}
+)
+
+
 def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> Any:
     """Declare an option that names a column."""
     return option("", sentence, shown="COLUMN", applies=applies, several=several)
@@ -353,6 +360,16 @@ class Options:
                 raise UserError(f"within= takes no {name}=: leave one of them out")
         if self.within and self.interval != FREQUENTIST:
             raise UserError(f"within= takes no interval={self.interval}: leave one of them out")
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether all that is asked follows from how many rows there are of each kind."""
+        fine = {field.name for field in fields(Options) if field.name in _OF_COUNTS}
+        return bool(self.prediction) and all(
+            getattr(self, field.name) == field.default
+            for field in fields(self)
+            if field.name not in fine
+        )
 
     @property
     def score_columns(self) -> tuple[str, ...]:

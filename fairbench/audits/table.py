@@ -37,6 +37,7 @@ from fairbench.data.columns import (
     scores_of,
     weights_of,
 )
+from fairbench.data.distinct_rows import times_of
 from fairbench.data.groups import groups_of, notes_on_groups, read_groups, references_of
 from fairbench.data.leakage import check_score, notes_on_labels
 from fairbench.data.tabular import plain_pair, spelled
@@ -69,6 +70,7 @@ class AuditTable:
     read_as : sentences on how scores and decisions were read.
     warnings : what a reader has to know first.
     strata : (n,) categorical labels of what groups are also compared within, named after columns.
+    times : (n,) how often each row comes, where rows that are alike are one; None where none are.
     """
 
     score: Floats | None
@@ -86,6 +88,7 @@ class AuditTable:
     read_as: Sequence[str] = ()
     warnings: Sequence[str] = ()
     strata: pd.Series | None = None
+    times: NDArray[np.int64] | None = None
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -109,8 +112,8 @@ class AuditTable:
         )
 
     def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.prediction)
+        """Return the number of rows, each counted as often as it comes."""
+        return len(self.prediction) if self.times is None else int(self.times.sum())
 
     @property
     def labels(self) -> tuple[str, str]:
@@ -129,6 +132,11 @@ class AuditTable:
     def granted(self) -> str:
         """What those are who get the good decision, such as ``approved``."""
         return self.direction.granted if self.selected is None else SELECTED
+
+    @property
+    def labels_known(self) -> int:
+        """The number of rows with a label, each counted as often as it comes."""
+        return len(self.known) if self.times is None else int(self.times[self.known].sum())
 
     @property
     def known(self) -> NDArray[np.int64]:
@@ -181,7 +189,8 @@ def read_audit_table(
     singles = {name: groups[name] for name in options.group if groups}
     named = references_of(singles, options.reference) if groups else {}
     first = next(iter(singles.values()), None)
-    decided = Decided(file, first, prediction)
+    times = times_of(frame)
+    decided = Decided(file, first, prediction, times)
     columns = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
     check_said(direction, [*columns, direction.names[1]], decided, side, options.purpose)
@@ -208,6 +217,7 @@ def read_audit_table(
                 prediction,
                 direction.names,
                 columns=(options.score, options.prediction),
+                times=times,
             ),
             *(
                 notes_on_decisions(
@@ -222,6 +232,7 @@ def read_audit_table(
             *notes_on_groups(frame, options.group),
         ],
         strata=_strata(frame, options),
+        times=times,
     )
     read_as = list(_read_as(table, options))
     if len(table.known):
@@ -248,6 +259,7 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
         decided=options.prediction,
         threshold=options.threshold,
         granted=table.prediction == table.direction.good,
+        times=table.times,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -257,7 +269,8 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
 def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield what a reader has to know first: scores or decisions that seem the wrong way round."""
     direction = table.direction
-    if options.prediction and runs_against(table.prediction.astype(float), table.label):
+    decision = table.prediction.astype(float)
+    if options.prediction and runs_against(decision, table.label, table.times):
         yield (
             f"'{options.prediction}' goes against '{options.target}': decisions for "
             f"'{direction.names[1]}' are rarer where the label is '{direction.names[1]}'. If they "
@@ -273,7 +286,7 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
     if not options.prediction:
         share = float((table.prediction == direction.good).mean())
         yield from on_extremes(direction, share, options.threshold)
-    elif runs_against(table.score, table.prediction.astype(float)):
+    elif runs_against(table.score, decision):
         yield (
             f"'{options.prediction}' goes against '{options.score}': scores are lower where the "
             f"decision is for '{direction.names[1]}'."

@@ -70,6 +70,7 @@ def read_any_table(
     every: bool = False,
     exact: Collection[str] = (),
     numeric: Collection[str] = (),
+    distinct: bool = False,
 ) -> pd.DataFrame:
     """Read a file's columns as strings, and say in a line on the error stream what was guessed.
 
@@ -80,6 +81,8 @@ def read_any_table(
     named : the columns that there must be, which alone are kept unless `every` one is.
     exact : the columns whose blanks stay: labels that differ in them are different labels.
     numeric : the columns in which a comma is a decimal one.
+    distinct : whether of a large Parquet file the distinct rows will do, each with its number
+        (:func:`fairbench.data.distinct_rows.times_of`).
 
     Raises
     ------
@@ -87,7 +90,7 @@ def read_any_table(
     """
     check_file(path)
     try:
-        frame, guessed, left_out = _read(path, named, every=every, exact=exact)
+        frame, guessed, left_out = _read(path, named, every=every, exact=exact, distinct=distinct)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     frame, commas = with_decimal_points(frame, [name for name in numeric if name in frame])
@@ -117,9 +120,13 @@ def say_guessed(path: Path, guessed: Sequence[str]) -> None:
 
 
 def _read(
-    path: Path, named: Sequence[str], *, every: bool, exact: Collection[str]
+    path: Path, named: Sequence[str], *, every: bool, exact: Collection[str], distinct: bool
 ) -> tuple[pd.DataFrame, Sequence[str], Sequence[LeftOut]]:
     content = content_of(path)
+    if distinct and content.kind == PARQUET and not content.data:
+        rows = _distinct(path, named)
+        if rows is not None:
+            return rows, (), ()
     if content.kind in (PARQUET, ARROW):
         return as_texts(read_arrow(path, content, None if every else named), path.name), (), ()
     text = text_table(path, content, named)
@@ -161,10 +168,30 @@ def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.
             check_columns(path.name, named or (), read_schema(file).names)
         return read_parquet(path, named)
     except (ArrowException, EOFError) as error:
-        reason = str(error).splitlines()[0][:150]
-        raise DataError(
-            f"{path.name} is not a table in {content.kind} that can be read: {reason}"
-        ) from error
+        raise _unreadable(path, content.kind, error) from error
+
+
+def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
+    """Return the distinct rows of a Parquet file of many rows; None of fewer, or of too many."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    from fairbench.data import distinct_rows
+
+    try:
+        with open(path, "rb") as file:
+            about = read_metadata(file)
+        check_columns(path.name, named, about.schema.names)
+        if about.num_rows < distinct_rows.MANY_ROWS:
+            return None
+        return distinct_rows.distinct_rows(path, named)
+    except ArrowException as error:
+        raise _unreadable(path, PARQUET, error) from error
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
+    reason = str(error).splitlines()[0][:150]
+    return DataError(f"{path.name} is not a table in {kind} that can be read: {reason}")
 
 
 def _ipc(path: Path, named: Sequence[str] | None) -> pa.Table:

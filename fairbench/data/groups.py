@@ -14,6 +14,7 @@ from fairbench.core.formats import MISSING, label_notes, quoted
 from fairbench.data.bands import are_quantities, in_order
 from fairbench.data.columns import Place, each_value
 from fairbench.data.dataset import check_combinable, combine, reference_first
+from fairbench.data.distinct_rows import tally, times_of
 
 MOST_GROUPS = 50
 MOST_CELLS = 100  # combinations of all attributes
@@ -96,7 +97,7 @@ def groups_of(
     if len(names) > MOST_GROUPS and hint:
         raise place.fault(f"{holds} numbers, which are no groups yet{hint}")
     places = pd.Index(names).get_indexer(values)[codes]
-    largest = names[int(np.bincount(places).argmax())]
+    largest = names[int(tally(places, times_of(text)).argmax())]
     return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)
 
 
@@ -205,6 +206,8 @@ def notes_on_groups(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
 def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
     """Yield sentences on groups of a handful of rows, and on numbers that are a group each."""
     sizes = column.value_counts()
+    if (times := times_of(column)) is not None:
+        sizes = pd.Series(times, column.index).groupby(column.to_numpy()).sum()
     rare = sizes.index[sizes < _RARE]
     if are_quantities([str(value) for value in sizes.index]):
         yield (

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
+from fairbench.data.distinct_rows import tally
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +49,7 @@ def notes_on_labels(
     names: tuple[str, str],
     *,
     columns: tuple[str, str],
+    times: NDArray[np.int64] | None = None,
 ) -> Iterator[str]:
     """Yield what a reader should know of labels that are all the same, or that a column holds.
 
@@ -55,9 +57,10 @@ def notes_on_labels(
     ----------
     names : of labels 0 and 1.
     columns : of scores and of decisions, empty where there is none.
+    times : (n,) how often each row comes; once by default.
     """
     known = np.isfinite(label)
-    present, rows = np.unique(label[known]), count(known.sum())
+    present, rows = np.unique(label[known]), count(tally(known, times, least=2)[1])
     if len(present) == 1:
         missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
         if present[0]:
@@ -68,7 +71,7 @@ def notes_on_labels(
             f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
             "labels apart. Check that the labels of the others have not been left out."
         )
-    if not _tells(label):
+    if not _tells(label, times):
         return
     if score is not None:
         zero, one = score[label == 0], score[label == 1]
@@ -86,7 +89,7 @@ def notes_on_labels(
         )
 
 
-def _tells(label: Floats) -> bool:
+def _tells(label: Floats, times: NDArray[np.int64] | None = None) -> bool:
     """Say whether there are enough labels of both kinds to know a copy of them."""
-    zeros, ones = (label == 0).sum(), (label == 1).sum()
+    zeros, ones = (tally(label == value, times, least=2)[1] for value in (0, 1))
     return bool(zeros + ones >= _ENOUGH and min(zeros, ones) >= _FEWEST)

@@ -206,20 +206,29 @@ class GroupEvaluation:
             if counted.pooled is not None and len(counted.groups) > 2:
                 counted.pooled.add_to(self.table, self.level, counted.sizes)
 
-    def count(self, groups: Groups, target: Array, hard: Array, generators: Generators) -> Counted:
+    def count(
+        self,
+        groups: Groups,
+        target: Array,
+        hard: Array,
+        generators: Generators,
+        *,
+        times: NDArray[np.int64] | None = None,
+    ) -> Counted:
         """Return the counts of an attribute's groups, and what makes their intervals.
 
         Parameters
         ----------
         groups : of S splits; the counts are (S, G, 4), or (G, 4) of one split.
         generators : of each split.
+        times : (n,) how often each row comes; once by default.
         """
         name, names = groups.attribute, list(groups.names)
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)
             survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
             return self._surveyed(name, names, survey, generators)
-        counts = binary_confusion(target, hard, groups.codes, n_groups=groups.cells)
+        counts = binary_confusion(target, hard, groups.codes, n_groups=groups.cells, times=times)
         if groups.splits > 1:
             counts = counts.reshape(groups.splits, len(groups), 4)
         if self.interval == DIRICHLET:

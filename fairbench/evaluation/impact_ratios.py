@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.data.distinct_rows import tally
 from fairbench.data.groups import codes_of
 from fairbench.inference.impact import ratios_to_group, ratios_to_highest, wider_level
 from fairbench.inference.rates import Limits, rate_limits
@@ -62,6 +63,7 @@ def impact_ratios_of(
     *,
     reference: str = "",
     design: Design | None = None,
+    times: NDArray[np.int64] | None = None,
     level: float = 0.95,
 ) -> list[ImpactRatio]:
     """Return the impact ratios of the groups of one attribute that have rows.
@@ -71,11 +73,13 @@ def impact_ratios_of(
     groups, selected : (n,) categorical labels, and who is selected.
     reference : the group to compare with; without one, the group selected most often of those of
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
+    times : (n,) how often each row comes; once by default.
     """
     codes, names = codes_of(groups)
     if len(names) < 2:
         return []
-    rows, number, survey = np.bincount(codes), np.bincount(codes, selected), None
+    of_selected = selected if times is None else np.where(selected, times, 0)
+    rows, number, survey = tally(codes, times), np.bincount(codes, of_selected), None
     if design is not None:
         survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
 

@@ -12,6 +12,7 @@ from scipy import special
 
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
+from fairbench.data.distinct_rows import tally
 from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
@@ -61,6 +62,7 @@ class SomeLabels:
     strata : (n,) codes of groups that were labelled at rates of their own; None where rows were
         labelled at random among all.
     whenever : whether labelling may have been stopped because of what labels said.
+    times : (n,) how often each row comes; once by default. Of some labels every row comes once.
     """
 
     score: Floats | None
@@ -71,6 +73,18 @@ class SomeLabels:
     design: Design | None = None
     strata: Codes | None = None
     whenever: bool = False
+    times: Codes | None = None
+
+    @property
+    def labels(self) -> int:
+        """How many rows have a label."""
+        known = ~np.isnan(self.label)
+        return int(known.sum() if self.times is None else self.times[known].sum())
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.label) if self.times is None else int(self.times.sum())
 
     def completion(self, seed: int, model: Calibration = BETA) -> Completion:
         """Return what is known of all rows, with the labels that are missing drawn many times."""
@@ -105,7 +119,10 @@ class SomeLabels:
                 intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
                 counts = Counted(name, names, mean, intervals)
             elif all_labelled:
-                counts = evaluation.count(Groups.of(name, groups), self.label, hard, [generator])
+                of_groups = Groups.of(name, groups)
+                counts = evaluation.count(
+                    of_groups, self.label, hard, [generator], times=self.times
+                )
             else:
                 counts = self.counted(name, groups, rng(seed, "labels", name), evaluator.level)
             if not counts_alone:
@@ -159,20 +176,21 @@ class SomeLabels:
         compared : positions of the groups.
         """
         groups, names = self.groups[counted.attribute].cat.codes.to_numpy(), len(counted.groups)
-        rows, known = np.bincount(groups, minlength=names), ~np.isnan(self.label)
+        rows, known = tally(groups, self.times, least=names), ~np.isnan(self.label)
         if not isinstance(counted.intervals, CountIntervals):
             draws = counted.intervals.draws
             draws = draws[generator.permutation(len(draws))[:WORLDS]]
             # Draws are shares of everyone; a label is as many rows of the rate as a row of the
             # group.
             shares = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0)
-            added = (shares * rows / len(known))[compared]
+            added = (shares * rows / self.rows)[compared]
             luck = special.ndtri(sobol(len(compared), WORLDS, generator))[: len(draws)]
             return KnownRates(0, 0, rate(draws)[:, compared], added, luck)
         (successes,), (sizes,) = counted.intervals.effective_counts([rate])
-        labelled = np.bincount(groups[known], minlength=names)
+        of_known = None if self.times is None else self.times[known]
+        labelled = tally(groups[known], of_known, least=names)
         worth = sizes / np.maximum(labelled, 1)
-        worth = np.where(labelled > 0, worth, sizes.sum() / known.sum())
+        worth = np.where(labelled > 0, worth, sizes.sum() / self.labels)
         left = rows if known.all() else rows - labelled
         x, n, added = successes[compared], sizes[compared], (worth * left / left.sum())[compared]
         truth, luck = np.split(sobol(2 * len(x), WORLDS, generator), 2, axis=1)

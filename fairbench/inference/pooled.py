@@ -381,6 +381,8 @@ def _t_draws(modes: Floats, precision: Floats, generators: Generators) -> tuple[
 
 
 def _normalised(log: Floats) -> Floats:
+    """Return weights that add up to 1; a point so far out that its density overflows has none."""
+    log = np.where(np.isfinite(log), log, -np.inf)
     weights = np.exp(log - log.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 

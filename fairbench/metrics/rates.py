@@ -16,7 +16,13 @@ TN, FP, FN, TP = range(4)
 
 
 def confusion(
-    target: ArrayLike, prediction: ArrayLike, group: ArrayLike, *, n_groups: int, n_classes: int = 2
+    target: ArrayLike,
+    prediction: ArrayLike,
+    group: ArrayLike,
+    *,
+    n_groups: int,
+    n_classes: int = 2,
+    times: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
     """Count (group, target class, predicted class).
 
@@ -24,6 +30,7 @@ def confusion(
     ----------
     target, prediction : (n,) class codes 0 .. n_classes - 1.
     group : (n,) group codes 0 .. n_groups - 1.
+    times : (n,) how often each row comes; once by default.
 
     Returns
     -------
@@ -31,15 +38,21 @@ def confusion(
     """
     target, prediction, group = (np.asarray(a, np.int64) for a in (target, prediction, group))
     cell = (group * n_classes + target) * n_classes + prediction
-    counts = np.bincount(cell, minlength=n_groups * n_classes**2)
+    counts = np.bincount(cell, times, minlength=n_groups * n_classes**2)
     return counts.reshape(n_groups, n_classes, n_classes).astype(np.int64)
 
 
 def binary_confusion(
-    target: ArrayLike, prediction: ArrayLike, group: ArrayLike, *, n_groups: int
+    target: ArrayLike,
+    prediction: ArrayLike,
+    group: ArrayLike,
+    *,
+    n_groups: int,
+    times: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
     """Count (group, [TN, FP, FN, TP]) as a (G, 4) array."""
-    return confusion(target, prediction, group, n_groups=n_groups).reshape(n_groups, 4)
+    counts = confusion(target, prediction, group, n_groups=n_groups, times=times)
+    return counts.reshape(n_groups, 4)
 
 
 def total(counts: NDArray[Any]) -> NDArray[Any]:

@@ -62,7 +62,8 @@ def audit(options: AuditOptions) -> int:
     keep_freed_memory()
     options = with_policy(options, GatedOptions)
     check_asked(options)
-    asked, frame = read_input(options, GatedOptions if options.fail_if else Options)
+    kind = GatedOptions if options.fail_if else Options
+    asked, frame = read_input(options, kind, distinct=not options.fail_if)
     from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of
 
@@ -84,12 +85,15 @@ Question = TypeVar("Question", bound=Options)
 def read_input(
     options: AuditedOptions,
     kind: type[Question] = Options,  # type: ignore[assignment]
+    *,
+    distinct: bool = False,
 ) -> tuple[Question, pd.DataFrame]:
     """Return what is asked for, and the predictions of a file or a run as strings.
 
     Parameters
     ----------
     kind : the dataclass of what is asked for, from which that of the options inherits.
+    distinct : as :func:`fairbench.audits.columns.read_frame` has it.
 
     Raises
     ------
@@ -108,7 +112,7 @@ def read_input(
     else:
         options, run = _of_run(options)
     asked = narrowed(options, kind)
-    return asked, read_frame(asked, source=run)
+    return asked, read_frame(asked, source=run, distinct=distinct)
 
 
 def _of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:

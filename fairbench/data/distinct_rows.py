@@ -1,0 +1,180 @@
+"""The distinct rows of a large Parquet file, and how often each comes, read batch by batch.
+
+Whatever depends on counts alone (rates by group, gaps, ratios) is the same of these rows, each with
+its number, as of all rows. A hundred million rows of a few columns with few values are a few dozen
+distinct rows, so that the memory needed depends on a batch, and not on the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.files import check_parquet, is_text
+from fairbench.data.delimited import as_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+Times = NDArray[np.int64]
+
+MANY_ROWS = 5_000_000  # fewer are read as any other table, which takes seconds
+MOST_DISTINCT = 100_000  # rows, and values of a column; more are not counted here
+_BATCH = 1 << 20
+_TIMES = "times"
+
+
+def times_of(frame: pd.DataFrame) -> Times | None:
+    """Return how often each row of a table comes (n,); None where every row is there by itself."""
+    times = frame.attrs.get(_TIMES)
+    return None if times is None else np.array(times, np.int64)
+
+
+def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int = 0) -> Times:
+    """Return how often each code comes (K,), K being `least` at least.
+
+    Parameters
+    ----------
+    codes : (n,) from 0. times : (n,) how often each row comes; once by default.
+    """
+    counts: Times = np.bincount(codes, times, minlength=least).astype(np.int64)
+    return counts  # sums of whole numbers are exact in floats up to 2**53
+
+
+def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
+    """Return the distinct rows of a Parquet file as strings, in the order of their first rows.
+
+    The index has the place of the first row of each; :func:`times_of` says how often it comes.
+
+    Parameters
+    ----------
+    columns : those that are read.
+
+    Returns
+    -------
+    None where there are more than :data:`MOST_DISTINCT` of them.
+
+    Raises
+    ------
+    UserError : a part of it takes more memory than is allowed, or a column has no text in each row.
+    ArrowException, OSError : it is not such a file.
+    """
+    from pyarrow import OSFile
+    from pyarrow.parquet import ParquetFile
+
+    counter = _Counter(path.name, list(columns))
+    with open(path, "rb") as raw, OSFile(os.fsencode(path)) as source:
+
+        def part(first: int, size: int) -> bytes:
+            return os.pread(raw.fileno(), size, first)
+
+        with ParquetFile(source) as file:
+            texts = [field.name for field in file.schema_arrow if is_text(field)]
+            for group in range(file.metadata.num_row_groups):
+                long = check_parquet(file, part, path.name, columns=columns, groups=[group])
+                if any(text.prefixed for text in long.values()):
+                    return None  # of these Arrow makes no dictionaries, so that each is written out
+            metadata = file.metadata
+        with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
+            return counter.frame() if counter.read(file) else None
+
+
+class _Counter:
+    """Counts the distinct rows of batches."""
+
+    def __init__(self, file: str, columns: list[str]) -> None:
+        self.file, self.columns = file, columns
+        self.values: list[dict[str, int]] = [{} for _ in columns]  # text -> code, of each column
+        self.rows: dict[tuple[int, ...], int] = {}  # codes of a distinct row -> its place
+        self.first: list[int] = []
+        self.times: list[int] = []
+        self.read_so_far = 0
+
+    def read(self, file: ParquetFile) -> bool:
+        """Count all batches of a file; return whether there are few enough distinct rows."""
+        return all(map(self.count, file.iter_batches(_BATCH, columns=self.columns)))
+
+    def count(self, batch: pa.RecordBatch) -> bool:
+        """Count a batch of rows; return whether there are few enough distinct ones so far."""
+        cell = np.zeros(len(batch), np.int64)
+        own: list[NDArray[np.int64]] = []  # of each column: codes of the values of this batch
+        for place, name in enumerate(self.columns):
+            codes, of_batch = self._codes(batch.column(name), place)
+            if len(self.values[place]) > MOST_DISTINCT:
+                return False
+            cell *= len(of_batch)
+            cell += codes
+            own.append(of_batch)
+        size = int(np.prod([len(of_batch) for of_batch in own], dtype=np.float64))
+        if size <= 4 * MOST_DISTINCT:
+            numbers = np.bincount(cell, minlength=size)
+            there = np.flatnonzero(numbers)
+            numbers = numbers[there]
+        else:
+            there, numbers = np.unique(cell, return_counts=True)
+        if len(there) > MOST_DISTINCT:
+            return False
+        self._add(cell, there, numbers, own)
+        self.read_so_far += len(batch)
+        return len(self.rows) <= MOST_DISTINCT
+
+    def _codes(self, column: pa.Array, place: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a code for each row, and what codes of the whole file these stand for."""
+        import pyarrow as pa
+
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        table = pa.table({self.columns[place]: column.dictionary})
+        # Texts as any table has them; the last is of rows without a value.
+        texts = [*as_texts(table, self.file)[self.columns[place]], ""]
+        known = self.values[place]
+        whole = np.array([known.setdefault(str(text), len(known)) for text in texts], np.int64)
+        codes = column.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+        return codes, whole
+
+    def _add(
+        self,
+        cell: NDArray[np.int64],
+        there: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        own: Sequence[NDArray[np.int64]],
+    ) -> None:
+        parts = np.unravel_index(there, [len(of_batch) for of_batch in own])
+        codes = np.stack([whole[part] for whole, part in zip(own, parts, strict=True)], axis=-1)
+        new: dict[int, int] = {}
+        for at, number, key in zip(
+            there.tolist(), numbers.tolist(), map(tuple, codes.tolist()), strict=True
+        ):
+            if key not in self.rows:
+                self.rows[key] = len(self.rows)
+                self.first.append(-1)
+                self.times.append(0)
+            place = self.rows[key]
+            self.times[place] += number
+            if self.first[place] < 0 or self.first[place] >= self.read_so_far:
+                new[at] = place
+        for at, place in new.items():
+            first = self.read_so_far + int((cell == at).argmax())
+            before = self.first[place]
+            self.first[place] = first if before < 0 else min(before, first)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the distinct rows as strings."""
+        order = np.argsort(self.first, kind="stable")
+        codes = np.array(list(self.rows), np.int64).reshape(len(self.rows), len(self.columns))[
+            order
+        ]
+        columns = {
+            name: np.array(list(self.values[place]), object)[codes[:, place]]
+            for place, name in enumerate(self.columns)
+        }
+        frame = pd.DataFrame(columns, index=np.array(self.first, np.int64)[order], dtype=str)
+        frame.attrs[_TIMES] = np.array(self.times, np.int64)[order].tolist()
+        return frame

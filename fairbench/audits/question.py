@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.formats import is_number, shortened
@@ -37,6 +38,33 @@ PROBABILITY, PERCENT = "probability", "percent"
 HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
+# Titles under which ``--help`` lists options, and which these are.
+_SECTIONS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "What is in the file": (
+            *("group", "target", "score", "prediction", "labelled", "id", "weight", "cluster"),
+            "scale",
+        ),
+        "Which decision is good for a person": (
+            *("positive", "favourable", "decision", "purpose", "threshold"),
+        ),
+        "What is compared, and how": (
+            *("reference", "within", "epsilon", "against", "constraint", "interval"),
+            *("rare", "leave_out"),
+        ),
+        "Labels of the selected alone; groups known by probabilities; tables of counts": (
+            *("selected", "odds", "proxy", "total", "rates"),
+        ),
+        "Several classes, predicted numbers, rankings, times until an event": (
+            *("cost", "prior", "strength", "bounds", "nominal", "top", "lists"),
+            *("event", "horizon"),
+        ),
+        "Conditions, for continuous integration": (
+            *("fail_if", "require", "policy", "junit", "sarif"),
+        ),
+    }
+)
+
 # Options of audits that read no more of rows than how many there are of each kind.
 _OF_COUNTS = frozenset(
     {"path", "group", "reference", "target", "prediction", "positive", "favourable", "decision"}
@@ -53,6 +81,8 @@ def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> 
 class Options:
     """What an audit is asked for, checked as far as it can be without the file."""
 
+    sections: ClassVar = _SECTIONS
+
     path: Path = option(
         Path,
         "A file with one row a person: CSV, Excel, Parquet or Arrow; packed or not.",
@@ -60,125 +90,125 @@ class Options:
     )
     group: tuple[str, ...] = option(
         (),
-        "The columns of groups; their combinations are assessed too. Numbers in bands are "
+        "The columns of groups; combinations of two are compared too. For bands of a number write "
         "age:25,40,62 or age:quantiles(4).",
         shown="[COLUMN,...]",
     )
     reference: tuple[str, ...] = option(
         (),
-        "The group that the others of its column are compared with, as LABEL, or as COLUMN:LABEL "
-        "where two columns have it; by default the largest, and for impact ratios the one selected "
-        "most often.",
+        "The group that the others of its column are compared with: LABEL, or COLUMN:LABEL where "
+        "two columns have it. By default the largest group; for impact ratios, the group that is "
+        "selected most often.",
         shown="[LABEL,...]",
         applies=BY_PAIRS,
     )
     within: tuple[str, ...] = option(
         (),
-        "Groups are also compared among people of the same level of these columns, such as "
-        "[department] or age:25,40,62: in each stratum, and on average over strata, each weighted "
-        "by its share of all people that a rate is of.",
+        "Also compare groups within strata: among people with the same value of these columns, "
+        "such as [department] or age:25,40,62. The page has every stratum, and the average over "
+        "strata, each weighted by its share of all people that the rate is about.",
         shown="[COLUMN,...]",
         applies=(BINARY,),
     )
     target: str = column(
-        "The column of labels, empty where unknown; leave it out if there are none. With event=, "
-        "of times.",
+        "The column of labels, with empty cells where a label is not known; leave the option out "
+        "if no label is. With event=: the column of times.",
         applies=LABELLED,
     )
     score: str = column(
-        "The column of the predicted probability of the positive label. Of three classes and "
-        "more: of the probability given to the predicted class, or [COLUMN,...] with one column "
-        "for each class.",
+        "The column of the predicted probability of the positive label. For three classes or more: "
+        "the probability of the predicted class, or [COLUMN,...], one column for each class.",
         several="scores",
         applies=OF_SCORES,
     )
     prediction: str = column(
-        "The column of decisions, where they are not score > threshold; of three classes and "
-        "more, of predicted classes; of a regression, of predicted numbers.",
+        "The column of decisions, where they are not score > threshold. For three classes or more: "
+        "of predicted classes; for a regression: of predicted numbers.",
         applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS),
     )
     labelled: str = column(
-        "A column of true and false; a label counts only where it is true.",
+        "A column of true and false: labels are used only in rows where it is true.",
         applies=(*OF_TWO, CLASSES, NUMBERS),
     )
     positive: str = option(
         "",
-        "The label that the score is the probability of, where labels are not 0 and 1.",
+        "The label whose probability the score is, where labels are not 0 and 1.",
         shown="LABEL",
         applies=OF_TWO,
     )
     favourable: str = option(
         "",
-        "The label for which it is good for a person to be decided: 'repaid', or with scores of "
-        "default the label 'no'. It is asked where names leave it open.",
+        "The label that a person would like to be predicted to have: 'repaid', or 'no' where label "
+        "1 is default. You are asked for it where names leave it open.",
         shown="LABEL",
         applies=OF_TWO,
     )
     decision: str = option(
         "",
-        "What the two decisions are called, the one that is good for a person first, such as "
-        "approved/declined; also in the column prediction= names.",
+        "The names of the two decisions, the one that is good for a person first, such as "
+        "approved/declined. The column prediction= may contain these names.",
         shown="GOOD/BAD",
         applies=OF_TWO,
     )
     purpose: str = option(
         "",
-        "What decisions are for: it says which gaps are looked at first, and whom errors hurt.",
+        "What decisions are for. The page then says which gaps matter most, and whom errors hurt.",
         choices=PURPOSES,
         applies=OF_TWO,
     )
     weight: str = column(
-        "The column of how many people each row stands for (survey weights); of complete labels.",
+        "The column of survey weights: how many people each row stands for. Every row needs a "
+        "label.",
         applies=(BINARY, NUMBERS),
     )
     cluster: str = column(
-        "The column of what marks rows that belong together, such as a household; of complete "
-        "labels.",
+        "The column that says which rows belong together, such as people of one household. Every "
+        "row needs a label.",
         applies=(BINARY, NUMBERS),
     )
     id: str = column(
-        "The column that says whom a row is of, such as a customer: lists of rows and messages "
-        "name it beside the row, labels are given by it, and one that repeats is refused."
+        "The column that identifies the person in a row, such as a customer number. Messages show "
+        "it, and labels can be given by it. A value may occur only once."
     )
     selected: str = column(
-        "The column of true and false that says who was selected, where labels exist for these "
-        "alone, such as loans repaid: says what follows for everyone. With total=: of how many "
-        "people were selected.",
+        "The column of true and false that says who was selected, where only these people have "
+        "labels, such as applicants who got a loan. The page has bounds for everyone. With "
+        "total=: the column of how many people were selected.",
         applies=(SELECTED, COUNTS),
     )
     total: str = column(
-        "Of a table of counts with a row a category, such as a published audit has: the column of "
-        "how many people there were. Name selected= or rates= beside it. If group= names several "
-        "columns, a row with a blank or Total in one is of all its levels.",
+        "For a table of counts, one row for each category, such as published audits have: the "
+        "column of how many people there were. Give selected= or rates= with it. If group= names "
+        "several columns, a row with a blank or Total in one of them counts all its categories.",
         applies=(COUNTS,),
     )
     rates: str = column(
-        "With total=: instead of selected=, the column of which share was selected.",
+        "With total=, instead of selected=: the column of the share of people who were selected.",
         applies=(COUNTS,),
     )
     odds: float = option(
         2.0,
-        "With selected=: by what factor the odds of label 1 of those who were not selected may "
-        "differ from those of similar people who were.",
+        "With selected=: the largest factor by which the odds of label 1 may differ between people "
+        "who were not selected and similar people who were.",
         least=1,
         applies=(SELECTED,),
     )
     proxy: tuple[str, ...] = option(
         (),
-        "Instead of group=: a column for each group with the probability that a person belongs to "
-        "it, where nobody's group is known: says what follows whoever belongs to which.",
+        "Instead of group=, where nobody's group is recorded: for each group a column with the "
+        "probability that a person belongs to it. The page has bounds for the gaps.",
         shown="[COLUMN,...]",
         applies=(PROXY,),
     )
     scale: str = option(
         PROBABILITY,
-        "What scores are, or the rates of rates=: shares from 0 to 1, or percents from 0 to 100.",
+        "Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100.",
         choices=(PROBABILITY, PERCENT),
         applies=(*OF_SCORES, COUNTS),
     )
     rare: int = option(
         0,
-        "Groups of fewer rows than this are pooled into one, which is called other groups.",
+        "Groups with fewer rows than this are pooled into one, called 'other groups'.",
         least=0,
     )
     leave_out: tuple[str, ...] = option(
@@ -188,40 +218,41 @@ class Options:
     threshold: float = option(0.5, "A score above it is a positive decision.", applies=OF_TWO)
     constraint: str = option(
         "",
-        "Look for the threshold nearest to threshold= at which this holds, on half of the rows, "
-        "and judge it on the others: ratio:0.8, the smallest selection rate over the largest is at "
-        "least 0.8; or RATE:0.05, no two groups differ by more, RATE being selection_rate, "
+        "Find the threshold nearest to threshold= at which a constraint holds, on half of the "
+        "rows, and judge it on the other half. ratio:0.8: the smallest selection rate is at least "
+        "0.8 of the largest. RATE:0.05: no two groups differ by more; RATE is selection_rate, "
         "true_positive_rate, false_positive_rate or false_negative_rate.",
         shown="RATIO|RATE:BOUND",
         applies=(BINARY, SELECTED),
     )
     epsilon: float = option(
         0.05,
-        "A gap under this makes no practical difference; of predicted numbers, as a share of the "
-        "standard deviation of the true ones.",
+        "A gap smaller than this makes no practical difference. For predicted numbers: as a share "
+        "of the standard deviation of the true ones.",
         share=True,
         applies=LABELLED,
     )
     interval: str = option(
         FREQUENTIST,
-        "Of complete labels: intervals that hold in repeated samples, however few the rows, or "
-        "quantiles of the papers' posterior.",
+        "How intervals are made. frequentist: they hold in repeated samples, for few rows too. "
+        "dirichlet: quantiles of the posterior that the papers use; every row needs a label.",
         choices=INTERVALS,
         applies=(BINARY, SELECTED, CLASSES),
     )
     seed: int = option(0, "The seed of all random draws.", least=0)
     out: str = option(
-        "", "The folder that the page and the JSON go to; by default one beside the file.",
+        "", "The folder for the page and the JSON; by default a new one next to the file.",
         shown="FOLDER",
     )  # fmt: skip
     against: str = column(
-        "Another classifier's column of scores: its gaps less those of score=, on the same labels.",
+        "The column of another classifier's scores: are its gaps smaller or larger than those of "
+        "score=, on the same rows?",
         applies=(PAIR,),
     )
     scores: tuple[str, ...] = hidden(())
     cost: str = option(
         "",
-        "Of three classes and more: a CSV file of what mistakes cost, with a row for each true "
+        "For three classes or more: a CSV file with the cost of each mistake, a row for each true "
         "class and a column for each predicted one.",
         shown="FILE",
         applies=(CLASSES,),
@@ -229,17 +260,18 @@ class Options:
     top: float = option(
         0.0,
         "Audit the ranking by score=, the highest first: who is among the first so many places "
-        "(under 1: the first share of them), and who gets the exposure. Scores may be any numbers.",
+        "(below 1: in that share of all places), and how exposure is distributed. Scores may be "
+        "any numbers.",
         shown="NUMBER",
         applies=(RANKING,),
     )
     lists: str = column(
-        "With top=: the column of what marks rows that are ranked together, such as a search.",
+        "With top=: the column that says which rows are ranked together, such as one search.",
         applies=(RANKING,),
     )
     event: str = column(
-        "The column of true and false that says whether the event was seen at the time of target=; "
-        "otherwise a row is censored there. score= is the risk of the event by horizon=.",
+        "The column of true and false that says whether the event happened at the time in target=; "
+        "otherwise the row is censored then. score= is the risk of the event by horizon=.",
         applies=(SURVIVAL,),
     )
     horizon: float = option(
@@ -250,26 +282,26 @@ class Options:
     )
     bounds: tuple[str, ...] = option(
         (),
-        "Of predicted numbers: the columns of both ends of prediction intervals, whose coverage is "
-        "counted by group.",
+        "For predicted numbers: the columns of the ends of prediction intervals. The page has "
+        "their coverage by group.",
         shown="[LOWER,UPPER]",
         applies=(NUMBERS,),
     )
     nominal: float = option(
         0.9,
-        "With bounds=: the share of targets that they promise to hold.",
+        "With bounds=: the share of targets that the intervals promise to cover.",
         share=True,
         applies=(NUMBERS,),
     )
     prior: str = option(
         "uniform",
-        "Of three classes and more: whether to start from the scores, or from knowing nothing.",
+        "For three classes or more: whether the prior is uniform or follows the scores.",
         choices=("uniform", "scores"),
         applies=(CLASSES,),
     )
     strength: float = option(
         2.0,
-        "Of three classes and more: how many labels the prior is as much information as.",
+        "For three classes or more: how many labels the prior counts as.",
         least=0.1,
         applies=(CLASSES,),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
@@ -234,12 +234,32 @@ def command_help(name: str, text: str, command: Command) -> str:
     if arguments:
         rows = [(_argument(each), each.metadata["sentence"] + _by_name(each)) for each in arguments]
         parts.append("Arguments\n" + table(rows))
-    if named:
-        rows = [(f"{option.name}={value_shown(option)}", _described(option)) for option in named]
-        parts.append("Options, in any place\n" + table(rows))
+    sections = dict(_sections(command.options, named))
+    widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
+    parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
     if command.examples:
         parts.append("Examples\n" + "\n".join(f"  {each}" for each in command.examples))
     return "\n\n".join([*parts, TERMS])
+
+
+def _sections(
+    kind: type[Any], options: Sequence[Option]
+) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield options and what they mean, under the titles that their dataclass gives them."""
+    titles: Mapping[str, Sequence[str]] = getattr(kind, "sections", {})
+    title_of = {name: title for title, names in titles.items() for name in names}
+    places = [*titles, _OPTIONS]
+    by_title: dict[str, list[tuple[str, str]]] = {}
+    titled = [(title_of.get(declared.name, _OPTIONS), declared) for declared in options]
+    for title, declared in sorted(titled, key=lambda pair: places.index(pair[0])):
+        shown = f"{declared.name}={value_shown(declared)}", _described(declared)
+        by_title.setdefault(title, []).append(shown)
+    if len(by_title) > 1 and _OPTIONS in by_title:
+        by_title["Output and everything else"] = by_title.pop(_OPTIONS)
+    yield from by_title.items()
+
+
+_OPTIONS = "Options, in any place"
 
 
 def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
@@ -275,9 +295,14 @@ def _text(value: Any, name: str) -> str:
     return value.name if isinstance(value, Path) and name == "results" else str(value)
 
 
-def table(rows: Sequence[tuple[str, str]]) -> str:
-    """Return rows of two columns, the second wrapped, that fit in 100 characters."""
-    width = min(_COLUMN, max(len(first) for first, _ in rows))
+def table(rows: Sequence[tuple[str, str]], widest: int = 0) -> str:
+    """Return rows of two columns, the second wrapped, that fit in 100 characters.
+
+    Parameters
+    ----------
+    widest : the length of the longest first column of several such tables; of this by default.
+    """
+    width = min(_COLUMN, widest or max(len(first) for first, _ in rows))
     lines = []
     for first, second in rows:
         wrapped = textwrap.wrap(second, _WIDTH - width - 4) or [""]

@@ -245,8 +245,8 @@ class Options:
         shown="FOLDER",
     )  # fmt: skip
     against: str = column(
-        "The column of another classifier's scores: are its gaps smaller or larger than those of "
-        "score=, on the same rows?",
+        "The column of another classifier's scores on the same rows. The page says whose gaps are "
+        "smaller.",
         applies=(PAIR,),
     )
     scores: tuple[str, ...] = hidden(())

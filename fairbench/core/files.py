@@ -341,16 +341,16 @@ def table_within(
 
     with ParquetFile(source) as file:  # half the time of pq.read_table
         names = file.schema_arrow.names
-        only = [each for each in names if each in columns] if columns is not None else None
+        only = [name for name in names if name in columns] if columns is not None else None
         texts = check_parquet(file, part, name, columns=only)
         threads = source.size() >= _MANY
         if not texts and not dictionaries:
             return file.read(only, use_threads=threads)
         late = [each for each, size in texts.items() if each in dictionaries and not size.prefixed]
         kept = [
-            each for each in names if each in dictionaries and (each in late or each not in texts)
+            name for name in names if name in dictionaries and (name in late or name not in texts)
         ]
-        _check_texts(source, {each: texts[each] for each in texts if each not in late}, name)
+        _check_texts(source, {text: texts[text] for text in texts if text not in late}, name)
         with ParquetFile(source, metadata=file.metadata, read_dictionary=kept) as again:
             table = again.read(only, use_threads=threads)
         chunks = (chunk for text in late for chunk in table[text].chunks)

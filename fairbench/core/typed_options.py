@@ -29,7 +29,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     if isinstance(kind, UnionType):
         if value is None:
             return None
-        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+        (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
     if get_args(kind) and get_args(kind)[-1] is Ellipsis:
         if not isinstance(value, str) and not hasattr(value, "__iter__"):
             value = str(value)

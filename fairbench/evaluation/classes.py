@@ -169,7 +169,7 @@ class _Forms:
             gaps = [self._gap(each, name) for each in counted]
             lower = [self._gap(each, name).lower for each in wider]
             counts = [total(each.intervals.counts_of(metric)) for each in counted]
-            shares = np.array([np.reshape(rate(each), (1, -1)) for each in counts])
+            shares = np.array([np.reshape(rate(count), (1, -1)) for count in counts])
             ends = np.array(
                 [[gap.value, low, gap.upper] for gap, low in zip(gaps, lower, strict=True)]
             )

@@ -173,7 +173,7 @@ def _in_order(names: set[str]) -> tuple[str, ...]:
 
 def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Array:
     code = {each: float(k) for k, each in enumerate(names)}
-    codes = np.array([code.get(each, np.nan) for each in texts])
+    codes = np.array([code.get(text, np.nan) for text in texts])
     if np.isnan(codes).any():
         row = int(np.flatnonzero(np.isnan(codes))[0])
         listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
@@ -186,9 +186,9 @@ def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Array]:
     """Return a column a class; those of a table that has the classes' names go by these."""
     shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
     if isinstance(shares, pd.DataFrame):
-        titles = [_spelled(each) for each in shares.columns]
+        titles = [_spelled(column) for column in shares.columns]
         if set(titles) == set(names):
-            shares = shares.iloc[:, [titles.index(each) for each in names]]
+            shares = shares.iloc[:, [titles.index(name) for name in names]]
     array = np.asarray(shares, float)
     if array.ndim != 2 or array.shape[1] != len(names):
         raise UserError(
@@ -251,7 +251,7 @@ def _of_positive(score: Any, names: tuple[str, str] | None) -> Any:
         return score
     place = 1 if names is None else sorted(names).index(names[1])
     if isinstance(shares, pd.DataFrame):
-        columns = [_spelled(each) for each in shares.columns]
+        columns = [_spelled(column) for column in shares.columns]
         place = columns.index(names[1]) if names and names[1] in columns else place
     if not np.allclose(array.astype(float).sum(axis=1), 1, atol=_SLACK):
         raise UserError("score has two columns that do not add up to 1: give one of label 1")

@@ -159,7 +159,9 @@ class PosteriorIntervals:
 
     def outside(self, metrics: Metrics, band: float) -> Array:
         """Return the probability (M, G - 1) that ratios are further than `band` from 1."""
-        return np.array([(np.abs(each(self.draws) - 1) > band).mean(axis=0) for each in metrics])
+        return np.array(
+            [(np.abs(metric(self.draws) - 1) > band).mean(axis=0) for metric in metrics]
+        )
 
     def compared(self, metrics: Metrics) -> Mask:
         """Return all groups (M, ..., G): without one of them, there is no gap."""
@@ -209,7 +211,7 @@ class CountIntervals:
         """Return rates (R, ..., G), of those `asked`, with their limits."""
         place = {rate.name: r for r, rate in enumerate(self.asked)}
         places = [place[rate.name] for rate in rates]
-        return Limits(*(each[places] for each in self._limits))
+        return Limits(*(limit[places] for limit in self._limits))
 
     def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
         """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
@@ -239,7 +241,7 @@ class CountIntervals:
 
     def difference_error(self, rate: Rate, first: int, second: int) -> float:
         """Return the standard error of a rate of one group less that of another."""
-        successes, sizes = (each[0] for each in self.effective_counts([rate]))
+        successes, sizes = (count[0] for count in self.effective_counts([rate]))
         with np.errstate(invalid="ignore", divide="ignore"):
             variances = successes / sizes * (1 - successes / sizes) / sizes
         return float(np.sqrt(variances[first] + variances[second]))

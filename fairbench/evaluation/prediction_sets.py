@@ -192,12 +192,12 @@ def _shares(successes: Array, parts: Parts) -> tuple[Array, LimitsAt]:
             mean = count / parts.size
         return mean, lambda level: rate_limits(count, parts.size, level=level)
     surveys = [
-        SurveyCounts.of(3 * each.astype(np.intp), parts.codes, parts.repeated, groups=len(parts))
-        for each in parts.rows(successes)
+        SurveyCounts.of(3 * row.astype(np.intp), parts.codes, parts.repeated, groups=len(parts))
+        for row in parts.rows(successes)
     ]
 
     def at(level: Level) -> Limits:
-        found = [each.limits(selection_rate, level=float(level)) for each in surveys]
+        found = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
         return Limits(*(np.stack(ends) for ends in zip(*found, strict=True)))
 
     return parts.mean_of(successes), at

@@ -195,7 +195,7 @@ def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:
 
 
 def _explained(arrays: Sequence[Array], parts: Parts) -> Closed:
-    target, prediction = (parts.rows(np.nan_to_num(each, posinf=0, neginf=0)) for each in arrays)
+    target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
     found = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
     few = parts.too_few(ROOT_ROWS)
     limits = lambda level: scores.explained_limits(found, level=level)  # noqa: E731

@@ -213,7 +213,7 @@ def calibration_batch(
         intervals then hold at once.
     """
     statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
-    errors = np.mean([plug_in(each) for each in diagrams], axis=0)
+    errors = np.mean([plug_in(diagram) for diagram in diagrams], axis=0)
     errors = np.where(statuses.is_ok, errors, NAN)
     corrected, rows = _mean_calibration(diagrams, level).value, []
     for binning in _BINNINGS:

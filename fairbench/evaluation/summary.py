@@ -367,7 +367,7 @@ class _Run:
 
     def _gaps(self, of_rates: Cells, count: int, *, is_gap: bool) -> Limits:
         """Return largest gaps or smallest ratios (M,), of cells (rates, M, G)."""
-        rates = [self._rates(each, count) for each in of_rates]
+        rates = [self._rates(rate, count) for rate in of_rates]
         if is_gap:
             return largest_mean_gap(*rates)
         if of_rates.shape[-1] == 2:
@@ -379,7 +379,7 @@ class _Run:
 def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
     rates = metrics_of(BINARY, "rate").values()
-    found = [each.name for each in rates if [r.weights for r in each.rates] == [(1, 1)]]
+    found = [rate.name for rate in rates if [r.weights for r in rate.rates] == [(1, 1)]]
     return [*found, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
 
 

@@ -68,4 +68,6 @@ class ScoredRows:
             Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
             for at in (level, simultaneous_level(level, groups))
         )
-        return GroupLimits(single, together, np.stack([each.correlation(rate) for each in surveys]))
+        return GroupLimits(
+            single, together, np.stack([survey.correlation(rate) for survey in surveys])
+        )

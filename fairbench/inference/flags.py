@@ -41,9 +41,9 @@ def same_rate(
     Twice the smaller tail, at most 1; 1 where either side is empty.
     """
     counts = (successes, sizes, other_successes, other_sizes)
-    arrays = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in counts))
+    arrays = np.broadcast_arrays(*(np.asarray(count, np.float64) for count in counts))
     shape = arrays[0].shape
-    y, n, z, m = (each.ravel() for each in arrays)
+    y, n, z, m = (array.ravel() for array in arrays)
     start, width = _window(y, n, z, m)
     p_values = np.ones(len(y))
     order = np.argsort(width, kind="stable")

@@ -199,8 +199,8 @@ def _over_range(quantile: float, groups: int, scales: Floats, weights: Floats) -
 
 def pairs(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the first and of the second group of every ordered pair, (..., G, G)."""
-    first = Limits(*(each[..., :, None] for each in limits))
-    second = Limits(*(each[..., None, :] for each in limits))
+    first = Limits(*(limit[..., :, None] for limit in limits))
+    second = Limits(*(limit[..., None, :] for limit in limits))
     return first, second
 
 
@@ -223,12 +223,12 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     is NaN.
     """
     found = []
-    for each in rates:
+    for rate in rates:
         # A pair the other way round is the same with the other sign.
-        first, second = np.triu_indices(each.single.value.shape[-1], 1)
-        shared = each.correlation
+        first, second = np.triu_indices(rate.single.value.shape[-1], 1)
+        shared = rate.correlation
         shared = shared if isinstance(shared, float) else shared[..., first, second]
-        wide, single = each.together, each.single
+        wide, single = rate.together, rate.single
         ends = ends_of_pairs(
             wide.take(first), single.take(first), wide.take(second), single.take(second), shared
         )
@@ -307,7 +307,7 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
-        of_rows = [Limits(*(end[rows, None] for end in each)) for each in both]
+        of_rows = [Limits(*(end[rows, None] for end in one)) for one in both]
         _, lowers, uppers = ends_of_pairs(of_rows[0], of_rows[1], *both)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # of one group alone
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))

@@ -58,8 +58,8 @@ def ratios_to_group(
     shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
     ratios = ratio_limits(rates, one, shared)
     below = probability_ratio_below(rates, one, bound, level=level, correlation=shared)
-    for each in ratios:
-        each[..., reference] = 1.0
+    for ratio in ratios:
+        ratio[..., reference] = 1.0
     below[..., reference] = float(bound > 1)
     return ImpactLimits(ratios, below, np.asarray(reference))
 
@@ -110,7 +110,7 @@ def ratios_to_highest(
         np.where(compared, single.lower, np.inf).min(axis=-1),
         np.where(compared, upper, np.inf).min(axis=-1),
     )
-    ratios = Limits(value, *(np.minimum(each, most) for each in ends))
+    ratios = Limits(value, *(np.minimum(end, most) for end in ends))
     each = _below_any(rates, compared, bound, level, correlation)
     others = int(compared.sum(axis=1).max())
     together = _below_any(wider, compared, bound, wider_level(level, highest), correlation)

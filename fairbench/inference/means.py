@@ -141,12 +141,12 @@ class Moments:
     @classmethod
     def joined(cls, several: Sequence[Moments]) -> Moments:
         """Return moments (..., G) of several sets of groups, one after the other."""
-        names = [each.name for each in fields(cls)]
+        names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(m, name) for m in several], -1) for name in names))
 
     def take(self, index: NDArray[np.integer]) -> Moments:
         """Return the same at some positions of the last axis."""
-        return Moments(*(getattr(self, each.name)[..., index] for each in fields(self)))
+        return Moments(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
 
 def _could_be(
@@ -299,7 +299,7 @@ def _bounded(
 
 def around(value: Floats, limits: Limits, least: Level = -np.inf) -> Limits:
     """Return limits around what is printed, at least `least`; none where that is not finite."""
-    lower, upper = (np.where(np.isfinite(value), each, np.nan) for each in limits[1:])
+    lower, upper = (np.where(np.isfinite(value), limit, np.nan) for limit in limits[1:])
     return Limits(value, np.minimum(np.maximum(lower, least), value), np.maximum(upper, value))
 
 
@@ -430,7 +430,7 @@ def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limi
     moments, index : of the squares; see :func:`heavy_limits`.
     """
     squares = _heavy(moments, index, np.zeros_like(moments.mean), level)
-    return Limits(*(np.sqrt(np.maximum(each, 0)) for each in squares))
+    return Limits(*(np.sqrt(np.maximum(square, 0)) for square in squares))
 
 
 def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
@@ -563,7 +563,7 @@ class OutcomeMeans:
         zero, one = (sample.totals(np.where(label == each, away, 0.0)) for each in (0, 1))
         share = sample.linearised(outcome)[1]
         pairs = (zero, one), (share, zero), (share, one)
-        correlation = np.stack([sample.product(*each) for each in pairs], axis=-1)
+        correlation = np.stack([sample.product(*pair) for pair in pairs], axis=-1)
         counts = SurveyCounts.of(3 * label, sample.codes, design, groups=groups)
         # Whether there is an interval must not depend on which rows have the large weights.
         size = cells.units.reshape(-1, 2) * (sample.size / np.maximum(sample.units, 1))[:, None]

@@ -281,7 +281,7 @@ def pool_rates(
     def shaped(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(samples, rates, *values.shape[1:]), 0, 1)
 
-    return Pooled(*(shaped(getattr(found, each.name)) for each in fields(found)))
+    return Pooled(*(shaped(getattr(found, field.name)) for field in fields(found)))
 
 
 def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]:

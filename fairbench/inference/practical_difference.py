@@ -122,7 +122,7 @@ def compare(
     -----
     Barrainkua et al., AISTATS 2024, section 5. Fairness gaps enter with a minus sign.
     """
-    names = tuple(each.name for each in objectives)
+    names = tuple(objective.name for objective in objectives)
     epsilon = np.asarray(rope, float)
     if epsilon.shape != (len(names),) or not (epsilon >= 0).all():
         raise UserError(
@@ -130,7 +130,7 @@ def compare(
             f"objectives ({', '.join(names)})"
         )
     # Columns of contiguous memory: everything after reads one objective at a time.
-    delta = np.stack([each(first) - each(second) for each in objectives]).T
+    delta = np.stack([objective(first) - objective(second) for objective in objectives]).T
     undefined = np.isnan(delta)
     if not undefined.any():
         return Comparison(names, delta, epsilon)

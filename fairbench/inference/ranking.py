@@ -36,7 +36,7 @@ class Pairs:
             EQUIVALENT: self.equivalent,
             TRADED: self.traded,
         }
-        return np.select([each >= certainty for each in events.values()], list(events), OPEN)
+        return np.select([event >= certainty for event in events.values()], list(events), OPEN)
 
 
 def outperforms(values: Array, rope: Array) -> NDArray[np.bool_]:

@@ -211,7 +211,7 @@ def mean_limits(
         if ratio is None:
             return limits
         # Logarithms are of ratios alone: the exponential of another value could be infinite.
-        logs = (np.where(ratio, each, 0.0) for each in limits)
+        logs = (np.where(ratio, limit, 0.0) for limit in limits)
         return Limits(
             *(np.where(ratio, np.exp(log), each) for log, each in zip(logs, limits, strict=True))
         )
@@ -276,7 +276,7 @@ class RunRates:
 
     def against_first(self) -> Limits:
         """Return the mean differences of every other group from the first, (..., G - 1)."""
-        return Limits(*(each[..., 1:, 0] for each in self.differences()))
+        return Limits(*(difference[..., 1:, 0] for difference in self.differences()))
 
     @cached_property
     def effective_size(self) -> Array:
@@ -296,11 +296,11 @@ def largest_mean_gap(*rates: RunRates) -> Limits:
     :func:`fairbench.inference.gaps.largest_gap` folds them: the gap of the mean differences is no
     larger than the mean of the gaps, which chance widens in every split.
     """
-    single = [each.differences() for each in rates]
-    wider = [each.differences(together=True) for each in rates]
+    single = [rate.differences() for rate in rates]
+    wider = [rate.differences(together=True) for rate in rates]
     apart = ~np.eye(single[0].value.shape[-1], dtype=bool)  # no group from itself
     value, lower, upper = (
-        np.max([np.nanmax(each[..., apart], axis=-1) for each in ends], axis=0)
+        np.max([np.nanmax(end[..., apart], axis=-1) for end in ends], axis=0)
         for ends in (
             [each.value for each in single],
             [each.lower for each in wider],

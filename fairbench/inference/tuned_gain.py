@@ -261,7 +261,7 @@ def stacked(
     """
     return np.stack(
         [
-            np.stack([_sums(look.unit, each.linear, units) for each in metrics])
+            np.stack([_sums(look.unit, metric.linear, units) for metric in metrics])
             for metrics, look in zip(estimates, looks, strict=True)
         ]
     )

@@ -308,8 +308,8 @@ def _flips(answer: Alternative) -> Table:
         Column("share that changes", "estimate"),
     ]
     rows = [
-        [each.group or "everyone", each.people, each.gained, each.lost, each.share]
-        for each in answer.comparison.flips
+        [flip.group or "everyone", flip.people, flip.gained, flip.lost, flip.share]
+        for flip in answer.comparison.flips
     ]
     rules = frozenset({len(rows) - 1})
     caption = "of the test rows: whose decision the alternative changes"
@@ -457,7 +457,7 @@ def _data(answer: Alternative) -> dict[str, Any]:
         "errors": both.errors,
         "gap_change": both.gap_change,
         "error_change": both.error_change,
-        "flips": [asdict(each) for each in both.flips],
+        "flips": [asdict(flip) for flip in both.flips],
         "tried": _log(answer),
     }
     if search is not None:

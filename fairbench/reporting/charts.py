@@ -102,7 +102,7 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     """
     height = _TOP + HEIGHT + _BOTTOM
     place = f'<g transform="translate({_LEFT} {_TOP})">'
-    drawn = [drawing(f"{place}{''.join(_panel(each))}</g>", height) for each in panels]
+    drawn = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
     if key:
         lines = [(each, wrap(_key_text(each), _KEY_WIDTH) or [""]) for each in key]
         parts, top = [], 12

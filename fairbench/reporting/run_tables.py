@@ -70,7 +70,7 @@ def _columns(metrics: Sequence[str]) -> Iterator[Column]:
 
 
 def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
-    found = {str(name) for each in summaries for name in each["metric"].unique()}
+    found = {str(name) for summary in summaries for name in summary["metric"].unique()}
     for name in metrics:
         if name not in found:
             close = nearest(name, found)

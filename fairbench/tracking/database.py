@@ -276,7 +276,7 @@ def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
         return True
-    above = {str(each) for each in [path.resolve(), *path.resolve().parents]}
+    above = {str(parent) for parent in [path.resolve(), *path.resolve().parents]}
     kinds = {line[1]: line[2] for line in lines if line[1] in above}
     kind = kinds[max(kinds, key=len)] if kinds else ""
     return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE

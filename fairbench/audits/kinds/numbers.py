@@ -132,7 +132,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         what: score_distributions(values, singles, data.design)
         for what, values in (("residual", data.target - prediction), ("prediction", prediction))
     }
-    needs = dict.fromkeys(each.needs for each in findings if each.verdict != NOT_MEASURED)
+    needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     shown = ["mae", *[COVERAGE] * bool(options.bounds)]
     return Audit(

@@ -163,7 +163,7 @@ def _figure(
     title = "log10 of how many places are the first"
     panels = [
         Panel([*lines, *whole], title, "share of the first places", from_zero="y"),
-        density_panel([each for each in scores if each.attribute == attribute], "score"),
+        density_panel([score for score in scores if score.attribute == attribute], "score"),
     ]
     drawing, *more = chart(panels, key=lines)
     return Figure(

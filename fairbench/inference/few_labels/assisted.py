@@ -70,11 +70,11 @@ class LabelledRows:
         bare = self.group == group
         bare[places] = False
         rows = [bare & (self.decision == each) for each in (0, 1)]
-        rows = [each for each in rows if each.any()]
-        mean = np.array([self.score[each].mean() for each in rows], float)
-        spread = np.array([self.score[each].var() for each in rows], float)
-        decided = np.array([self.decision[each][0] for each in rows], np.int64)
-        several = np.array([each.sum() for each in rows], float)
+        rows = [row for row in rows if row.any()]
+        mean = np.array([self.score[row].mean() for row in rows], float)
+        spread = np.array([self.score[row].var() for row in rows], float)
+        decided = np.array([self.decision[row][0] for row in rows], np.int64)
+        several = np.array([row.sum() for row in rows], float)
         size = len(places) + len(rows)
         return LabelledRows(
             np.concatenate([self.score[places], mean]),

@@ -58,7 +58,7 @@ class Ends:
     def take(self, groups: ArrayLike) -> Ends:
         """Return the ends of some groups."""
         parts = (self.lower, self.upper, self.lower_rows, self.upper_rows)
-        return Ends(*(each[..., np.asarray(groups)] for each in parts))
+        return Ends(*(part[..., np.asarray(groups)] for part in parts))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def gap_size(ends: Ends, level: float) -> tuple[Floats, Floats, Floats]:
 def _differences(ends: Ends, level: float) -> tuple[Limits, Limits]:
     """Return the least and the largest difference (G, G) of every group's rate from another's."""
     low, high = ends.limits(level)
-    low_one, high_one = (Limits(*(each[:, None] for each in limits)) for limits in (low, high))
+    low_one, high_one = (Limits(*(limit[:, None] for limit in limits)) for limits in (low, high))
     return difference_limits(low_one, high), difference_limits(high_one, low)
 
 

@@ -81,7 +81,7 @@ class Pair(NamedTuple):
     def flat(self) -> Pair:
         """Return columns of floats."""
         parts = np.broadcast_arrays(*(np.asarray(each, float) for each in self))
-        return Pair(*(each.reshape(-1, 1) for each in parts))
+        return Pair(*(part.reshape(-1, 1) for part in parts))
 
 
 def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
@@ -128,8 +128,8 @@ def _won(pair: Pair, gap: Floats, low: Floats) -> Floats:
     high = np.clip(low + gap, _TINY, 1 - _TINY)
     parts = [*_directed(pair, low, high), _anywhere(pair, low, high)]
     most = parts[0]
-    for each in parts[1:]:
-        most = np.logaddexp(most, each)
+    for part in parts[1:]:
+        most = np.logaddexp(most, part)
     return most
 
 
@@ -227,7 +227,7 @@ def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
     reached: NDArray[np.bool_] = _likelihood_ratio(pair.flat(), gap[:, None]) >= needed
     some = np.flatnonzero(reached)
     sides = np.broadcast_arrays(*(np.asarray(each, float) for each in pair))
-    reached[some] = log_evidence(Pair(*(each[some] for each in sides)), gap[some]) >= needed[some]
+    reached[some] = log_evidence(Pair(*(side[some] for side in sides)), gap[some]) >= needed[some]
     return reached
 
 

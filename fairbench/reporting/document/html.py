@@ -132,7 +132,7 @@ def table(block: Table) -> Markup:
     parts = [f'<div class="wide"><table{kind} style="--w:{wide}{breaks}">']
     if caption:
         parts.append(f"<caption>{escape(caption)}</caption>")
-    parts += ["<thead><tr>", *(_head(each, block) for each in block.columns)]
+    parts += ["<thead><tr>", *(_head(column, block) for column in block.columns)]
     parts.append("</tr></thead><tbody>\n")
     for place, row in enumerate(block.rows):
         first = ' class="first"' if place in block.rules else ""

@@ -82,7 +82,7 @@ def _structure(document: Document) -> dict[str, Any]:
 
 
 def _blocks(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    return [{"kind": type(each).__name__.lower(), **_block(each)} for each in blocks]
+    return [{"kind": type(block).__name__.lower(), **_block(block)} for block in blocks]
 
 
 def _block(block: Block) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _block(block: Block) -> dict[str, Any]:
         case Paragraph():
             return {"text": plain(block.text)}
         case Items():
-            return {"items": [plain(each) for each in block.items]}
+            return {"items": [plain(item) for item in block.items]}
         case Definitions():
             return {"items": {term: plain(text) for term, text in block.items}}
         case Commands():

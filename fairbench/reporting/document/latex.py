@@ -55,13 +55,13 @@ def _heading(level: int, title: str) -> str:
 
 
 def _items(sentences: Sequence[str]) -> str:
-    lines = [rf"\item {latex(one_line(each))}" for each in sentences]
+    lines = [rf"\item {latex(one_line(sentence))}" for sentence in sentences]
     return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
 
 
 def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
-    for each in blocks:
-        yield from _block(each, level)
+    for block in blocks:
+        yield from _block(block, level)
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
         case Paragraph():
             yield latex(one_line(plain(block.text)))
         case Items():
-            sentences = [plain(each) for each in block.items] or [block.nothing] * bool(
+            sentences = [plain(item) for item in block.items] or [block.nothing] * bool(
                 block.nothing
             )
             if sentences:
@@ -112,6 +112,6 @@ def _tables(table: Table) -> Iterator[str]:
     """Yield a table no wider than the page, in parts where it is longer than one."""
     for start in range(0, max(len(table.rows), 1), _LONGEST):
         rows = [[as_cell(value) for value in row] for row in table.rows[start : start + _LONGEST]]
-        rules = frozenset(each - start for each in table.rules if each > start)
+        rules = frozenset(rule - start for rule in table.rules if rule > start)
         part = Table(table.columns, rows, rules=rules)
         yield rf"\fitted{{{latex_table(part).rstrip()}}}"

@@ -156,7 +156,7 @@ class Table:
     def explanation(self) -> str:
         """What a reader has to know, and how to read it, as sentences."""
         parts = [each.rstrip(".") for each in (self.caption, self.reading) if each]
-        return "".join(f"{each}. " for each in parts).rstrip()
+        return "".join(f"{part}. " for part in parts).rstrip()
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Details:
     @property
     def on_paper(self) -> Section:
         """The same under a heading, where nothing folds; tables too long for paper are left out."""
-        long = any(isinstance(each, Table) and len(each.rows) > _MOST for each in self.blocks)
+        long = any(isinstance(block, Table) and len(block.rows) > _MOST for block in self.blocks)
         return Section(plain(self.summary), [Paragraph(_LEFT_OUT)] if long else self.blocks)
 
 
@@ -490,12 +490,12 @@ class Document:
     @property
     def tables(self) -> list[Table]:
         """Every table, in the order of the sections."""
-        return [each for each in self.blocks if isinstance(each, Table)]
+        return [block for block in self.blocks if isinstance(block, Table)]
 
     @property
     def figures(self) -> list[Figure]:
         """Every figure, in the order of the sections."""
-        return [each for each in self.blocks if isinstance(each, Figure)]
+        return [block for block in self.blocks if isinstance(block, Figure)]
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Section:
@@ -503,12 +503,12 @@ def _listed(title: str, sentences: Sequence[str]) -> Section:
 
 
 def _inside(blocks: Sequence[Block]) -> Iterator[Block]:
-    for each in blocks:
-        yield each
-        if isinstance(each, Section | Details):
-            yield from _inside(each.blocks)
-        elif isinstance(each, Gallery):
-            yield from each.figures
+    for block in blocks:
+        yield block
+        if isinstance(block, Section | Details):
+            yield from _inside(block.blocks)
+        elif isinstance(block, Gallery):
+            yield from block.figures
 
 
 def _unfolded(block: Block) -> Block:

@@ -81,7 +81,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _bullets(items: Sequence[str]) -> str:
-    return "\n".join(f"- {markdown_paragraph(each)}" for each in items)
+    return "\n".join(f"- {markdown_paragraph(item)}" for item in items)
 
 
 def _markdown_block(block: Block, level: int) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
         case Paragraph():
             yield markdown_paragraph(plain(block.text))
         case Items():
-            yield _bullets([plain(each) for each in block.items] or [block.nothing])
+            yield _bullets([plain(item) for item in block.items] or [block.nothing])
         case Definitions():
             yield "\n".join(f"- {markdown_strong(t)}: {markdown(plain(x))}" for t, x in block.items)
         case Commands():

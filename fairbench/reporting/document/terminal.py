@@ -170,12 +170,12 @@ def _print_verdict(console: Console, verdict: Verdict) -> None:
 def _list(console: Console, title: str, sentences: Sequence[str]) -> None:
     if sentences:
         console.print(shown_text(title, style="bold"))
-        _sentences(console, [f"- {each}" for each in sentences])
+        _sentences(console, [f"- {sentence}" for sentence in sentences])
 
 
 def _sentences(console: Console, sentences: Sequence[str]) -> None:
-    for each in sentences:
-        console.print(shown_text(each))
+    for sentence in sentences:
+        console.print(shown_text(sentence))
 
 
 def _print_block(console: Console, block: Block) -> None:
@@ -191,7 +191,7 @@ def _print_block(console: Console, block: Block) -> None:
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
-        shown = [plain(each) for each in block.items] or [block.nothing] * bool(block.nothing)
+        shown = [plain(item) for item in block.items] or [block.nothing] * bool(block.nothing)
         _sentences(console, [f"- {each}" for each in shown])
     elif isinstance(block, Definitions):
         _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
@@ -208,8 +208,8 @@ def _print_section(console: Console, section: Section) -> None:
         return
     if section.title:
         console.print(shown_text(section.title, style="bold"))
-    for each in section.blocks:
-        _print_block(console, each)
+    for block in section.blocks:
+        _print_block(console, block)
 
 
 def _print_table(console: Console, table: Table) -> None:

@@ -109,8 +109,8 @@ def _paragraph(file: Any, text: str, *, bold: bool = False, style: str | None = 
 
 
 def _blocks(file: Any, blocks: Iterable[Block], level: int) -> None:
-    for each in blocks:
-        _block(file, each, level)
+    for block in blocks:
+        _block(file, block, level)
 
 
 def _block(file: Any, block: Block, level: int) -> None:
@@ -129,8 +129,8 @@ def _block(file: Any, block: Block, level: int) -> None:
         case Paragraph():
             _paragraph(file, plain(block.text), bold=block.style == "warning")
         case Items():
-            for each in block.items or ([block.nothing] if block.nothing else []):
-                _paragraph(file, plain(each), style="List Bullet")
+            for item in block.items or ([block.nothing] if block.nothing else []):
+                _paragraph(file, plain(item), style="List Bullet")
         case Definitions():
             for term, text in block.items:
                 _paragraph(file, f"{term}: {plain(text)}", style="List Bullet")

@@ -42,7 +42,7 @@ def claims_section(findings: AtlasFindings) -> Section:
         f"counts as none. {MEAN_OVER_FAMILIES} {FEW_TASKS}"
     )
     blocks: list[Block] = [Paragraph(text), _overview(findings.claims)]
-    blocks += [_details(each) for each in findings.claims]
+    blocks += [_details(claim) for claim in findings.claims]
     if findings.by_size is not None:
         blocks.append(_by_size(findings.by_size))
     if findings.verdicts:
@@ -55,12 +55,12 @@ def _overview(claims: Sequence[Claim]) -> Table:
     columns += [Column("what was measured"), Column("source")]
     rows = [
         [
-            TableCell(each.statement, link=f"#claim-{_slug(each.name)}"),
-            verdict_cell(each.verdict),
-            measured(each),
-            each.source,
+            TableCell(claim.statement, link=f"#claim-{_slug(claim.name)}"),
+            verdict_cell(claim.verdict),
+            measured(claim),
+            claim.source,
         ]
-        for each in claims
+        for claim in claims
     ]
     return Table(columns, rows)
 
@@ -108,13 +108,13 @@ def _details(claim: Claim) -> Details:
     columns += [Column("above 0", "count"), Column("verdict")]
     rows = [
         [
-            each.label, metric_label(each.metric), (each.mean, each.lower, each.upper),
-            (each.all_lower, each.all_upper), each.epsilon, each.families, each.tasks,
-            each.positive, "few tasks" if each.few_tasks else verdict_cell(each.verdict),
+            part.label, metric_label(part.metric), (part.mean, part.lower, part.upper),
+            (part.all_lower, part.all_upper), part.epsilon, part.families, part.tasks,
+            part.positive, "few tasks" if part.few_tasks else verdict_cell(part.verdict),
         ]
-        for each in claim.parts
+        for part in claim.parts
     ]  # fmt: skip
-    tags = [{"metric": each.metric} for each in claim.parts]
+    tags = [{"metric": part.metric} for part in claim.parts]
     caption = (
         "mean over families: with its own 95 % interval; all at once: the same, meant for all rows "
         "together, by which verdicts are; above 0: on how many of the tasks the difference is"
@@ -138,10 +138,10 @@ def _by_size(found: MarginsBySize) -> Details:
     columns += [Column("comparisons above 0", "count")]
     rows = [
         [
-            each.label, each.tasks, each.families, (each.difference, each.lower, each.upper),
-            each.positive, each.compared, each.above,
+            size.label, size.tasks, size.families, (size.difference, size.lower, size.upper),
+            size.positive, size.compared, size.above,
         ]
-        for each in found.classes
+        for size in found.classes
     ]  # fmt: skip
     caption = (
         "at the same gap, the mean over all interventions and strengths; tasks averaged within "
@@ -182,22 +182,30 @@ def _unprocessing(findings: AtlasFindings) -> Details:
     columns += [Column("worst margin", "estimate")]
     rows = [
         [
-            f"{each.dataset} by {each.protect}", gap_label(each.gap_metric), each.compared,
-            each.holds, each.fails, verdict_cell(each.verdict), _worst(each, findings.margins),
+            f"{verdict.dataset} by {verdict.protect}",
+            gap_label(verdict.gap_metric),
+            verdict.compared,
+            verdict.holds,
+            verdict.fails,
+            verdict_cell(verdict.verdict),
+            _worst(verdict, findings.margins),
         ]
-        for each in findings.verdicts
-    ]  # fmt: skip
-    families = {(each.dataset, each.protect): each.family for each in findings.tasks}
+        for verdict in findings.verdicts
+    ]
+    families = {(task.dataset, task.protect): task.family for task in findings.tasks}
     tags = [
-        {"family": families.get((each.dataset, each.protect), ""), "metric": each.gap_metric}
-        for each in findings.verdicts
+        {
+            "family": families.get((verdict.dataset, verdict.protect), ""),
+            "metric": verdict.gap_metric,
+        }
+        for verdict in findings.verdicts
     ]
     caption = (
         "compared: interventions and strengths; worst margin: how much larger the error of the "
         "intervention is that does best against thresholds with the same gap: below 0 it wins"
     )
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
-    count = sum(each.verdict == HOLDS for each in findings.verdicts)
+    count = sum(verdict.verdict == HOLDS for verdict in findings.verdicts)
     return Details(
         "Thresholds of each group against every intervention, task by task",
         [table],

@@ -40,17 +40,21 @@ Looks = Mapping[str, dict[str, Any]]
 def ranks_section(findings: AtlasFindings, first: str) -> Section:
     """Return the ranking in every metric, that of `first` and of the error open."""
     blocks: list[Block] = [_reading(findings)]
-    approaches = {each.name: each for each in findings.approaches}
-    for each in findings.standings:
-        table = ranks_table(each, approaches)
-        remark = f"{_direction(each.metric)}; {len(each.may_be_best)} may be the best"
+    approaches = {approach.name: approach for approach in findings.approaches}
+    for standing in findings.standings:
+        table = ranks_table(standing, approaches)
+        remark = f"{_direction(standing.metric)}; {len(standing.may_be_best)} may be the best"
         blocks.append(
             Details(
-                metric_label(each.metric), [Items(list(each.sentences)), table], remark=remark,
-                name=f"ranks-{each.metric}", style="metric",
-                is_open=each.metric in (ERROR, first), tags={"metric": each.metric},
+                metric_label(standing.metric),
+                [Items(list(standing.sentences)), table],
+                remark=remark,
+                name=f"ranks-{standing.metric}",
+                style="metric",
+                is_open=standing.metric in (ERROR, first),
+                tags={"metric": standing.metric},
             )
-        )  # fmt: skip
+        )
     blocks += _few_tasks(findings, approaches)
     return Section("Ranks", blocks, name="ranks")
 
@@ -61,7 +65,7 @@ def _few_tasks(
     """Yield what approaches did that were run on too few tasks to be ranked."""
     columns = [Column("metric"), Column("approach"), Column("difference", "estimate")]
     columns += [Column("tasks", "count"), Column("families", "count")]
-    found = [(each, one) for each in findings.standings for one in each.few]
+    found = [(standing, one) for standing in findings.standings for one in standing.few]
     if not found:
         return
     rows = [
@@ -83,7 +87,7 @@ def _few_tasks(
     yield Details(
         "Run on few tasks",
         [
-            *(Paragraph(each) for each in few_tasks_sentences(findings)),
+            *(Paragraph(sentence) for sentence in few_tasks_sentences(findings)),
             Table(columns, rows, caption=caption, sortable=True, tags=tags),
         ],
         remark="not ranked",
@@ -124,10 +128,10 @@ def ranks_table(
     columns += [Column("cost", "number", 2, left_out=7)]
     columns += [Column("group at prediction", left_out=8)]
     rows = [
-        _rank_row(each, approaches.get(each.approach), standings.reference)
-        for each in standings.standings
+        _rank_row(standing, approaches.get(standing.approach), standings.reference)
+        for standing in standings.standings
     ]
-    tags = [approach_tags(approaches.get(each.approach)) for each in standings.standings]
+    tags = [approach_tags(approaches.get(standing.approach)) for standing in standings.standings]
     caption = (
         f"rank: the ranks that each approach can have, simultaneously; minus the "
         f"reference: mean difference from {standings.reference}; {near}, % best: probability of "
@@ -182,7 +186,8 @@ def approach_tags(approach: AtlasApproach | None) -> Tags:
 def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
     """Return what every approach costs, beside what it brings in error and in one gap."""
     by_metric = {
-        each.metric: {one.approach: one for one in each.standings} for each in findings.standings
+        standing.metric: {one.approach: one for one in standing.standings}
+        for standing in findings.standings
     }
     shown = [name for name in (ERROR, gap) if name in by_metric]
     columns = [Column("approach"), Column("tasks", "count"), Column("cost", "number", decimals=2)]
@@ -237,7 +242,7 @@ def _cost_figure(
         )
         for metric, mine in standings.items()
     ]
-    used = dict.fromkeys(each.intervention for each in approaches)
+    used = dict.fromkeys(approach.intervention for approach in approaches)
     key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
     first, *more = chart(panels, key=key)
     caption = (
@@ -250,13 +255,13 @@ def _cost_figure(
 def _cost_points(
     approaches: Sequence[AtlasApproach], standings: Mapping[str, Standing], looks: Looks
 ) -> Iterator[Series]:
-    for each in approaches:
-        found = standings.get(each.name)
-        if found is None or not each.relative_cost > 0 or isnan(found.difference):
+    for approach in approaches:
+        found = standings.get(approach.name)
+        if found is None or not approach.relative_cost > 0 or isnan(found.difference):
             continue
-        x, look = log10(each.relative_cost), looks[each.intervention]
-        tags = approach_tags(each)
-        yield Series(each.name, [x], [found.difference], **look, lined=False, tags=tags)
+        x, look = log10(approach.relative_cost), looks[approach.intervention]
+        tags = approach_tags(approach)
+        yield Series(approach.name, [x], [found.difference], **look, lined=False, tags=tags)
 
 
 _FACTS = {
@@ -269,8 +274,10 @@ _FACTS = {
 
 def explanations_section(findings: AtlasFindings) -> Section:
     """Return which facts about a data set tell where an approach does better."""
-    approaches = {each.name: each for each in findings.approaches}
-    found = [(each.metric, one) for each in findings.standings for one in each.explanations]
+    approaches = {approach.name: approach for approach in findings.approaches}
+    found = [
+        (standing.metric, one) for standing in findings.standings for one in standing.explanations
+    ]
     sure = [(metric, one) for metric, one in found if one.verdict != OPEN]
     text = (
         f"Of {len(found)} pairs of an approach and a fact about data sets, {len(sure)} are "

@@ -189,7 +189,7 @@ def page_of(
         filters=board.filters,
         data=findings.to_dict(),
     )
-    drawings = {each.name: file_of(each.drawings) for each in document.figures if each.svg}
+    drawings = {figure.name: file_of(figure.drawings) for figure in document.figures if figure.svg}
     origin = origin_section(board, runs, list(drawings), conf, command)
     return replace(document, sections=[*sections, origin], files=downloads(board, drawings))
 
@@ -199,15 +199,15 @@ _LINES = 10  # of a ranking on a terminal
 
 def short_of(document: Document, told: BoardFindings) -> Document:
     """Return the same in short for a terminal: the best of two rankings, and the claims."""
-    approaches = {each.name: each for each in told.atlas.approaches}
+    approaches = {approach.name: approach for approach in told.atlas.approaches}
     metrics = (ERROR, *told.gaps[:1])
     tables = [
-        replace(ranks_table(each, approaches, most=_LINES), title=metric_label(each.metric))
-        for each in told.atlas.standings
-        if each.metric in metrics
+        replace(ranks_table(standing, approaches, most=_LINES), title=metric_label(standing.metric))
+        for standing in told.atlas.standings
+        if standing.metric in metrics
     ]
     columns = [Column("claim"), Column("verdict")]
-    rows = [[each.statement, each.verdict] for each in told.atlas.claims]
+    rows = [[claim.statement, claim.verdict] for claim in told.atlas.claims]
     if rows:
         tables.append(Table(columns, rows, title="claims of the literature"))
     return Document(document.title, [Section("", tables)], summary=document.summary)

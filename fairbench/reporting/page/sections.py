@@ -162,7 +162,7 @@ def _what(shown: PageBlock) -> Paragraph:
 
 def _glance(shown: PageBlock, source: Source) -> Iterator[Block]:
     """Yield the metrics that most readers look at first."""
-    whole = [each for each in shown.tables if each.is_whole]
+    whole = [table for table in shown.tables if table.is_whole]
     ranked = {each.metric: each for each in whole if each.metric in _GLANCE}
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
@@ -308,8 +308,8 @@ def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
     table = Table(columns, cells, caption=note, sortable=True)
     answers = {
         run.id: run
-        for each in shown.papers
-        for run in each.runs
+        for paper in shown.papers
+        for run in paper.runs
         if run.choices["dataset"] == shown.block.dataset
     }
     details = source_details(source(list(answers.values())))

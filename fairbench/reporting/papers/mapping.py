@@ -158,7 +158,7 @@ def metrics_of(paper: Paper, *tables: str) -> set[str]:
     """Return the metrics of ours that some tables, or all, need from runs."""
     rules = [rule for table in tables or paper.tables for rule in paper.tables[table]["rules"]]
     wanted = [rule["metrics"] for rule in rules if isinstance(rule.get("metrics"), Mapping)]
-    return {str(each["metric"]) for metrics in wanted for each in metrics.values()}
+    return {str(metric["metric"]) for metrics in wanted for metric in metrics.values()}
 
 
 VERDICTS = AGREES, WITHIN, DIFFERS, MISSING, ABSENT = (

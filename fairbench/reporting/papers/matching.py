@@ -68,7 +68,9 @@ def paper_tables(
     UserError : a table that the mapping does not have.
     """
     known = set(presets.experiments())
-    of_tables = [[each for each in paper.experiments(t) if each in known] for t in tables]
+    of_tables = [
+        [experiment for experiment in paper.experiments(t) if experiment in known] for t in tables
+    ]
     names = dict.fromkeys(name for experiments in of_tables for name in experiments)
     runs = {name: presets.runs_of(name, collection.runs) for name in names}
     mine = collection.only({id_ for of_name in runs.values() for id_ in of_name})
@@ -78,7 +80,9 @@ def paper_tables(
         computed = {
             name: computed_numbers(paper, name, table, results) for name in paper.computed(table)
         }
-        yield _table(paper, table, {each: found[each] for each in experiments}, computed)
+        yield _table(
+            paper, table, {experiment: found[experiment] for experiment in experiments}, computed
+        )
 
 
 def finished_runs(
@@ -156,13 +160,13 @@ def _with_choice(choice: Mapping[str, str], summary: pd.DataFrame) -> pd.DataFra
 def _table(
     paper: Paper, table: str, found: Mapping[str, _Answers], computed: Mapping[str, pd.DataFrame]
 ) -> PaperTable:
-    summaries = [each.summaries for each in found.values()]
+    summaries = [value.summaries for value in found.values()]
     ours = pd.concat(summaries, ignore_index=True) if summaries else pd.DataFrame(columns=_COLUMNS)
     rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
     own = paper.table(table).get("datasets", {})
     rows = rows.assign(**{"own data set": rows["dataset"].map(lambda name: own.get(name, name))})
-    runs = {id_: run for each in found.values() for id_, run in each.runs.items()}
-    quick = any(each["quick"].any() for each in computed.values() if len(each))
+    runs = {id_: run for value in found.values() for id_, run in value.runs.items()}
+    quick = any(value["quick"].any() for value in computed.values() if len(value))
     note = quick_note(rows, paper.table(table).get("runs", paper.runs)) or "quick look" * quick
     return PaperTable(paper.name, table, tuple(found), rows, tuple(runs.values()), note)
 

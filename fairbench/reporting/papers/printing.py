@@ -117,10 +117,10 @@ def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
     for heading in ("numbers", *VERDICTS, *near):
         shown.add_column(heading, justify="right")
     shown.add_column("")
-    for each in tables:
-        numbers = str(int(each.rows["reproduces"].sum()))
-        found = _near(each, paper)
-        shown.add_row(each.table, numbers, *map(str, each.counts.values()), *found, each.note)
+    for table in tables:
+        numbers = str(int(table.rows["reproduces"].sum()))
+        found = _near(table, paper)
+        shown.add_row(table.table, numbers, *map(str, table.counts.values()), *found, table.note)
     return shown
 
 
@@ -138,7 +138,7 @@ def _near(table: PaperTable, paper: Paper) -> list[str]:
 
 def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
     """Say how near each kind of answer comes to the tables that are counted together."""
-    together = [each for each in tables if each.table in paper.within["tables"]]
+    together = [table for table in tables if table.table in paper.within["tables"]]
     rows = pd.concat([each.rows for each in together])
     rows = rows[rows["difference"].notna()]
     kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, Finding
 from fairbench.audits.table import AuditTable
-from fairbench.evaluation.impact_ratios import ImpactRatio, impact_ratios_of
+from fairbench.evaluation.impact_ratios import LARGE_ENOUGH, ImpactRatio, impact_ratios_of
 from fairbench.inference.impact import FOUR_FIFTHS
 
 
@@ -62,6 +62,7 @@ def impact_findings(
             upper=shown.upper,
             bound=FOUR_FIFTHS,
             n=shown.rows,
+            scope=f"of the groups {LARGE_ENOUGH}" if shown.of_large else "",
             decided=granted,
             needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
         )

@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 # No rule says so: 2 % is where rules begin to look at groups, of the data (6 RCNY 5-301(d)) or of a
 # labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
+LARGE_ENOUGH = f"of at least {FEWEST_ROWS} rows and {100 * SMALLEST_SHARE:g} % of all"
+COMPARED_WITH = f"Compared with are the groups {LARGE_ENOUGH}, where there are two such groups."
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class ImpactRatio:
     ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
         one.
     below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
+    of_large : whether a group was too small to be compared with, so that the one selected most
+        often is that of the others.
     """
 
     attribute: str
@@ -48,6 +52,7 @@ class ImpactRatio:
     lower: float
     upper: float
     below: float
+    of_large: bool = False
 
     @property
     def is_given_reference(self) -> bool:
@@ -107,12 +112,13 @@ def impact_ratios_at(
     rows : of the groups, by which it is known whom others may be compared with.
     at : level -> the rates with their limits. correlation : (G, G) of their errors.
     """
-    given, rates = reference in names, at(level)
+    given, rates, of_large = reference in names, at(level), False
     if given:
         place = list(names).index(reference)
         impact = ratios_to_group(rates, place, level=level, correlation=correlation)
     else:
         highest = may_be_compared_with(rows)
+        of_large = not highest.all()
         wider = at(wider_level(level, highest))
         impact = ratios_to_highest(rates, wider, highest, level=level, correlation=correlation)
     return [
@@ -125,6 +131,7 @@ def impact_ratios_at(
             given,
             *impact.ratios.at(g),
             impact.below[g].item(),
+            of_large,
         )
         for g, name in enumerate(names)
     ]

@@ -73,6 +73,16 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
     assert {each.reference for each in found} == {"Male"}
     other = next(each for each in found if each.group == "Other")
     assert other.ratio == pytest.approx(2.5)
+    female = [each for each in found if each.group == "Female"]
+    assert sentences_of(impact_findings(female, female, "selected")) == [
+        "By sex, the share selected of Female (ratio 0.62) is less than four fifths of that of the "
+        "group selected most often of the groups of at least 10 rows and 2 % of all."
+    ]
+
+
+def test_of_two_groups_a_very_small_one_is_compared_with(tmp_path):
+    found = ratios(people(men=(500, 200), women=(8, 8)), tmp_path, "group=sex")
+    assert {(each.reference, each.of_large) for each in found} == {("Female", False)}
 
 
 def test_who_is_selected_needs_no_label(tmp_path):

@@ -60,7 +60,7 @@ def _series(values: AtlasValues, margins: Sequence[MarginSeries]) -> list[ClaimS
     """Return the difference of every intervention, strength and gap, the mean over learners."""
     found: dict[tuple[str, str], list[MarginSeries]] = {}
     for each in margins:
-        row = values.approaches.iloc[each.approach]
+        row = values.about_approaches[each.approach]
         label = f"{row['intervention']} {own_options('intervention', row['options'])}".strip()
         found.setdefault((label, each.gap_metric), []).append(each)
     repeats = int(values.place[:, 2].max()) + 1
@@ -189,7 +189,7 @@ def _task_margins(values: AtlasValues, average: MeasuredDifferences) -> Iterator
     quantile = special.stdtrit(np.maximum(average.splits[0] - 1, 1), 0.975)
     half = quantile * np.sqrt(average.variances[0] * average.inflation[0])
     for task in np.flatnonzero(average.known[0]):
-        about, value = values.tasks.iloc[task], float(average.means[0, task])
+        about, value = values.about_tasks[task], float(average.means[0, task])
         yield TaskMargin(
             dataset=about["dataset"],
             protect=about["protect"],

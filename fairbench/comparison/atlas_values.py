@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,9 +84,19 @@ class AtlasValues:
         return np.asarray(self.tasks["test_share"], float)
 
     @cached_property
+    def about_tasks(self) -> list[dict[str, Any]]:
+        """What is known of each task: single cells of a frame are slow to read."""
+        return self.tasks.to_dict("records")
+
+    @cached_property
+    def about_approaches(self) -> list[dict[str, Any]]:
+        """What is known of each approach."""
+        return self.approaches.to_dict("records")
+
+    @cached_property
     def names(self) -> list[str]:
         """The name of each approach: its parts, with their options."""
-        return [named(row) for row in self.approaches.to_dict("records")]
+        return [named(row) for row in self.about_approaches]
 
     def measured(self, differences: Array, facts: Array | None = None) -> MeasuredDifferences:
         """Return what was measured of differences (P, T, R)."""

@@ -178,7 +178,7 @@ def looks_of(board: BoardTable) -> dict[str, dict[str, Any]]:
 
     What is without an intervention is black.
     """
-    names = sorted(set(board.table["intervention"]) - {"none"})
+    names = sorted(set(board.table["intervention"].unique()) - {"none"})
     looks: dict[str, dict[str, Any]] = {"none": {"colour": "black", "shape": 0, "filled": True}}
     for i, name in enumerate(names):
         looks[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 2 + i}

@@ -86,12 +86,14 @@ class AtlasValues:
     @cached_property
     def about_tasks(self) -> list[dict[str, Any]]:
         """What is known of each task: single cells of a frame are slow to read."""
-        return self.tasks.to_dict("records")
+        found: list[dict[str, Any]] = self.tasks.to_dict("records")
+        return found
 
     @cached_property
     def about_approaches(self) -> list[dict[str, Any]]:
         """What is known of each approach."""
-        return self.approaches.to_dict("records")
+        found: list[dict[str, Any]] = self.approaches.to_dict("records")
+        return found
 
     @cached_property
     def names(self) -> list[str]:

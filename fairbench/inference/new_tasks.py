@@ -9,7 +9,8 @@ more. It is a probability of scores measured as those at hand are, with as many 
 
 Where a method was not run, how it differs from the others is drawn from the tasks that it was run
 on, so that all of them have rivals. A task tells little of a method whose rivals were drawn there:
-it counts by the share of the information that is not missing (Orchard and Woodbury 1972).
+a method's tasks count by the share of the variance of its distance to the best rival that is not
+due to the draws, the information that is not missing (Orchard and Woodbury 1972).
 """
 
 from __future__ import annotations
@@ -55,34 +56,46 @@ def on_new_task(
     known = np.isfinite(values)
     fillings = 1 if known.all() else _FILLINGS
     of_method = None if fillings == 1 else _added_up(values, known)
-    found = np.zeros((4, *values.shape))  # best and near, and their squares
+    # The best and those near it, and the distance to the best rival and its square.
+    found = np.zeros((4, *values.shape))
     for _ in range(fillings):
         rivals = values if of_method is None else _filled(values, known, of_method, generator)
         largest = rivals.max(axis=0)
         is_best = rivals >= largest
-        best, near = is_best / is_best.sum(axis=0), rivals >= largest - epsilon - 1e-12
-        found += np.stack([best, near, best**2, near]) / fillings
+        near = rivals >= largest - epsilon - 1e-12
+        ahead = _ahead(rivals)
+        found += np.stack([is_best / is_best.sum(axis=0), near, ahead, ahead**2]) / fillings
     units = int(unit.max()) + 1
     count = _of_units(known.astype(float), unit, units)
     size = (count > 0).sum(axis=1).astype(float)
-    sizes = [size * _kept(found[place], found[place + 2], known, fillings) for place in (0, 1)]
+    told = size * _told(found[2], found[3], known, fillings)
     shares = [
         (_of_units(np.where(known, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
         / np.maximum(size, 1)
         for share in found[:2]
     ]
-    near_best = _drawn_together(shares[1] * sizes[1], sizes[1])
+    near_best = _drawn_together(shares[1] * told, told)
     if units < FEW:
         near_best = np.minimum(near_best, MOST_OF_FEW)
-    return OnNewTask(_shared(shares[0] * sizes[0], sizes[0]), near_best, units < FEW)
+    return OnNewTask(_shared(shares[0] * told, told), near_best, units < FEW)
 
 
-def _kept(mean: Array, square: Array, known: NDArray[np.bool_], fillings: int) -> Array:
-    """Return the share of each method's information that does not hang on drawn rivals, (M,).
+def _ahead(rivals: Array) -> Array:
+    """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
+    if len(rivals) < 2:
+        return np.zeros_like(rivals)
+    second, first = np.partition(rivals, len(rivals) - 2, axis=0)[-2:]
+    with np.errstate(invalid="ignore"):
+        ahead = rivals - np.where(rivals >= first, second, first)
+    return np.where(np.isfinite(ahead), ahead, 0.0)
+
+
+def _told(mean: Array, square: Array, known: NDArray[np.bool_], fillings: int) -> Array:
+    """Return the share of what tasks tell of each method that does not hang on drawn rivals, (M,).
 
     Parameters
     ----------
-    mean, square : (M, T) of what was found over `fillings` draws, and of its square.
+    mean, square : (M, T) over `fillings` of the distance to the best rival, and of its square.
     """
     if fillings == 1:
         return np.ones(len(mean))
@@ -91,8 +104,8 @@ def _kept(mean: Array, square: Array, known: NDArray[np.bool_], fillings: int) -
         np.where(known, each, 0.0).sum(axis=1) / number
         for each in ((square - mean**2) * fillings / (fillings - 1), mean, square)
     )
-    whole = second - first**2
-    return np.asarray(np.clip(1 - drawn / np.maximum(whole, 1e-12), 0.0, 1.0))
+    whole = np.maximum(second - first**2, drawn)
+    return np.asarray(1 - np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0))
 
 
 def _of_units(values: Array, unit: NDArray[np.integer], units: int) -> Array:

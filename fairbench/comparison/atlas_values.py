@@ -14,12 +14,27 @@ from numpy.typing import NDArray
 
 from fairbench.comparison.atlas import TASK
 from fairbench.inference.multilevel import MeasuredDifferences
+from fairbench.metrics.registry import find
 
 Array = NDArray[np.float64]
 # The share of an atlas's tasks on which an approach must have been run to be ranked, or to decide a
 # claim. Tasks are few, and differ: a mean over half of them is up to 1.4 times as uncertain as one
 # over all, a mean over a tenth more than three times, and those few were not drawn by chance.
 LEAST_SHARE = 0.5
+EPSILON = 0.01  # of a metric that declares none
+
+
+def epsilon_of(metric: str) -> float:
+    """Return the largest difference in a metric that does not matter in practice."""
+    declared = find(metric)
+    return declared.epsilon if declared is not None and not declared.relative else EPSILON
+
+
+def fewest_tasks(total: int) -> int:
+    """Return on how many of so many tasks an approach must have been run to be ranked."""
+    return ceil(LEAST_SHARE * total)
+
+
 _IDENTITY = ("learner", "intervention", "method", "options", "setting")
 
 
@@ -63,7 +78,7 @@ class AtlasValues:
     @property
     def fewest_tasks(self) -> int:
         """On how many tasks an approach must have been run to be ranked."""
-        return ceil(LEAST_SHARE * self.total)
+        return fewest_tasks(self.total)
 
     def metric(self, name: str) -> Array:
         """Return a metric, (A, T, R); NaN where it was not measured."""

@@ -144,6 +144,7 @@ def _mean_frontier(
         yield MeanFrontierPoint(
             intervention=each.label if part == "intervention" else "",
             setting=each.label if part == "setting" else "",
+            group_at_prediction=each.needs_group,
             gap_metric=gap_metric,
             tasks=int(measured.known[place].sum()),
             families=int(measured.families[place]),

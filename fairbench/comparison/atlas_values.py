@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
@@ -22,6 +22,17 @@ Array = NDArray[np.float64]
 # over all, a mean over a tenth more than three times, and those few were not drawn by chance.
 LEAST_SHARE = 0.5
 EPSILON = 0.01  # of a metric that declares none
+
+
+# Said of every approach that must be told the group of whoever it decides about, as its components
+# declare (`Capabilities.group_at_prediction`): of its name, and of what claims call it.
+NEEDS_GROUP = "needs the group at prediction"
+THRESHOLDS_NEED = "thresholds for each group, which need the group at prediction,"
+
+
+def marked(name: str, *, needs_group: bool) -> str:
+    """Return what an approach, or a part of one, is called, and whether it needs the group."""
+    return f"{name} ({NEEDS_GROUP})" if needs_group else name
 
 
 def epsilon_of(metric: str) -> float:
@@ -126,7 +137,7 @@ class AtlasValues:
         return MeasuredDifferences(means, variances, splits, self.test_share, self.family, facts)
 
 
-def named(approach: dict[str, str]) -> str:
+def named(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
     words: dict[str, list[str]] = {}
     for option in approach["options"].split():
@@ -137,7 +148,8 @@ def named(approach: dict[str, str]) -> str:
         for part in ("learner", "intervention", "method")
         if (part, approach[part]) != ("intervention", "none")
     ]
-    return ", ".join([*parts, *filter(None, [approach["setting"]])])
+    name = ", ".join([*parts, *filter(None, [approach["setting"]])])
+    return marked(name, needs_group=bool(approach.get("group_at_prediction", False)))
 
 
 def without(part: str, options: str) -> str:
@@ -153,10 +165,19 @@ def own_options(part: str, options: str) -> str:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Approaches that differ from others in one part alone: pairs of places, and what they are."""
+    """Approaches that differ from others in one part alone: pairs of places, and what they are.
+
+    `needs_group` says whether the part needs the group at prediction.
+    """
 
     label: str
     pairs: tuple[tuple[int, int], ...]
+    needs_group: bool = False
+
+    @property
+    def name(self) -> str:
+        """What claims call it."""
+        return marked(self.label, needs_group=self.needs_group)
 
     def of(self, values: Array) -> Array:
         """Return the mean difference (T, R) of the first from the second, over pairs."""
@@ -190,7 +211,12 @@ def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
         if row[part] != base and key in bases:
             label = " ".join([row[part], own_options(part, row["options"])]).strip()
             found.setdefault(label, []).append((place, bases[key]))
-    return [Contrast(label, tuple(pairs)) for label, pairs in sorted(found.items())]
+    # What the rest of the two needs is no matter of this part.
+    needs = [bool(row.get("group_at_prediction", False)) for row in records]
+    return [
+        Contrast(label, tuple(pairs), any(needs[own] and not needs[other] for own, other in pairs))
+        for label, pairs in sorted(found.items())
+    ]
 
 
 def differences(values: Array, made: Sequence[Contrast]) -> Array:

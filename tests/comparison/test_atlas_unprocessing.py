@@ -16,7 +16,10 @@ from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.leaderboard.claims import claims_section
 from tests.comparison import generated_atlas
 
-CLAIM = "Thresholds for each group on the unconstrained model do no worse than any intervention."
+CLAIM = (
+    "Thresholds for each group on the unconstrained model, which need the group at prediction, do "
+    "no worse than any intervention."
+)
 
 
 def lowered(table, families, by, noise=0.0):
@@ -125,7 +128,7 @@ def test_remarks_stand_beside_the_claim():
     table = generated_atlas.table(learners=("xgboost",), repeats=4)
     findings = atlas_findings(table, metrics=(), draws=20, remarks=["The rule is another one."])
     (claim, *_) = findings.claims
-    assert claim.remarks[0].startswith("Thresholds are chosen on validation rows")
-    assert "4 need not" in claim.remarks[0]
+    assert claim.remarks[0].startswith("The thresholds are chosen on validation rows")
+    assert "4 do not need it" in claim.remarks[0]
     assert claim.remarks[1:] == ("The rule is another one.",)
     assert "The rule is another one." in "\n".join(page(findings))

@@ -39,6 +39,7 @@ _ABOUT = (
 )  # fmt: skip
 
 
+_NEEDS = "group_at_prediction"
 _NO_ITEMS = "none"  # in place of a column of items: aggregates of tasks are ranked
 _LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
@@ -166,8 +167,9 @@ def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
     wide = wide[(wide["setting"] == "").to_numpy()]
     wide = wide.sort_values(["dataset", "protect", *APPROACH, "seed", "repeat"], kind="stable")
     wide = wide.reset_index(drop=True)
-    approaches = wide[[*APPROACH]].drop_duplicates()
+    approaches = wide.drop_duplicates([*APPROACH])[[*APPROACH, _NEEDS]]
     methods = approaches.assign(name=[named(row) for row in approaches.to_dict("records")])
+    methods = methods.drop(columns=_NEEDS)
     names = [name for name in wide if name not in (*_ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
     keys = {

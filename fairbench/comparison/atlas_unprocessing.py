@@ -20,7 +20,13 @@ from fairbench.comparison.atlas_claim_values import (
     deciding,
 )
 from fairbench.comparison.atlas_frontiers import ERROR, MarginSeries
-from fairbench.comparison.atlas_values import AtlasValues, known_mean, marked, own_options
+from fairbench.comparison.atlas_values import (
+    NEEDS_GROUP,
+    AtlasValues,
+    known_mean,
+    marked,
+    own_options,
+)
 from fairbench.comparison.atlas_verdicts import (
     ClaimSeries,
     claim_of_all,
@@ -111,14 +117,19 @@ def _on_the_same_rows(parts: Sequence[ClaimPart], interventions: Sequence[str]) 
     if own:
         names = " and ".join(dict.fromkeys(part.label.split()[0] for part in own))
         listed = "; ".join(
-            f"{signed(part.mean)} ({interval(part.lower, part.upper)}) against {part.label}"
+            f"{signed(part.mean)} ({interval(part.lower, part.upper)}) with {_shortly(part)}"
             for part in own
         )
         yield (
-            f"What these rows change is seen against {names}, which chooses thresholds for each "
-            f"group on the training rows: the error of those chosen on validation rows less that "
-            f"of these is {listed}; each interval by itself."
+            f"Nearest to the same footing is {names}, which needs the group as well and chooses "
+            "thresholds on the training rows: the error of thresholds of validation rows less "
+            f"its own is {listed}, each interval by itself."
         )
+
+
+def _shortly(part: ClaimPart) -> str:
+    """Return what of an intervention's label is not its name, nor that it needs the group."""
+    return part.label.partition(" ")[2].replace(f" ({NEEDS_GROUP})", "")
 
 
 def unlevel(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:

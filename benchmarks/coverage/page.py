@@ -262,13 +262,14 @@ def _of_cells(title: str, section: str) -> Iterator[_Kept]:
 
 def _of_rows(title: str, section: str) -> Iterator[_Kept]:
     """Yield what was kept of each metric of a section that has one table."""
-    del title
     for row in tables_of(section)[0]:
         text = row["ours: coverage"]
         if text != "-":
-            coverage = _percent(text)
-            failed = int("failed" in text)
-            yield _Kept(1, failed, coverage, coverage, row["metric"])
+            worst, _, population = row.get("ours: worst cell", text).partition(": ")
+            where = (
+                f"{title.lower()}, {row['metric']}, {population}" if population else row["metric"]
+            )
+            yield _Kept(1, int("failed" in text), _percent(text), _percent(worst), where)
 
 
 def _of_statements(text: str) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import isnan
 
@@ -66,24 +66,42 @@ def _table(cells: Sequence[Cell]) -> list[str]:
 
 
 def _of_metrics(cells: Sequence[Cell]) -> list[str]:
-    """Return a table with a row for each metric, and the coverage of each construction."""
+    """Return a table with a row for each metric, and the coverage of each construction.
+
+    Where there are several populations, coverage is over all of them, and the lowest of one stands
+    beside it.
+    """
     names = list(dict.fromkeys(cell.construction for cell in cells))
-    columns = [f"{name}: {what}" for name in names for what in ("coverage", "printed")]
-    found = {(cell.metric, cell.construction): cell for cell in cells}
+    several = len({cell.population for cell in cells}) > 1
+    columns = [
+        f"{name}: {what}"
+        for name in names
+        for what in ("coverage", *["worst cell"] * several, "printed")
+    ]
     rows = [["metric", "rows", *columns], ["---", *["--:"] * (1 + len(columns))]]
     for metric in dict.fromkeys(cell.metric for cell in cells):
-        of_metric = [found.get((metric, name)) for name in names]
-        trials = next(str(cell.trials) for cell in of_metric if cell)
-        rows.append([metric, trials, *(text for cell in of_metric for text in _counted(cell))])
+        mine = [cell for cell in cells if cell.metric == metric]
+        of = [[cell for cell in mine if cell.construction == name] for name in names]
+        trials = max(sum(cell.trials for cell in each) for each in of)
+        texts = [text for each in of for text in _counted(each, several=several)]
+        rows.append([metric, str(trials), *texts])
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _counted(cell: Cell | None) -> tuple[str, str]:
-    """Return coverage, with a mark where it failed, and the share printed; dashes of none."""
-    if cell is None or not cell.printed:
-        return "-", "-"
-    failed = " (failed)" if cell.failed else ""
-    return f"{100 * cell.coverage:.1f} %{failed}", f"{100 * cell.printed / cell.trials:.1f} %"
+def _counted(cells: Sequence[Cell], *, several: bool) -> Iterator[str]:
+    """Yield coverage, with a mark where a cell failed, the lowest, and the share printed."""
+    there = [cell for cell in cells if cell.printed]
+    if not there:
+        yield from ["-"] * (2 + several)
+        return
+    printed = sum(cell.printed for cell in there)
+    missed = sum(cell.below + cell.above for cell in there)
+    mark = " (failed)" if any(cell.failed for cell in there) else ""
+    yield f"{100 * (1 - missed / printed):.1f} %{mark}"
+    if several:
+        lowest = min(_of_many(there), key=lambda cell: cell.coverage)
+        yield f"{100 * lowest.coverage:.1f} %: {lowest.population}"
+    yield f"{100 * printed / sum(cell.trials for cell in cells):.1f} %"
 
 
 def _row(name: str, cells: Sequence[Cell], ours: dict[str, Cell]) -> list[str]:

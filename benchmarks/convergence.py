@@ -53,7 +53,7 @@ def fits(words: Sequence[str]) -> Iterator[tuple[str, int, float, float]]:
         for config in configs:
             planned = pipeline.prepare(config)
             for cell in planned.cells:
-                longer: Any = replace(cell.study.intervention, max_iter=MOST)  # type: ignore[call-arg]
+                longer: Any = replace(cell.study.intervention, max_iter=MOST)  # type: ignore[type-var]
                 for reduction in _reductions(replace(cell.study, intervention=longer), cell.fold):
                     name = f"{planned.name}, {longer.constraints} "
                     yield (

@@ -36,8 +36,6 @@ class ImpactRatio:
     ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
         one.
     below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
-    of_large : whether a group was too small to be compared with, so that the one selected most
-        often is that of the others.
     """
 
     attribute: str
@@ -52,7 +50,6 @@ class ImpactRatio:
     lower: float
     upper: float
     below: float
-    of_large: bool = False
 
     @property
     def is_given_reference(self) -> bool:
@@ -112,13 +109,12 @@ def impact_ratios_at(
     rows : of the groups, by which it is known whom others may be compared with.
     at : level -> the rates with their limits. correlation : (G, G) of their errors.
     """
-    given, rates, of_large = reference in names, at(level), False
+    given, rates = reference in names, at(level)
     if given:
         place = list(names).index(reference)
         impact = ratios_to_group(rates, place, level=level, correlation=correlation)
     else:
         highest = may_be_compared_with(rows)
-        of_large = not highest.all()
         wider = at(wider_level(level, highest))
         impact = ratios_to_highest(rates, wider, highest, level=level, correlation=correlation)
     return [
@@ -131,7 +127,6 @@ def impact_ratios_at(
             given,
             *impact.ratios.at(g),
             impact.below[g].item(),
-            of_large,
         )
         for g, name in enumerate(names)
     ]

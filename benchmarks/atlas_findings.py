@@ -11,7 +11,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 from benchmarks.atlas_seeds import SeedComparison, lines_of, seed_comparisons  # noqa: E402
-from fairbench.comparison.atlas import approach_table  # noqa: E402
+from fairbench.comparison.atlas import approach_table, read_values  # noqa: E402
 from fairbench.comparison.atlas_claim_values import (  # noqa: E402
     Claim,
     ClaimPart,
@@ -47,10 +47,14 @@ def main(words: list[str]) -> int:
         print("error: name one results folder or pack", file=sys.stderr)
         return 2
     runs = list(Catalogue(Path(words[0])))
-    table = approach_table(runs)
+    values = read_values(runs)
+    table = approach_table(runs, values=values)
     answered = {int(seed) for seed in table["seed"].unique()}
     lines = page(
-        atlas_findings(table, remarks=unlevel(runs)), len(runs), seed_comparisons(runs), answered
+        atlas_findings(table, remarks=unlevel(runs)),
+        len(runs),
+        seed_comparisons(runs, values=values),
+        answered,
     )
     print("\n".join(lines))
     return 0

@@ -21,7 +21,7 @@ import pandas as pd  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy import special  # noqa: E402
 
-from fairbench.comparison.atlas import approach_table  # noqa: E402
+from fairbench.comparison.atlas import RunValues, approach_table  # noqa: E402
 from fairbench.comparison.atlas_report import METRICS, reference_place  # noqa: E402
 from fairbench.comparison.atlas_values import AtlasValues  # noqa: E402
 from fairbench.comparison.atlas_verdicts import counted  # noqa: E402
@@ -71,13 +71,21 @@ class SeedComparison:
         return self.table[self.table["corrected"] * len(self.table) <= 1 - LEVEL]
 
 
-def seed_comparisons(runs: Sequence[Run], metrics: Sequence[str] = METRICS) -> list[SeedComparison]:
-    """Return the comparison of every further seed with the one that most runs have."""
+def seed_comparisons(
+    runs: Sequence[Run], metrics: Sequence[str] = METRICS, values: RunValues | None = None
+) -> list[SeedComparison]:
+    """Return the comparison of every further seed with the one that most runs have.
+
+    Parameters
+    ----------
+    values : of the runs, where they were read already.
+    """
     seeds = [seed for seed, _ in Counter(run.seed for run in runs).most_common()]
     if len(seeds) < 2:
         return []
     first, *others = (
-        approach_table([run for run in runs if run.seed == seed], among=runs) for seed in seeds
+        approach_table([run for run in runs if run.seed == seed], among=runs, values=values)
+        for seed in seeds
     )
     return [compared_seeds(first, other, metrics) for other in others]
 

@@ -1,23 +1,31 @@
 """How often what ``fairbench rank`` says is right, over a hundred generated benchmarks.
 
-``python -m benchmarks.rank [POPULATIONS] [SECONDS]`` prints one line a population and what all of
-them come to. The truth of each is known: methods that are alike, tied at the top, near or far
-apart; tasks with normal, heavy and skewed effects, in families or not, measured in splits whose
-noise goes together; holes at random, or methods that ran on half of the tasks; questions that are
-right or wrong, of one source or of many. Seconds are of CPU, and shared between the populations.
+``python -m benchmarks.rank`` prints a line for each population and what all of them come to.
+Options are written name=value: ``populations=100``, ``seconds=1200`` (of CPU, shared between the
+populations) and ``write=docs/coverage.md``, the page whose section on rankings is written.
+
+The truth of each population is known: methods that are alike, tied at the top, near or far apart;
+tasks with normal, heavy and skewed effects, in families or not, measured in splits whose noise goes
+together; holes at random, or methods that ran on half of the tasks; questions that are right or
+wrong, of one source or of many.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from benchmarks.coverage.page import RANKINGS, write_sections
+from fairbench.cli.options import read
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
 from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
 from fairbench.inference.resolution import units_needed, usual_spread
 from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
@@ -28,6 +36,7 @@ EPSILON = 0.01
 BINS = 10
 FLIPS = 499
 TARGET = 0.94
+ENOUGH = 80  # benchmarks of a population that may be named as the worst
 _NEW_TASKS = 300
 _SCALE = 0.02  # of what a method has on a task of its own
 
@@ -166,7 +175,8 @@ class Tally:
     ----------
     ranks, intervals, best, page : how often each held in `runs` benchmarks.
     told : the mean share of pairs that truly differ and are told apart.
-    said, came, weight : (BINS,) sums of probabilities on new tasks, what came true, their number.
+    tenths : of each benchmark, (3, BINS): sums over its methods of the probabilities on new tasks
+        that are said, of what came true, and their number; methods share a weight of 1.
     capped : what came true of those said to be so much or more, and their number.
     plans : planned over truly needed units of the first pair.
     """
@@ -178,9 +188,7 @@ class Tally:
     page: int = 0
     told: float = 0.0
     kept: float = 0.0
-    said: Array = field(default_factory=lambda: np.zeros(BINS))
-    came: Array = field(default_factory=lambda: np.zeros(BINS))
-    weight: Array = field(default_factory=lambda: np.zeros(BINS))
+    tenths: list[Array] = field(default_factory=list)
     capped: Array = field(default_factory=lambda: np.zeros(2))
     plans: list[float] = field(default_factory=list)
 
@@ -227,9 +235,8 @@ class Tally:
         capped = new.few & (new.near >= MOST_OF_FEW)  # which is said to be that or more
         self.capped += np.array([(came * share)[capped].sum(), share[capped].sum()])
         share[capped] = 0.0
-        self.said += np.bincount(bins, new.near * share, BINS)
-        self.came += np.bincount(bins, came * share, BINS)
-        self.weight += np.bincount(bins, share, BINS)
+        sums = [np.bincount(bins, each * share, BINS) for each in (new.near, came, 1.0)]
+        self.tenths.append(np.stack(sums))
 
     def _plan(self, population: Population, true: Array, spread: float, critical: float) -> None:
         if population.units >= 7 and np.isfinite(spread) and population.tails != "t2":
@@ -318,47 +325,157 @@ def run(population: Population, seconds: float, seed: int, most: int = 400) -> T
     return tally
 
 
-def main(count: int = 100, seconds: float = 120.0) -> None:
-    """Print what holds."""
+def measure(count: int = 100, seconds: float = 1200.0) -> list[tuple[Population, Tally]]:
+    """Return what was counted of so many populations, and print a line for each."""
     tallies: list[tuple[Population, Tally]] = []
     for number, population in enumerate(populations(count)):
         tally = run(population, seconds / count, number)
         tallies.append((population, tally))
-        worst = held_at_most(tally.ranks, tally.runs)
         print(
-            f"{number:3d} {'FAILS' if worst < TARGET else '     '} runs {tally.runs:3d} ranks "
+            f"{number:3d} {'FAILS' if fails(tally.ranks, tally.runs) else '     '} runs "
+            f"{tally.runs:3d} ranks "
             f"{tally.ranks / tally.runs:.3f} intervals {tally.intervals / tally.runs:.3f} best "
             f"{tally.best / tally.runs:.3f} page {tally.page / tally.runs:.3f} told "
             f"{tally.told / tally.runs:.2f} may be best {tally.kept / tally.runs:.2f} | "
             f"{population.name}",
+            file=sys.stderr,
             flush=True,
         )
-    summarise(tallies)
+    return tallies
 
 
-def summarise(tallies: list[tuple[Population, Tally]]) -> None:
-    """Print what all populations come to."""
-    each = [tally for _, tally in tallies]
-    runs = sum(tally.runs for tally in each)
-    for name in ("ranks", "intervals", "best", "page"):
-        held = [getattr(tally, name) / tally.runs for tally in each]
-        total = sum(getattr(tally, name) for tally in each)
-        print(f"{name}: {total / runs:.4f} of {runs} benchmarks; mean over populations "
-              f"{np.mean(held):.4f}")  # fmt: skip
-    with np.errstate(invalid="ignore"):
-        parts = [np.nansum([getattr(tally, name) / tally.runs for tally in each], axis=0)
-                 for name in ("said", "came", "weight")]  # fmt: skip
-        off = 100 * (parts[0] - parts[1]) / parts[2]
-    print("said less came true, in points, by tenths:", np.round(off, 1), np.round(parts[2], 1))
-    capped = np.sum([tally.capped / tally.runs for tally in each], axis=0)
-    print(f"said to be {MOST_OF_FEW} or more: {capped[0] / max(capped[1], 1e-9):.3f} came true")
-    ratios = [float(np.median(tally.plans)) for tally in each if tally.plans]
+def fails(held: int, runs: int) -> bool:
+    """Say whether what is said holds in surely too few benchmarks of a population."""
+    return held_at_most(held, runs) < TARGET
+
+
+CLAIMS = {
+    "ranks": "ranks",
+    "intervals": "all intervals of differences",
+    "best": "which may be the best",
+    "page": "all three at once",
+}
+
+
+def section(tallies: Sequence[tuple[Population, Tally]]) -> str:
+    """Return what all populations come to: claims, probabilities on new tasks, and plans."""
+    return "\n\n".join(
+        [
+            "Benchmarks are drawn from populations of 2 to 200 methods, 3 to 300 tasks in families "
+            "or not, 1 to 50 splits or 100 to 20,000 questions, with holes or without, whose "
+            "methods are alike, tied at the top, near or far apart, with normal, heavy-tailed and "
+            "skewed effects of tasks. A population fails where a claim holds in surely under "
+            f"{100 * TARGET:.0f} % of its benchmarks. The worst is that of {ENOUGH} or more.",
+            table(_claims(tallies)),
+            f"The probability of being within {EPSILON:g} of the best on a new task, beside how "
+            "often that came true on 300 new tasks; populations count alike, and so do the methods "
+            "of a benchmark. Standard errors are by benchmarks, as the methods of one are alike.",
+            table(_tenths(tallies)),
+            _capped(tallies),
+            "How many units a plan asks for, over how many it truly takes, the median of each "
+            "population of scores without infinite variance and with 7 units at least:",
+            table(_plans(tallies)),
+        ]
+    )
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown, of a header and rows."""
+    rule = ["---", *["--:"] * (len(rows[0]) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
+
+
+def _claims(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
+    """Return how often each claim holds, over benchmarks and over populations."""
+    header = ["claim", "populations", "benchmarks", "holds in", "mean over populations"]
+    rows = [[*header, "populations that failed", "worst population"]]
+    runs = sum(tally.runs for _, tally in tallies)
+    for name, claim in CLAIMS.items():
+        held = [(getattr(tally, name), tally.runs) for _, tally in tallies]
+        shares = [count / size for count, size in held]
+        failed = sum(fails(count, size) for count, size in held)
+        total = sum(count for count, _ in held)
+        enough = [tally.runs >= ENOUGH for _, tally in tallies]
+        worst = int(np.argmin(np.where(enough, shares, 1.0))) if any(enough) else 0
+        population, tally = tallies[worst]
+        rows.append([
+            claim, f"{len(tallies)}", f"{runs:,}", f"{100 * total / runs:.1f} %",
+            f"{100 * np.mean(shares):.1f} %", f"{failed or 'no'}",
+            f"{100 * shares[worst]:.1f} % of {tally.runs}: {population.name}",
+        ])  # fmt: skip
+    return rows
+
+
+def calibration(tallies: Sequence[Tally]) -> tuple[Array, Array, Array]:
+    """Return by how much each tenth of probabilities is too high, its standard error and share.
+
+    Populations count alike, and are given; benchmarks of one are drawn at random. (BINS,) each, NaN
+    of a tenth in which nothing was said.
+    """
+    kept = [np.stack(tally.tenths) for tally in tallies if tally.tenths]
+    said, came, weight = np.sum([each.mean(axis=0) for each in kept], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = (said - came) / weight
+        variance = np.zeros(BINS)
+        for each in kept:
+            residual = each[:, 0] - each[:, 1] - np.where(each[:, 2] > 0, off, 0) * each[:, 2]
+            if len(each) > 1:
+                variance += residual.var(axis=0, ddof=1) / len(each)
+        return off, np.sqrt(variance) / weight, weight / weight.sum()
+
+
+def _tenths(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
+    off, error, share = calibration([tally for _, tally in tallies])
+    rows = [["said", "too high by", "standard error", "share of all"]]
+    for place in np.flatnonzero(share > 0):
+        ends = f"{place / BINS:.1f} to {(place + 1) / BINS:.1f}"
+        rows.append([ends, f"{100 * off[place]:.1f}", f"{100 * error[place]:.1f}",
+                     f"{100 * share[place]:.1f} %"])  # fmt: skip
+    return rows
+
+
+def _capped(tallies: Sequence[tuple[Population, Tally]]) -> str:
+    capped = np.sum([tally.capped / tally.runs for _, tally in tallies], axis=0)
+    return (
+        f"Of few units no more is said than that a probability is {100 * MOST_OF_FEW:.0f} % or "
+        f"more: {100 * capped[0] / max(capped[1], 1e-9):.0f} % of these came true."
+    )
+
+
+def _plans(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
+    ratios = [float(np.median(tally.plans)) for _, tally in tallies if tally.plans]
     near = np.mean([0.8 <= ratio <= 1.25 for ratio in ratios])
-    print(
-        f"plans: median planned over needed within 20 % in {near:.2f} of {len(ratios)} "
-        f"populations, from {min(ratios, default=0):.2f} to {max(ratios, default=0):.2f}"
+    return [
+        ["populations", "right to 20 %", "least", "median", "most"],
+        [f"{len(ratios)}", f"{100 * near:.0f} %",
+         *(f"{each:.2f}" for each in np.quantile(ratios, [0, 0.5, 1]))],
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``python -m benchmarks.rank`` takes."""
+
+    populations: int = option(100, "How many populations there are.", least=1)
+    seconds: float = option(1200.0, "Of CPU, shared between the populations.")
+    write: Path | None = option(None, "The page whose section is written; otherwise it is printed.")
+
+
+def main(words: Sequence[str]) -> int:
+    """Measure what is asked for; return 1 if a population surely fails."""
+    try:
+        options = read(Options, words)
+        tallies = measure(options.populations, options.seconds)
+        if options.write:
+            write_sections(options.write, {RANKINGS: section(tallies)})
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"written: {options.write}" if options.write else section(tallies))
+    return int(
+        any(fails(getattr(tally, name), tally.runs) for name in CLAIMS for _, tally in tallies)
     )
 
 
 if __name__ == "__main__":
-    main(*(kind(word) for kind, word in zip((int, float), sys.argv[1:], strict=False)))
+    sys.exit(main(sys.argv[1:]))

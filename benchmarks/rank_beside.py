@@ -1,9 +1,10 @@
 """What other rankings claim of the tables of :mod:`benchmarks.rank`, beside ``fairbench rank``.
 
-``python -m benchmarks.rank_beside [RUNS]`` prints how often all that a rule claims is right, how
-many true differences it finds, and how wide its intervals are, from so many benchmarks of each
-population. ``python -m benchmarks.rank_beside check``, in an environment that has the packages
-`bencheval` and `autorank`, compares what is written here with what they answer.
+``python -m benchmarks.rank_beside`` says how often all that a rule claims is right, how many true
+differences it finds, and how wide its intervals are; options are written name=value: ``runs=50``
+benchmarks of each population, and ``write=docs/coverage.md``, the page whose section is written.
+``python -m benchmarks.rank_beside check=true``, in an environment that has the packages `bencheval`
+and `autorank`, compares what is written here with what they answer.
 
 Tables have no holes, five tasks or questions at least, and two to fifty methods, as the others ask
 for or can read. They are given the mean of each task's splits.
@@ -12,15 +13,20 @@ for or can read. They are given the mean of each task's splits.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from benchmarks.rank import FLIPS, Codes, Population, draw, populations, task_means
+from benchmarks.coverage.page import BESIDE_RANKINGS, write_sections
+from benchmarks.rank import FLIPS, Codes, Population, draw, populations, table, task_means
+from fairbench.cli.options import read
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
 from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
 
 Array = NDArray[np.float64]
@@ -250,25 +256,66 @@ def compare(runs: int = 50) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def summarise(rows: pd.DataFrame) -> None:
-    """Print means over populations, which count alike."""
-    runs = len(rows) // rows["rule"].nunique()
-    print(f"{runs} benchmarks of {rows['population'].nunique()} populations")
+_OWN = "fairbench rank"
+_COLUMNS = {
+    "right": "all claims of a benchmark are right",
+    "found": "true differences found",
+    "inside": "an interval by itself holds",
+    "all inside": "all intervals of a benchmark hold",
+}
+_UNITS = {"scores": "score", "ratings": "points", "ranks": "ranks"}
+
+
+def section(rows: pd.DataFrame) -> str:
+    """Return means over populations, which count alike: coverage, power and widths of each rule."""
+    runs, populations_ = len(rows) // rows["rule"].nunique(), rows["population"].nunique()
     plain = ~rows["families"] & ~rows["skewed"]
-    parts = {"all": rows, "symmetric, no families": rows[plain], "skewed": rows[rows["skewed"]],
-             "families": rows[rows["families"]],
-             "three methods or more": rows[rows["several"]]}  # fmt: skip
-    for name, part in parts.items():
-        kept = ["right", "found", "inside", "all inside"]
-        of_population = part.groupby(["rule", "population"], sort=False)[kept].mean()
-        print(f"\n{name}, {part['population'].nunique()} populations")
-        print(of_population.groupby("rule", sort=False).mean().astype(float).round(3).to_string())
-    widths = rows.groupby(["rule", "of", "population"], sort=False)["width"].mean()
-    print(widths.groupby(["rule", "of"], sort=False).agg(["median", "size"]).to_string())
+    parts = {
+        "all": rows,
+        "tasks independent, effects symmetric": rows[plain],
+        "effects skewed": rows[rows["skewed"]],
+        "tasks in families": rows[rows["families"]],
+        "three methods or more": rows[rows["several"]],
+    }
+    rules = [_OWN, *OTHERS]
+    lines = [["", "populations", *(f"`{name}`" if name == _OWN else name for name in rules)]]
+    for column, words in _COLUMNS.items():
+        for name, part in parts.items():
+            of_population = part.groupby(["rule", "population"])[column].mean().astype(float)
+            means = of_population.groupby("rule").mean()
+            cells = [f"{100 * means[rule]:.1f} %" if rule in means else "" for rule in rules]
+            shown = words if name == "all" else f"{words}: {name}"
+            lines.append([shown, f"{part['population'].nunique()}", *cells])
+    return "\n\n".join(
+        [
+            f"What rules claim of the same {runs:,} tables, of the {populations_} of these "
+            "populations that have no holes, five tasks or questions at least and 50 methods at "
+            "most. A claim is that one method is better than another, and is counted against their "
+            "true mean scores; an interval, against what it is of. *Elo* is a Bradley-Terry model "
+            "with 95 % intervals from 100 bootstraps of tasks, as bencheval and TabArena have it; "
+            "claimed is what does not overlap. Only `fairbench rank` is given the families. "
+            "*autorank* tests two methods by the t-test or Wilcoxon's, more by Tukey's or "
+            "Nemenyi's.",
+            table(lines + _widths(rows, rules)),
+        ]
+    )
+
+
+def _widths(rows: pd.DataFrame, rules: Sequence[str]) -> list[list[str]]:
+    """Return the widths of intervals in their own unit, and of scores over those of t-tests."""
+    widths = rows.groupby(["rule", "of", "population"])["width"].mean()
     scores = widths.xs("scores", level="of").unstack("rule")
-    print("\nWidths over those of paired t-tests, medians of populations")
-    print(scores.div(scores["paired t"], axis=0).median().round(2).to_string())
-    print(rows.groupby("rule", sort=False)["of"].value_counts(normalize=True).round(3).to_string())
+    relative = scores.div(scores["paired t"], axis=0).median()
+    lines = [["width over that of paired t-tests, median", f"{len(scores)}"]]
+    lines[0] += [f"{relative[rule]:.2f}" if rule in relative else "" for rule in rules]
+    of_unit = widths.groupby(["of", "rule"]).median()
+    for unit, words in _UNITS.items():
+        mine = of_unit.get(unit, pd.Series(dtype=float))
+        cells = [f"{mine[rule]:.3g}" if rule in mine else "" for rule in rules]
+        many = widths.index.get_level_values("of") == unit
+        number = widths[many].index.get_level_values("population").nunique()
+        lines.append([f"width in {words}, median", f"{number}", *cells])
+    return lines
 
 
 def check(rounds: int = 2000) -> None:
@@ -310,8 +357,31 @@ def check(rounds: int = 2000) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Options:
+    """What ``python -m benchmarks.rank_beside`` takes."""
+
+    runs: int = option(50, "Benchmarks of each population.", least=1)
+    write: Path | None = option(None, "The page whose section is written; otherwise it is printed.")
+    check: bool = option(False, "Compare with the packages bencheval and autorank, and no more.")
+
+
+def main(words: Sequence[str]) -> int:
+    """Measure, or check, what is asked for."""
+    try:
+        options = read(Options, words)
+        if options.check:
+            check()
+            return 0
+        text = section(compare(options.runs))
+        if options.write:
+            write_sections(options.write, {BESIDE_RANKINGS: text})
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"written: {options.write}" if options.write else text)
+    return 0
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["check"]:
-        check()
-    else:
-        summarise(compare(*map(int, sys.argv[1:])))
+    sys.exit(main(sys.argv[1:]))

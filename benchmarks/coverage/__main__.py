@@ -1,7 +1,8 @@
 """Measure how often the printed intervals hold the truth: ``python -m benchmarks.coverage``.
 
 Options are written name=value: ``short=true``, ``family=rates``, ``construction=ours``,
-``write=FILE`` and ``seed=0``.
+``write=FILE`` and ``seed=0``. Written are the families that were simulated: the page keeps what it
+has of others. ``family=none`` simulates nothing, and makes the page's first tables anew.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.report import failures, summary, written
+from benchmarks.coverage.page import write_sections
+from benchmarks.coverage.report import failures, sections, summary
 from benchmarks.coverage.simulate import Cell, simulate
 from fairbench.cli.options import read
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
+
+NOTHING = "none"
 
 
 @dataclass(frozen=True)
@@ -24,22 +28,27 @@ class Options:
     """What ``python -m benchmarks.coverage`` takes."""
 
     short: bool = option(False, "Fewer populations and replications: about two minutes.")
-    family: str = option("", "The only family of intervals that is simulated.")
+    family: str = option("", "The only family of intervals that is simulated; none for nothing.")
     construction: str = option("", "The only construction that is simulated, such as ours.")
     seed: int = option(0, "Of everything that is drawn.")
-    write: Path | None = option(None, "Where the report is written; otherwise it is printed.")
+    write: Path | None = option(
+        None, "The page whose sections are written; otherwise they are printed."
+    )
 
 
 def main(words: Sequence[str]) -> int:
     """Simulate what is asked for; return 1 if a cell of our own intervals failed."""
     try:
         options = read(Options, words)
+        if options.write and options.construction:
+            raise UserError("write= needs all constructions of a family: leave construction= out")
         cells = run(options)
+        if options.write:
+            write_sections(options.write, sections(cells, short=options.short))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if options.write:
-        options.write.write_text(written(cells, short=options.short), encoding="utf-8")
         print(f"written: {options.write}")
     else:
         print(summary(cells))
@@ -51,7 +60,7 @@ def main(words: Sequence[str]) -> int:
 
 def run(options: Options) -> list[Cell]:
     """Return the cells of every family that is asked for."""
-    names = [family.name for family in FAMILIES]
+    names = [family.name for family in FAMILIES] + [NOTHING]
     if options.family and options.family not in names:
         raise unknown_name("family", options.family, names)
     known = {each.name for family in FAMILIES for each in family.constructions}

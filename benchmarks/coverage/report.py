@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import isnan
 
 import numpy as np
 
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.simulate import CERTAINTY, REQUIRED, Cell, Family
+from benchmarks.coverage.page import BEFORE, OURS
+from benchmarks.coverage.simulate import Cell, Family
 
-OURS, BEFORE = "ours", "before"
 HEADER = (
     *("construction", "cells", "failed", "worst cell", "mean coverage"),
     *("misses below", "misses above", "printed", "mean width", "width over ours"),
 )
 WORST, ENOUGH = 3, 80  # cells named; printed intervals from which on a cell's coverage is shown
-_TITLE = """# How often the intervals hold the truth
-
-Every interval that is printed at 95 %, simulated where the truth is known. `make coverage` writes
-this page; seeds are fixed, so that it comes out the same again.
-
-A cell is one construction in one population. It fails when its coverage is surely under
-{required} %: when even the upper end of the exact {certainty} % interval of that coverage is.
-*Worst cell* is the lowest coverage of any cell of 80 intervals or more, *misses below* (*above*)
-the share of intervals that the truth lies below (above), *printed* the share of data sets in which
-there is an interval at all. Coverage is that of the printed ones. *Width over ours* compares mean
-widths over the cells that both have; it is of interest only where nothing failed. *before* is the
-posterior Dir(1, 1, 1, 1) of the papers, which was the default (now `interval=dirichlet`), with
-normal intervals of mean losses.
-
-The base rate of a population varies by a tenth of itself between replications, so that no cell
-sits where the coverage of discrete counts jumps.
-"""
+_SHORT = "This is a short run: fewer populations, and a fifth of the replications."
 
 
 def failures(cells: Iterable[Cell]) -> list[Cell]:
@@ -41,67 +25,34 @@ def failures(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.construction == OURS and cell.failed]
 
 
-def written(cells: Sequence[Cell], *, short: bool = False) -> str:
-    """Return the whole page in Markdown."""
-    title = _TITLE.format(required=round(100 * REQUIRED), certainty=100 * CERTAINTY)
-    if short:
-        title += "\nThis is the short run: fewer populations, a fifth of the replications.\n"
-    return f"{title}\n{_overview(cells)}\n{summary(cells)}"
-
-
-def _overview(cells: Sequence[Cell]) -> str:
-    """Return one table of all families: ours, before, and the best competitor that holds."""
-    header = ["what", "cells", "ours: failed", "worst", "mean", "before: failed", "worst", "mean"]
-    header.append("others that never failed, with their width over ours")
-    rows = [header, ["---", *["--:"] * 7, "---"]]
-    for family in FAMILIES:
-        mine = [cell for cell in cells if cell.family == family.name and not family.one_row_each]
-        for metric in dict.fromkeys(cell.metric for cell in mine):
-            name = metric if metric == family.title.lower() else f"{family.title}: {metric}"
-            rows.append(_overview_row(name, [cell for cell in mine if cell.metric == metric]))
-    return "\n".join(["## Overview", "", *(f"| {' | '.join(row)} |" for row in rows), ""])
-
-
-def _overview_row(metric: str, cells: Sequence[Cell]) -> list[str]:
-    ours = {cell.population: cell for cell in cells if cell.construction == OURS}
-    by_name = {
-        name: [cell for cell in cells if cell.construction == name]
-        for name in dict.fromkeys(cell.construction for cell in cells)
+def sections(cells: Sequence[Cell], *, short: bool = False) -> dict[str, str]:
+    """Return what the page says of each family that was simulated, under its title."""
+    known = {family.name: family for family in FAMILIES}
+    note = f"\n\n{_SHORT}" * short
+    return {
+        known[name].title: _section(known[name], list(of_family)) + note
+        for name, of_family in groupby(cells, key=lambda cell: cell.family)
     }
-    columns = {name: _row(name, of, ours) for name, of in by_name.items()}
-    none = ["-"] * len(HEADER)
-    own, before = columns.get(OURS, none), columns.get(BEFORE, none)
-    others = [
-        f"{name} ({row[-1]})"
-        for name, row in columns.items()
-        if name not in (OURS, BEFORE) and row[2] == "0"
-    ]
-    return [metric, own[1], *own[2:5], *before[2:5], ", ".join(others) or "none"]
 
 
 def summary(cells: Sequence[Cell]) -> str:
     """Return a section for each family that was simulated."""
-    known = {family.name: family for family in FAMILIES}
-    parts = [
-        _section(known[name], list(of_family))
-        for name, of_family in groupby(cells, key=lambda cell: cell.family)
-    ]
-    return "\n".join(parts)
+    return "\n\n".join(f"## {title}\n\n{text}" for title, text in sections(cells).items())
 
 
 def _section(family: Family, cells: Sequence[Cell]) -> str:
     populations = len({cell.population for cell in cells})
     many = "" if family.one_row_each else f" {populations} populations."
-    lines = [f"## {family.title}", "", f"{family.sentence}{many}", ""]
+    lines = [f"{family.sentence}{many}", ""]
     if family.one_row_each:
-        return "\n".join([*lines, *_of_metrics(cells), ""])
+        return "\n".join([*lines, *_of_metrics(cells)])
     metrics = list(dict.fromkeys(cell.metric for cell in cells))
     for metric in metrics:
         of_metric = [cell for cell in cells if cell.metric == metric]
         if len(metrics) > 1:
             lines += [f"### {metric}", ""]
         lines += [*_table(of_metric), "", *_worst(of_metric)]
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip("\n")
 
 
 def _table(cells: Sequence[Cell]) -> list[str]:
@@ -115,24 +66,42 @@ def _table(cells: Sequence[Cell]) -> list[str]:
 
 
 def _of_metrics(cells: Sequence[Cell]) -> list[str]:
-    """Return a table with a row for each metric, and the coverage of each construction."""
+    """Return a table with a row for each metric, and the coverage of each construction.
+
+    Where there are several populations, coverage is over all of them, and the lowest of one stands
+    beside it.
+    """
     names = list(dict.fromkeys(cell.construction for cell in cells))
-    columns = [f"{name}: {what}" for name in names for what in ("coverage", "printed")]
-    found = {(cell.metric, cell.construction): cell for cell in cells}
+    several = len({cell.population for cell in cells}) > 1
+    columns = [
+        f"{name}: {what}"
+        for name in names
+        for what in ("coverage", *["worst cell"] * several, "printed")
+    ]
     rows = [["metric", "rows", *columns], ["---", *["--:"] * (1 + len(columns))]]
     for metric in dict.fromkeys(cell.metric for cell in cells):
-        of_metric = [found.get((metric, name)) for name in names]
-        trials = next(str(cell.trials) for cell in of_metric if cell)
-        rows.append([metric, trials, *(text for cell in of_metric for text in _counted(cell))])
+        mine = [cell for cell in cells if cell.metric == metric]
+        of = [[cell for cell in mine if cell.construction == name] for name in names]
+        trials = max(sum(cell.trials for cell in each) for each in of)
+        texts = [text for each in of for text in _counted(each, several=several)]
+        rows.append([metric, str(trials), *texts])
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _counted(cell: Cell | None) -> tuple[str, str]:
-    """Return coverage, with a mark where it failed, and the share printed; dashes of none."""
-    if cell is None or not cell.printed:
-        return "-", "-"
-    failed = " (failed)" if cell.failed else ""
-    return f"{100 * cell.coverage:.1f} %{failed}", f"{100 * cell.printed / cell.trials:.1f} %"
+def _counted(cells: Sequence[Cell], *, several: bool) -> Iterator[str]:
+    """Yield coverage, with a mark where a cell failed, the lowest, and the share printed."""
+    there = [cell for cell in cells if cell.printed]
+    if not there:
+        yield from ["-"] * (2 + several)
+        return
+    printed = sum(cell.printed for cell in there)
+    missed = sum(cell.below + cell.above for cell in there)
+    mark = " (failed)" if any(cell.failed for cell in there) else ""
+    yield f"{100 * (1 - missed / printed):.1f} %{mark}"
+    if several:
+        lowest = min(_of_many(there), key=lambda cell: cell.coverage)
+        yield f"{100 * lowest.coverage:.1f} %: {lowest.population}"
+    yield f"{100 * printed / sum(cell.trials for cell in cells):.1f} %"
 
 
 def _row(name: str, cells: Sequence[Cell], ours: dict[str, Cell]) -> list[str]:

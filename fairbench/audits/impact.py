@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from fairbench.audits.findings import LARGE, NOT_MEASURED, OPEN, RATIO, SMALL, Finding
 from fairbench.audits.table import AuditTable
-from fairbench.evaluation.impact_ratios import ImpactRatio, impact_ratios_of
+from fairbench.evaluation.impact_ratios import (
+    LARGE_ENOUGH,
+    ImpactRatio,
+    impact_ratios_of,
+    may_be_compared_with,
+)
 from fairbench.inference.impact import FOUR_FIFTHS
 
 
@@ -34,8 +39,24 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio
     ]
 
 
+def attributes_of_large(ratios: Sequence[ImpactRatio]) -> set[str]:
+    """Return the attributes of which some group is too small to be compared with.
+
+    Parameters
+    ----------
+    ratios : of all groups.
+    """
+    rows: dict[str, list[int]] = {}
+    for ratio in ratios:
+        rows.setdefault(ratio.attribute, []).append(ratio.rows)
+    return {name for name, own in rows.items() if not may_be_compared_with(np.array(own)).all()}
+
+
 def impact_findings(
-    ratios: Sequence[ImpactRatio], wider: Sequence[ImpactRatio], granted: str
+    ratios: Sequence[ImpactRatio],
+    wider: Sequence[ImpactRatio],
+    granted: str,
+    of_large: Collection[str] = (),
 ) -> Iterator[Finding]:
     """Yield whether each group is granted something at least four fifths as often as another.
 
@@ -43,6 +64,7 @@ def impact_findings(
     ----------
     ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts.
     granted : what somebody is who is counted, such as ``approved``.
+    of_large : the attributes of which only groups that are large enough are compared with.
     """
     for shown, judged in zip(ratios, wider, strict=True):
         if shown.is_given_reference:
@@ -63,6 +85,9 @@ def impact_findings(
             upper=shown.upper,
             bound=FOUR_FIFTHS,
             n=shown.rows,
+            scope=f"of the groups {LARGE_ENOUGH}"
+            if shown.attribute in of_large and not shown.given
+            else "",
             decided=granted,
             needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
         )

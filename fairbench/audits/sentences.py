@@ -288,7 +288,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "ratios": ratios,
         "reference": first.groups[1]
         if len(first.groups) > 1
-        else f"the group {first.decided} most often",
+        else " ".join(filter(None, [f"the group {first.decided} most often", first.scope])),
         "side": _side(first),
         "ends_of_size": interval(nearest, farthest),
         "less_or_more": "less" if first.value < 1 else "more",

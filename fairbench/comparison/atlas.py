@@ -8,6 +8,7 @@ thresholds of each group or withheld, the setting of that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,17 @@ _RENAMED: Mapping[str, str] = MappingProxyType(
 _OF_CONSTRAINT = "postprocessed_gap"
 
 
-def approach_table(runs: Sequence[Run], *, among: Sequence[Run] = ()) -> pd.DataFrame:
+RunValues = Mapping[Path, "pa.Table"]
+
+
+def read_values(runs: Sequence[Run]) -> RunValues:
+    """Return what is compared of runs, by their paths: for several tables of the same runs."""
+    return {run.path: _values(run) for run in runs}
+
+
+def approach_table(
+    runs: Sequence[Run], *, among: Sequence[Run] = (), values: RunValues | None = None
+) -> pd.DataFrame:
     """Return a row for every task, approach, setting and repeat.
 
     Runs of one task are of one content of the data and one kind of split, the commonest; of runs
@@ -63,6 +74,7 @@ def approach_table(runs: Sequence[Run], *, among: Sequence[Run] = ()) -> pd.Data
     ----------
     among : more runs, these among them, so that the tables of several parts of them name data sets
         and options alike.
+    values : of the runs, where they were read already.
 
     Returns
     -------
@@ -79,7 +91,7 @@ def approach_table(runs: Sequence[Run], *, among: Sequence[Run] = ()) -> pd.Data
     kept = _comparable(runs)
     if not kept:
         return pd.DataFrame(columns=[*_FIRST])
-    long = _long(kept)
+    long = _long(kept, values)
     long["setting"] = _settings(long)
     long["metric"] = _named(long)
     keys = long.groupby(["place", "setting", "repeat"], sort=True, observed=True).ngroup()
@@ -151,12 +163,14 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def _long(runs: Sequence[Run]) -> pd.DataFrame:
+def _long(runs: Sequence[Run], values: RunValues | None) -> pd.DataFrame:
     """Return the rows of all runs' long tables that approaches are compared by."""
     import pyarrow as pa
 
-    tables = [_values(run, place) for place, run in enumerate(runs)]
+    tables = [values[run.path] if values is not None else _values(run) for run in runs]
+    place = np.repeat(np.arange(len(tables)), [len(each) for each in tables])
     table = pa.concat_tables(tables, promote_options="permissive")
+    table = table.append_column("place", pa.array(place))
     frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
     missing = {name: np.nan for name in _SETTINGS if name not in frame}
     frame = frame.assign(**missing)
@@ -165,7 +179,7 @@ def _long(runs: Sequence[Run]) -> pd.DataFrame:
     return frame.reset_index(drop=True)
 
 
-def _values(run: Run, place: int) -> pa.Table:
+def _values(run: Run) -> pa.Table:
     """Return the rows of a run's long table that are of everyone or of all protected groups."""
     import pyarrow as pa
     from pyarrow import compute
@@ -185,7 +199,7 @@ def _values(run: Run, place: int) -> pa.Table:
         if not pa.types.is_dictionary(found[name].type):
             column = found[name].cast(pa.string()).dictionary_encode()
             found = found.set_column(found.column_names.index(name), name, column)
-    return found.append_column("place", pa.array(np.full(len(found), place)))
+    return found
 
 
 def _metrics(run: Run) -> pa.Table:

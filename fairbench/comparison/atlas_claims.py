@@ -17,6 +17,7 @@ from fairbench.comparison.atlas_values import (
     contrasts,
     differences,
     known_mean,
+    marked,
     own_options,
 )
 from fairbench.comparison.atlas_verdicts import (
@@ -48,11 +49,13 @@ class ClaimRoles:
     likelihood : the method whose log loss is said to be the best.
     bags : the methods that are said to be uncalibrated.
     recalibrations : the interventions that change scores, and no decision on purpose.
+    thresholds : the interventions that choose thresholds for each group on the training rows.
     """
 
     likelihood: str = ""
     bags: tuple[str, ...] = ()
     recalibrations: tuple[str, ...] = ()
+    thresholds: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> ClaimRoles:
@@ -62,7 +65,8 @@ class ClaimRoles:
         import yaml
 
         found = yaml.safe_load(path.read_text())
-        return cls(found["likelihood"], tuple(found["bags"]), tuple(found["recalibrations"]))
+        several = ("bags", "recalibrations", "thresholds")
+        return cls(found["likelihood"], *(tuple(found[name]) for name in several))
 
 
 def claims(
@@ -80,7 +84,7 @@ def claims(
     remarks : what is unlevel in how interventions were configured.
     """
     made = [
-        unprocessing(values, margins, remarks),
+        unprocessing(values, margins, remarks, roles.thresholds),
         *interventions(values, roles),
         ensembles(values, roles),
         binomial(values, roles),
@@ -100,12 +104,12 @@ def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]
     ]
     error = differences(plain.metric(ERROR), made)
     series = [
-        ClaimSeries(each.label, ERROR, own, larger) for each, own in zip(made, error, strict=True)
+        ClaimSeries(each.name, ERROR, own, larger) for each, own in zip(made, error, strict=True)
     ]
     for gap in GAPS:
         fallen = -differences(plain.metric(gap), made)
         pairs = zip(made, fallen, strict=True)
-        series += [ClaimSeries(each.label, gap, own, larger) for each, own in pairs]
+        series += [ClaimSeries(each.name, gap, own, larger) for each, own in pairs]
     parts = judged(plain, series)
     kept = deciding(parts)
     verdict = some_helps(kept)
@@ -190,7 +194,7 @@ def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
     ]
     own = ("log_loss", "expected_calibration_error")
     series = [
-        ClaimSeries(f"{each.label}, {_READ.get(name, _OWN)}", name, difference, larger)
+        ClaimSeries(f"{each.name}, {_READ.get(name, _OWN)}", name, difference, larger)
         for name in (*own, "nll")
         for each, difference in zip(made, differences(plain.metric(name), made), strict=True)
     ]
@@ -218,7 +222,7 @@ def binomial(values: AtlasValues, roles: ClaimRoles) -> Claim:
     made = contrasts(plain, "method", roles.likelihood)
     found = -differences(plain.metric("log_loss"), made)
     pairs = zip(made, found, strict=True)
-    series = [ClaimSeries(each.label, "log_loss", own, no_larger) for each, own in pairs]
+    series = [ClaimSeries(each.name, "log_loss", own, no_larger) for each, own in pairs]
     parts = judged(plain, series)
     return claim_of_all(
         name="binomial_nll_is_best",
@@ -280,6 +284,7 @@ def _fallen(values: AtlasValues, metric: str) -> dict[str, Array]:
         base = place.get((*(row[name] for name in _SAME[:-1]), ""))
         if row["setting"] == WITHHELD and base is not None:
             label = f"{row['method']} {own_options('method', row['options'])}".strip()
+            label = marked(label, needs_group=bool(row.get("group_at_prediction", False)))
             found.setdefault(label, []).append(of[base] - of[i])
     return {label: known_mean(np.stack(each)) for label, each in sorted(found.items())}
 
@@ -298,7 +303,7 @@ def recalibration(values: AtlasValues, roles: ClaimRoles) -> Claim:
     metric = "multicalibration_error"
     found = -differences(plain.metric(metric), made)
     pairs = zip(made, found, strict=True)
-    series = [ClaimSeries(each.label, metric, own, no_larger) for each, own in pairs]
+    series = [ClaimSeries(each.name, metric, own, no_larger) for each, own in pairs]
     parts = judged(plain, series)
     return claim_of_all(
         name="multicalibration_is_redundant",

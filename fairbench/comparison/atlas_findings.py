@@ -201,6 +201,7 @@ class MeanFrontierPoint:
     Attributes
     ----------
     intervention, setting : what it is, with its options' values; one of the two is empty.
+    group_at_prediction : whether it needs the group of whoever is decided about.
     error, error_lower, error_upper : its error minus that of the unconstrained model, the mean
         over families; both intervals of a point hold together, at 95 %.
     gap, gap_lower, gap_upper : the same of the gap.
@@ -208,6 +209,7 @@ class MeanFrontierPoint:
 
     intervention: str
     setting: str
+    group_at_prediction: bool
     gap_metric: str
     tasks: int
     families: int

@@ -70,11 +70,11 @@ def _points(
     known = np.asarray(np.isfinite(both).all(axis=0))
     there = np.flatnonzero(known.sum(axis=1) > 1)
     tail = (1 - level) / 2 / max(2 * len(there), 1)
-    about = values.tasks.iloc[task]
+    about = values.about_tasks[task]
     for place in there:
         own = both[:, int(place)][:, known[place]]
         mean, half = _mean(own, float(values.test_share[task]), tail)
-        row = values.approaches.iloc[places[place]]
+        row = values.about_approaches[places[place]]
         low = np.maximum(mean - half, 0)
         yield FrontierPoint(
             dataset=about["dataset"],
@@ -144,6 +144,7 @@ def _mean_frontier(
         yield MeanFrontierPoint(
             intervention=each.label if part == "intervention" else "",
             setting=each.label if part == "setting" else "",
+            group_at_prediction=each.needs_group,
             gap_metric=gap_metric,
             tasks=int(measured.known[place].sum()),
             families=int(measured.families[place]),
@@ -268,7 +269,7 @@ def unprocessing_margins(
         tail = (1 - level) / 2 / counts[(each.task, each.gap_metric)]
         both = np.stack([each.margins, each.excess])
         mean, half = _mean(both, float(values.test_share[each.task]), tail)
-        about, row = values.tasks.iloc[each.task], values.approaches.iloc[each.approach]
+        about, row = values.about_tasks[each.task], values.about_approaches[each.approach]
         margin = UnprocessingMargin(
             dataset=about["dataset"],
             protect=about["protect"],

@@ -17,7 +17,7 @@ from fairbench.comparison.atlas_findings import (
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.comparison.atlas_values import AtlasValues, epsilon_of
 from fairbench.comparison.atlas_verdicts import OPEN
 from fairbench.comparison.rank.answer import WRONG, Ranking, answers
 from fairbench.comparison.rank.question import HIGHER, LOWER, RankOptions
@@ -37,7 +37,6 @@ from fairbench.metrics.registry import find, label
 Array = NDArray[np.float64]
 _FACTS = ("rows", "positive_share", "smallest_group_share")
 _NOUN = "approaches"  # what methods are called here
-EPSILON = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,7 @@ class RankedValues:
     @property
     def epsilon(self) -> float:
         """The largest difference that does not matter in practice."""
-        declared = find(self.metric)
-        return declared.epsilon if declared is not None and not declared.relative else EPSILON
+        return epsilon_of(self.metric)
 
     @property
     def same(self) -> NDArray[np.intp]:

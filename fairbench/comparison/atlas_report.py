@@ -27,7 +27,7 @@ from fairbench.comparison.atlas_frontiers import (
 )
 from fairbench.comparison.atlas_ranking import RankedValues, metric_standings
 from fairbench.comparison.atlas_unprocessing import margins_by_size
-from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.comparison.atlas_values import THRESHOLDS_NEED, AtlasValues
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.comparison.rank.answer import WRONG
 from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
@@ -286,7 +286,7 @@ def size_sentence(found: MarginsBySize) -> str:
             f"{each.positive} of its {counted(each.tasks, 'task', 'tasks')}"
         )
     return (
-        "At the same gap thresholds for each group err, on average over all interventions and over "
+        f"At the same gap {THRESHOLDS_NEED} err, on average over all interventions and over "
         f"families, {'; '.join(parts)}. Where to divide the data was chosen after seeing them."
     )
 
@@ -315,7 +315,7 @@ def _tasks_of(findings: AtlasFindings) -> Iterator[str]:
         mine = [each for each in findings.verdicts if each.gap_metric == gap]
         counts = [[each.verdict for each in mine].count(v) for v in (HOLDS, FAILS, OPEN)]
         yield (
-            f"At the same {gap.replace('_', ' ')} thresholds do no worse than every intervention "
-            f"on {counts[0]} of {len(mine)} tasks, worse than one on {counts[1]}, and on "
-            f"{counts[2]} that is not resolved."
+            f"At the same {gap.replace('_', ' ')} {THRESHOLDS_NEED} do no worse than every "
+            f"intervention on {counts[0]} of {len(mine)} tasks, worse than one on {counts[1]}, "
+            f"and on {counts[2]} that is not resolved."
         )

@@ -11,9 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.comparison.atlas_claim_values import Claim, MarginsBySize, SizeClass, TaskMargin
+from fairbench.comparison.atlas_claim_values import (
+    Claim,
+    ClaimPart,
+    MarginsBySize,
+    SizeClass,
+    TaskMargin,
+    deciding,
+)
 from fairbench.comparison.atlas_frontiers import ERROR, MarginSeries
-from fairbench.comparison.atlas_values import AtlasValues, known_mean, own_options
+from fairbench.comparison.atlas_values import (
+    NEEDS_GROUP,
+    AtlasValues,
+    known_mean,
+    marked,
+    own_options,
+)
 from fairbench.comparison.atlas_verdicts import (
     ClaimSeries,
     claim_of_all,
@@ -22,6 +35,7 @@ from fairbench.comparison.atlas_verdicts import (
     no_larger,
 )
 from fairbench.core.fingerprint import ROOT
+from fairbench.core.formats import interval, signed
 from fairbench.inference.family_means import family_means, mean_over_families
 from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.results.runs import Run
@@ -35,24 +49,30 @@ def unprocessing(
     values: AtlasValues,
     margins: Sequence[MarginSeries],
     remarks: Sequence[str] = (),
+    on_training_rows: Sequence[str] = (),
 ) -> Claim:
     """Return whether thresholds on the unconstrained model do no worse than any intervention.
 
     Parameters
     ----------
     remarks : what else is unlevel in these runs, see :func:`unlevel`.
+    on_training_rows : the interventions that choose such thresholds on the training rows.
     """
     parts = judged(values, _series(values, margins))
     return claim_of_all(
         name="unprocessing_dominates",
-        statement="Thresholds for each group on the unconstrained model do no worse than any "
-        "intervention.",
+        statement="Thresholds for each group on the unconstrained model, which need the group at "
+        "prediction, do no worse than any intervention.",
         source="Cruz and Hardt 2024, Unprocessing seven years of algorithmic fairness",
         rule="The difference is the error of thresholds minus that of the intervention at the same "
         "gap. It holds if no difference can be as large as 0.01, and fails if one is surely above "
         "0 and may be as large.",
         parts=parts,
-        remarks=(*_always_unlevel(values, margins), *remarks),
+        remarks=(
+            *_always_unlevel(values, margins),
+            *_on_the_same_rows(parts, on_training_rows),
+            *remarks,
+        ),
     )
 
 
@@ -60,8 +80,9 @@ def _series(values: AtlasValues, margins: Sequence[MarginSeries]) -> list[ClaimS
     """Return the difference of every intervention, strength and gap, the mean over learners."""
     found: dict[tuple[str, str], list[MarginSeries]] = {}
     for each in margins:
-        row = values.approaches.iloc[each.approach]
+        row = values.about_approaches[each.approach]
         label = f"{row['intervention']} {own_options('intervention', row['options'])}".strip()
+        label = marked(label, needs_group=bool(row.get("group_at_prediction", False)))
         found.setdefault((label, each.gap_metric), []).append(each)
     repeats = int(values.place[:, 2].max()) + 1
     series = []
@@ -82,11 +103,33 @@ def _always_unlevel(values: AtlasValues, margins: Sequence[MarginSeries]) -> Ite
     rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
     without = int((~rows["group_at_prediction"].astype(bool)).sum())
     yield (
-        "Thresholds are chosen on validation rows, which no intervention may use. They must be "
-        "told the group of everyone they decide about; of the "
+        "The thresholds are chosen on validation rows, which nothing else uses here: models and "
+        "interventions are fitted to training rows. They need the group at prediction; of the "
         f"{counted(len(rows), 'intervention and strength', 'interventions and strengths')} "
-        f"{without} need not."
+        f"{without} do not need it."
     )
+
+
+def _on_the_same_rows(parts: Sequence[ClaimPart], interventions: Sequence[str]) -> Iterator[str]:
+    """Yield by how much the choice of rows changes the error of thresholds for each group."""
+    own = [part for part in deciding(parts) if part.label.split()[0] in interventions]
+    own = [part for part in own if part.mean == part.mean]
+    if own:
+        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in own))
+        listed = "; ".join(
+            f"{signed(part.mean)} ({interval(part.lower, part.upper)}) with {_shortly(part)}"
+            for part in own
+        )
+        yield (
+            f"Nearest to the same footing is {names}, which needs the group as well and chooses "
+            "thresholds on the training rows: the error of thresholds of validation rows less "
+            f"its own is {listed}, each interval by itself."
+        )
+
+
+def _shortly(part: ClaimPart) -> str:
+    """Return what of an intervention's label is not its name, nor that it needs the group."""
+    return part.label.partition(" ")[2].replace(f" ({NEEDS_GROUP})", "")
 
 
 def unlevel(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:
@@ -189,7 +232,7 @@ def _task_margins(values: AtlasValues, average: MeasuredDifferences) -> Iterator
     quantile = special.stdtrit(np.maximum(average.splits[0] - 1, 1), 0.975)
     half = quantile * np.sqrt(average.variances[0] * average.inflation[0])
     for task in np.flatnonzero(average.known[0]):
-        about, value = values.tasks.iloc[task], float(average.means[0, task])
+        about, value = values.about_tasks[task], float(average.means[0, task])
         yield TaskMargin(
             dataset=about["dataset"],
             protect=about["protect"],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,38 @@ from numpy.typing import NDArray
 
 from fairbench.comparison.atlas import TASK
 from fairbench.inference.multilevel import MeasuredDifferences
+from fairbench.metrics.registry import find
 
 Array = NDArray[np.float64]
 # The share of an atlas's tasks on which an approach must have been run to be ranked, or to decide a
 # claim. Tasks are few, and differ: a mean over half of them is up to 1.4 times as uncertain as one
 # over all, a mean over a tenth more than three times, and those few were not drawn by chance.
 LEAST_SHARE = 0.5
+EPSILON = 0.01  # of a metric that declares none
+
+
+# Said of every approach that must be told the group of whoever it decides about, as its components
+# declare (`Capabilities.group_at_prediction`): of its name, and of what claims call it.
+NEEDS_GROUP = "needs the group at prediction"
+THRESHOLDS_NEED = "thresholds for each group, which need the group at prediction,"
+
+
+def marked(name: str, *, needs_group: bool) -> str:
+    """Return what an approach, or a part of one, is called, and whether it needs the group."""
+    return f"{name} ({NEEDS_GROUP})" if needs_group else name
+
+
+def epsilon_of(metric: str) -> float:
+    """Return the largest difference in a metric that does not matter in practice."""
+    declared = find(metric)
+    return declared.epsilon if declared is not None and not declared.relative else EPSILON
+
+
+def fewest_tasks(total: int) -> int:
+    """Return on how many of so many tasks an approach must have been run to be ranked."""
+    return ceil(LEAST_SHARE * total)
+
+
 _IDENTITY = ("learner", "intervention", "method", "options", "setting")
 
 
@@ -62,7 +89,7 @@ class AtlasValues:
     @property
     def fewest_tasks(self) -> int:
         """On how many tasks an approach must have been run to be ranked."""
-        return ceil(LEAST_SHARE * self.total)
+        return fewest_tasks(self.total)
 
     def metric(self, name: str) -> Array:
         """Return a metric, (A, T, R); NaN where it was not measured."""
@@ -83,9 +110,21 @@ class AtlasValues:
         return np.asarray(self.tasks["test_share"], float)
 
     @cached_property
+    def about_tasks(self) -> list[dict[str, Any]]:
+        """What is known of each task: single cells of a frame are slow to read."""
+        found: list[dict[str, Any]] = self.tasks.to_dict("records")
+        return found
+
+    @cached_property
+    def about_approaches(self) -> list[dict[str, Any]]:
+        """What is known of each approach."""
+        found: list[dict[str, Any]] = self.approaches.to_dict("records")
+        return found
+
+    @cached_property
     def names(self) -> list[str]:
         """The name of each approach: its parts, with their options."""
-        return [named(row) for row in self.approaches.to_dict("records")]
+        return [named(row) for row in self.about_approaches]
 
     def measured(self, differences: Array, facts: Array | None = None) -> MeasuredDifferences:
         """Return what was measured of differences (P, T, R)."""
@@ -98,7 +137,7 @@ class AtlasValues:
         return MeasuredDifferences(means, variances, splits, self.test_share, self.family, facts)
 
 
-def named(approach: dict[str, str]) -> str:
+def named(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
     words: dict[str, list[str]] = {}
     for option in approach["options"].split():
@@ -109,7 +148,8 @@ def named(approach: dict[str, str]) -> str:
         for part in ("learner", "intervention", "method")
         if (part, approach[part]) != ("intervention", "none")
     ]
-    return ", ".join([*parts, *filter(None, [approach["setting"]])])
+    name = ", ".join([*parts, *filter(None, [approach["setting"]])])
+    return marked(name, needs_group=bool(approach.get("group_at_prediction", False)))
 
 
 def without(part: str, options: str) -> str:
@@ -125,10 +165,19 @@ def own_options(part: str, options: str) -> str:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Approaches that differ from others in one part alone: pairs of places, and what they are."""
+    """Approaches that differ from others in one part alone: pairs of places, and what they are.
+
+    `needs_group` says whether the part needs the group at prediction.
+    """
 
     label: str
     pairs: tuple[tuple[int, int], ...]
+    needs_group: bool = False
+
+    @property
+    def name(self) -> str:
+        """What claims call it."""
+        return marked(self.label, needs_group=self.needs_group)
 
     def of(self, values: Array) -> Array:
         """Return the mean difference (T, R) of the first from the second, over pairs."""
@@ -162,7 +211,12 @@ def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
         if row[part] != base and key in bases:
             label = " ".join([row[part], own_options(part, row["options"])]).strip()
             found.setdefault(label, []).append((place, bases[key]))
-    return [Contrast(label, tuple(pairs)) for label, pairs in sorted(found.items())]
+    # What the rest of the two needs is no matter of this part.
+    needs = [bool(row.get("group_at_prediction", False)) for row in records]
+    return [
+        Contrast(label, tuple(pairs), any(needs[own] and not needs[other] for own, other in pairs))
+        for label, pairs in sorted(found.items())
+    ]
 
 
 def differences(values: Array, made: Sequence[Contrast]) -> Array:

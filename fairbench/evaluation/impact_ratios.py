@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 # No rule says so: 2 % is where rules begin to look at groups, of the data (6 RCNY 5-301(d)) or of a
 # labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
+LARGE_ENOUGH = f"of at least {FEWEST_ROWS} rows and {100 * SMALLEST_SHARE:g} % of all"
+COMPARED_WITH = f"Compared with are the groups {LARGE_ENOUGH}, where there are two such groups."
 
 
 @dataclass(frozen=True)

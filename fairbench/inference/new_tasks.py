@@ -6,6 +6,11 @@ towards those of the other methods as far as they are alike (a beta-binomial, wh
 learned from all methods). How far few units are to be drawn depends on what cannot be known from
 them: of fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is said to be that or
 more. It is a probability of scores measured as those at hand are, with as many splits or questions.
+
+Where a method was not run, how it differs from the others is drawn from the tasks that it was run
+on, so that all of them have rivals. A task tells little of a method whose rivals were drawn there:
+a method's tasks count by the share of the variance of its distance to the best rival that is not
+due to the draws, the information that is not missing (Orchard and Woodbury 1972).
 """
 
 from __future__ import annotations
@@ -45,30 +50,62 @@ def on_new_task(
     Parameters
     ----------
     values : (M, T) scores of methods on tasks, larger is better, NaN where there is none: there a
-        score is drawn from what the method and the task have on average, as a rival of the others.
+        score is drawn as a rival of the others, by how the method differs from them elsewhere.
     unit : (T,) whole numbers from 0: the family of each task, or the task. Units count alike.
     """
     known = np.isfinite(values)
-    best, near = np.zeros_like(values), np.zeros_like(values)
     fillings = 1 if known.all() else _FILLINGS
-    expected = None if fillings == 1 else _added_up(values, known)
+    of_method = None if fillings == 1 else _added_up(values, known)
+    # The best and those near it, and the distance to the best rival and its square.
+    found = np.zeros((4, *values.shape))
     for _ in range(fillings):
-        rivals = values if expected is None else _filled(values, known, expected, generator)
+        rivals = values if of_method is None else _filled(values, known, of_method, generator)
         largest = rivals.max(axis=0)
         is_best = rivals >= largest
-        best += is_best / is_best.sum(axis=0) / fillings
-        near += (rivals >= largest - epsilon - 1e-12) / fillings
+        near = rivals >= largest - epsilon - 1e-12
+        ahead = _ahead(rivals)
+        found += np.stack([is_best / is_best.sum(axis=0), near, ahead, ahead**2]) / fillings
     units = int(unit.max()) + 1
     count = _of_units(known.astype(float), unit, units)
+    size = (count > 0).sum(axis=1).astype(float)
+    told = size * _told(found[2], found[3], known, fillings)
     shares = [
         (_of_units(np.where(known, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
-        for share in (best, near)
+        / np.maximum(size, 1)
+        for share in found[:2]
     ]
-    size = (count > 0).sum(axis=1).astype(float)
-    near_best = _drawn_together(shares[1], size)
+    near_best = _drawn_together(shares[1] * told, told)
     if units < FEW:
         near_best = np.minimum(near_best, MOST_OF_FEW)
-    return OnNewTask(_shared(shares[0], size), near_best, units < FEW)
+    return OnNewTask(_shared(shares[0] * told, told), near_best, units < FEW)
+
+
+def _ahead(rivals: Array) -> Array:
+    """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
+    if len(rivals) < 2:
+        return np.zeros_like(rivals)
+    second, first = np.partition(rivals, len(rivals) - 2, axis=0)[-2:]
+    with np.errstate(invalid="ignore"):
+        ahead = rivals - np.where(rivals >= first, second, first)
+    return np.where(np.isfinite(ahead), ahead, 0.0)
+
+
+def _told(mean: Array, square: Array, known: NDArray[np.bool_], fillings: int) -> Array:
+    """Return the share of what tasks tell of each method that does not hang on drawn rivals, (M,).
+
+    Parameters
+    ----------
+    mean, square : (M, T) over `fillings` of the distance to the best rival, and of its square.
+    """
+    if fillings == 1:
+        return np.ones(len(mean))
+    number = np.maximum(known.sum(axis=1), 1)
+    drawn, first, second = (
+        np.where(known, each, 0.0).sum(axis=1) / number
+        for each in ((square - mean**2) * fillings / (fillings - 1), mean, square)
+    )
+    whole = np.maximum(second - first**2, drawn)
+    return np.asarray(1 - np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0))
 
 
 def _of_units(values: Array, unit: NDArray[np.integer], units: int) -> Array:
@@ -77,26 +114,40 @@ def _of_units(values: Array, unit: NDArray[np.integer], units: int) -> Array:
 
 
 def _added_up(values: Array, known: NDArray[np.bool_]) -> Array:
-    """Return what each method and each task have on average, added up, (M, T)."""
+    """Return what each method has on average where methods and tasks add up, (M,)."""
     zero = np.where(known, values, 0.0)
     tasks, methods = (np.maximum(known.sum(axis=axis), 1) for axis in (0, 1))
     of_task, of_method = zero.sum(axis=0) / tasks, np.zeros(len(values))
     for _ in range(20):
         of_method = np.where(known, zero - of_task, 0.0).sum(axis=1) / methods
         of_task = np.where(known, zero - of_method[:, None], 0.0).sum(axis=0) / tasks
-    return np.asarray(of_task + of_method[:, None])
+    return np.asarray(of_method)
 
 
 def _filled(
-    values: Array, known: NDArray[np.bool_], expected: Array, generator: np.random.Generator
+    values: Array, known: NDArray[np.bool_], of_method: Array, generator: np.random.Generator
 ) -> Array:
-    """Return scores with those that are missing drawn from their method's residuals."""
+    """Return scores, of which those that are missing are drawn.
+
+    A missing score is what the methods that were run there have on average, beside what they have
+    elsewhere, and a difference from the same methods that is drawn from another task. A draw from
+    the residuals of a model would vary too little, as a residual is a part of its task's mean.
+    """
     filled = values.copy()
+    off = np.where(known, values - of_method[:, None], 0.0)
     for method in np.flatnonzero(~known.all(axis=1)):
-        has = known[method]
-        residuals = (values[method] - expected[method])[has]
-        drawn = generator.choice(residuals, int((~has).sum())) if has.any() else -np.inf
-        filled[method, ~has] = expected[method, ~has] + drawn
+        has, lacks = np.flatnonzero(known[method]), np.flatnonzero(~known[method])
+        if not len(has):
+            filled[method, lacks] = -np.inf
+            continue
+        donor = generator.choice(has, len(lacks))
+        both = known[:, lacks] & known[:, donor]
+        there = known[:, lacks].sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            middle = off[:, lacks].sum(axis=0) / there
+            usual = np.where(both, off[:, donor], 0.0).sum(axis=0) / both.sum(axis=0)
+        ahead = off[method, donor] - np.where(both.any(axis=0), usual, 0.0)
+        filled[method, lacks] = of_method[method] + np.where(there > 0, middle, 0.0) + ahead
     return filled
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Container, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.files import DamagedError
@@ -91,21 +92,28 @@ def check_plain(table: pa.Table) -> None:
     ------
     DamagedError : one is there twice, has lists, or is changed by what pandas noted of the table.
     """
+    _check_plain(table.schema.serialize().to_pybytes())
+
+
+@lru_cache(maxsize=256)
+def _check_plain(written: bytes) -> None:
+    """Check a schema as it is written: thousands of runs share one, and pandas reads it slowly."""
     import pyarrow as pa
 
-    names = table.column_names
+    schema = pa.ipc.read_schema(pa.py_buffer(written))
+    names = schema.names
     if len({*names}) < len(names):
         raise DamagedError("a column is there twice")
-    if nested := [field.name for field in table.schema if pa.types.is_nested(field.type)]:
+    if nested := [field.name for field in schema if pa.types.is_nested(field.type)]:
         raise DamagedError(f"column {nested[0]} has several values in a row")
-    notes = (table.schema.metadata or {}).get(b"pandas")
+    notes = (schema.metadata or {}).get(b"pandas")
     if notes is None:
         return
     index = json.loads(notes)["index_columns"]
     plain = [each for each in index if isinstance(each, dict) and not each["start"]]
     if len(index) > 1 or len(plain) < len(index):
         raise DamagedError("pandas' notes of it have an index")
-    if list(table.slice(0, 0).to_pandas().columns) != table.column_names:
+    if list(schema.empty_table().to_pandas().columns) != names:
         raise DamagedError("pandas' notes of it are of another table")
 
 

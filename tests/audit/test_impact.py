@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.impact import impact_findings, impact_ratios
+from fairbench.audits.impact import attributes_of_large, impact_findings, impact_ratios
 from fairbench.audits.sentences import sentences_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
@@ -73,6 +73,19 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
     assert {each.reference for each in found} == {"Male"}
     other = next(each for each in found if each.group == "Other")
     assert other.ratio == pytest.approx(2.5)
+    female = [each for each in found if each.group == "Female"]
+    assert sentences_of(
+        impact_findings(female, female, "selected", attributes_of_large(found))
+    ) == [
+        "By sex, the share selected of Female (ratio 0.62) is less than four fifths of that of the "
+        "group selected most often of the groups of at least 10 rows and 2 % of all."
+    ]
+
+
+def test_of_two_groups_a_very_small_one_is_compared_with(tmp_path):
+    found = ratios(people(men=(500, 200), women=(8, 8)), tmp_path, "group=sex")
+    assert {each.reference for each in found} == {"Female"}
+    assert attributes_of_large(found) == set()
 
 
 def test_who_is_selected_needs_no_label(tmp_path):

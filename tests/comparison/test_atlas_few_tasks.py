@@ -1,6 +1,7 @@
 """Approaches that were run on few tasks are shown, not ranked, and decide no claim."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,12 @@ from benchmarks.atlas_findings import page
 from fairbench.comparison.atlas_few_tasks import mean_of_these_families
 from fairbench.comparison.atlas_report import atlas_findings, few_tasks_sentences, sentences
 from fairbench.comparison.atlas_verdicts import HOLDS, OPEN
+from fairbench.comparison.rank.answer import answers
+from fairbench.comparison.rank.question import RankOptions
+from fairbench.comparison.rank.sources import approaches_as_methods, as_read, of_enough_tasks
+from fairbench.comparison.rank.table import read_scores
 from fairbench.core.errors import UserError
+from fairbench.data.benchmark_logs.table import with_scores
 from fairbench.inference.multilevel import MeasuredDifferences
 from fairbench.reporting.leaderboard.answer import answer_of
 from fairbench.reporting.leaderboard.claims import measured as shown_of_claim
@@ -142,3 +148,22 @@ def test_intervals_of_these_families_hold(family, least, most):
     _, lower, upper = mean_of_these_families(found)
     exact = truth[..., 0].mean(axis=1)
     assert least < np.mean((lower <= exact) & (exact <= upper)) <= most
+
+
+def test_runs_are_ranked_as_on_the_page_of_the_atlas(findings):
+    """One metric alone has all of the error rate in both, and so the very same answer."""
+    (page,) = findings.standings
+    scores = with_scores(approaches_as_methods(with_few(generated_atlas.table())), ["error_rate"])
+    read = of_enough_tasks(scores)
+    options = as_read(RankOptions(path=Path("runs")), read)
+    (answer,) = answers(read_scores(options, read=read), options)
+    assert read.notes[-1] == (
+        "1 of 15 approaches is left out, as in the leaderboard: it has the score on fewer than 5 "
+        "of the 10 tasks, half of them"
+    )
+    assert answer.methods == tuple(each.approach for each in page.standings)
+    assert (tuple(answer.best), answer.epsilon) == (page.may_be_best, page.epsilon)
+    own = zip(answer.first_rank, answer.last_rank, strict=True)
+    assert [*own] == [(each.first_rank, each.last_rank) for each in page.standings]
+    np.testing.assert_allclose(answer.means, [each.mean for each in page.standings])
+    np.testing.assert_allclose(answer.new.near, [each.near_new for each in page.standings])

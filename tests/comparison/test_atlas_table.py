@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.comparison.atlas import approach_names, approach_table
+from fairbench.comparison.atlas_values import NEEDS_GROUP
 from fairbench.comparison.rank.sources import benchmark_scores
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
@@ -87,8 +88,8 @@ def test_runs_of_a_folder_and_of_a_pack_are_scores_to_rank(results, tmp_path):
     assert own["split"].tolist() == ["0.0", "0.1"]
     assert set(table.frame["method"]) == {
         "logistic_regression, binomial_nll",
-        "logistic_regression, disparate_impact_remover 0.5, binomial_nll",
-        "logistic_regression, disparate_impact_remover 1.0, binomial_nll",
+        f"logistic_regression, disparate_impact_remover 0.5, binomial_nll ({NEEDS_GROUP})",
+        f"logistic_regression, disparate_impact_remover 1.0, binomial_nll ({NEEDS_GROUP})",
     }
     pack = write_pack([list(Catalogue(folder))], tmp_path / "pack", Contents(people=False)).path
     packed = benchmark_scores(pack, ["error_rate", "equalized_odds"])

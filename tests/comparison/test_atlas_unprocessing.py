@@ -6,17 +6,22 @@ import numpy as np
 import pytest
 
 from benchmarks.atlas_findings import page
+from fairbench.comparison.atlas_claims import ClaimRoles
 from fairbench.comparison.atlas_frontiers import margin_series
 from fairbench.comparison.atlas_report import atlas_findings, size_sentence
 from fairbench.comparison.atlas_unprocessing import margins_by_size, unlevel
-from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.comparison.atlas_values import NEEDS_GROUP, AtlasValues
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN
+from fairbench.core.formats import interval, signed
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.leaderboard.claims import claims_section
 from tests.comparison import generated_atlas
 
-CLAIM = "Thresholds for each group on the unconstrained model do no worse than any intervention."
+CLAIM = (
+    "Thresholds for each group on the unconstrained model, which need the group at prediction, do "
+    "no worse than any intervention."
+)
 
 
 def lowered(table, families, by, noise=0.0):
@@ -125,7 +130,24 @@ def test_remarks_stand_beside_the_claim():
     table = generated_atlas.table(learners=("xgboost",), repeats=4)
     findings = atlas_findings(table, metrics=(), draws=20, remarks=["The rule is another one."])
     (claim, *_) = findings.claims
-    assert claim.remarks[0].startswith("Thresholds are chosen on validation rows")
-    assert "4 need not" in claim.remarks[0]
+    assert claim.remarks[0].startswith("The thresholds are chosen on validation rows")
+    assert "4 do not need it" in claim.remarks[0]
     assert claim.remarks[1:] == ("The rule is another one.",)
     assert "The rule is another one." in "\n".join(page(findings))
+
+
+def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
+    """The only intervention is taken for one that chooses thresholds, and needs the group."""
+    table = generated_atlas.table(learners=("xgboost",), repeats=4, worse=0.02)
+    table.loc[table["intervention"] != "none", "group_at_prediction"] = True
+    roles = ClaimRoles(likelihood="binomial_nll", thresholds=("reweighing",))
+    (claim, *_) = atlas_findings(table, metrics=(), draws=20, roles=roles).claims
+    assert "0 do not need it" in claim.remarks[0]
+    first = claim.parts[0]
+    assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same equalized odds"
+    assert claim.remarks[1].startswith(
+        "Nearest to the same footing is reweighing, which needs the group as well and chooses "
+        "thresholds on the training rows: the error of thresholds of validation rows less its own "
+        f"is {signed(first.mean)} ({interval(first.lower, first.upper)}) with 0.25, at the same "
+        "equalized odds; "
+    )

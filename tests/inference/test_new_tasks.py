@@ -104,3 +104,27 @@ def test_halves_of_noise_name_another_winner_and_halves_of_a_difference_do_not()
     assert other.overall == other.within_task == 0
     by_unit = fresh_winner(noise, np.arange(40), np.arange(40), generator=random)
     assert by_unit.halved == UNITS and np.isnan(by_unit.within_task)
+
+
+def test_tasks_of_one_of_two_methods_tell_nothing_of_which_is_nearer_the_best():
+    random = np.random.default_rng(0)
+    values = 0.7 + 0.1 * random.standard_normal(400) + 0.03 * random.standard_normal((2, 400))
+    values[0] += 0.02
+    both = on_new_task(values[:, :200], np.arange(200), epsilon=0.01, generator=random)
+    values[1, 200:] = np.nan
+    found = on_new_task(values, np.arange(400), epsilon=0.01, generator=random)
+    np.testing.assert_allclose(found.near, both.near, atol=0.02)
+    np.testing.assert_allclose(found.best, both.best, atol=0.02)
+
+
+def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
+    """Drawn rivals add no successes: 10 of 10 shared tasks are 10, whatever else was run."""
+    values = np.tile([[0.8], [0.7]], 40) + 0.001 * np.random.default_rng(1).random((2, 40))
+    several = np.random.default_rng(0)
+    few = on_new_task(values[:, :10], np.arange(10), epsilon=0.01, generator=several)
+    values[1, 10:] = np.nan
+    found = on_new_task(values, np.arange(40), epsilon=0.01, generator=several)
+    assert few.near[0] < on_new_task(
+        values[:1].repeat(2, 0) - [[0], [0.1]], np.arange(40), epsilon=0.01, generator=several
+    ).near[0]  # fmt: skip
+    np.testing.assert_allclose(found.near, few.near, atol=0.02)

@@ -261,7 +261,8 @@ def test_it_opens_with_the_answer_and_the_picture(document, told):
     titles = [title for title, _ in document.summary.parts]
     assert titles == ["What to use", "How sure this is", "What is not resolved"]
     by_size, best, *_ = document.summary.found
-    assert by_size.startswith("At the same gap thresholds for each group err") and "rows" in by_size
+    asked = "At the same gap thresholds for each group, which need the group at prediction, err"
+    assert by_size.startswith(asked) and "rows" in by_size
     assert "error rate" in best
     sized, frontier = document.lead[:2]
     assert (sized.name, frontier.name) == ("by-size", "frontier")

@@ -22,7 +22,7 @@ from fairbench.audits.findings import (
     pair_findings,
 )
 from fairbench.audits.gaps import ASSUMED, FEWEST_LABELS, NEEDS_NO_LABELS, TOO_FEW, Gap
-from fairbench.audits.impact import impact_findings, impact_ratios
+from fairbench.audits.impact import attributes_of_large, impact_findings, impact_ratios
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -127,7 +127,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         whole = table.everyone or table
         singles = replace(whole, groups={name: whole.groups[name] for name in options.group})
         wider = impact_ratios(singles, level=1 - 2 * risk)
-        findings += impact_findings(ratios, wider, whole.granted)
+        findings += impact_findings(ratios, wider, whole.granted, attributes_of_large(ratios))
         findings += excess_findings(scores, risk)
     return findings
 

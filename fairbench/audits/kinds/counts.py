@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fairbench.audits.dossiers.categories import section_of, with_rules_ratio
 from fairbench.audits.dossiers.unknown import says_nothing
 from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget
-from fairbench.audits.impact import impact_findings
+from fairbench.audits.impact import attributes_of_large, impact_findings
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.audits.sentences import listed
@@ -337,7 +337,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     single = list(compress(ratios, judged))
     budget = ErrorBudget(sum(not ratio.is_given_reference for ratio in single))
     wider = compress(_ratios(table, references, 1 - 2 * budget.risk), judged)
-    findings = list(impact_findings(single, list(wider), SELECTED))
+    findings = list(impact_findings(single, list(wider), SELECTED, attributes_of_large(ratios)))
     counted = f"{count(max(table.people.values()))} people in {len(ratios)} categories"
     of = f"'{options.selected}' of '{options.total}'"
     if options.rates:

@@ -12,7 +12,7 @@ from fairbench.audits.direction import Direction
 from fairbench.audits.question import RATIO
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
-from fairbench.evaluation.impact_ratios import ImpactRatio
+from fairbench.evaluation.impact_ratios import COMPARED_WITH, LARGE_ENOUGH, ImpactRatio
 from fairbench.evaluation.score_distributions import GroupScores
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
@@ -52,7 +52,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     whom = f"{named}, or else of {most}" if len(given) == 2 else named if True in given else most
     allows = (
         f"Which group truly is {granted} most often is not known of a sample; the interval allows "
-        "for each. Nobody is compared with a group of under 10 rows or under 2 % of them. "
+        f"for each. {COMPARED_WITH} "
     )
     yield table_of(
         ratios,
@@ -122,8 +122,8 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
             ],
             caption=(
                 f"{granted}: of everyone, in percent; ratio: the smallest share {granted} of a "
-                "group over the largest; gap: the largest less the smallest; of groups of at "
-                "least 10 rows and 2 % of them"
+                "group over the largest; gap: the largest less the smallest; of the groups "
+                f"{LARGE_ENOUGH}, where there are two such groups"
             ),
         )
         blocks: list[Block] = [steps]

@@ -18,6 +18,7 @@ from fairbench.audits.findings import (
     Finding,
 )
 from fairbench.core.formats import shortened
+from fairbench.evaluation.impact_ratios import COMPARED_WITH
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import Column, Figure, Table, TableCell
 
@@ -47,8 +48,7 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
     words = {finding.decided for finding in findings if finding.about == RATIO}
     caption = "".join(
         f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
-        "Under 0.8, four fifths, it is commonly looked into. No group of under 10 rows, or under "
-        "2 % of them, is compared with."
+        f"Under 0.8, four fifths, it is commonly looked into. {COMPARED_WITH}"
         for word in words
     )
     return Table(columns, rows[:_MOST_FIGURES], caption=caption) if rows else None

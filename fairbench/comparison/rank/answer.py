@@ -261,7 +261,8 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     order = np.lexsort((-means, ~fully))
     leader = int(np.argmax(held.may_be_best[order]))  # with holes, not always the largest mean
     order = np.r_[order[leader], np.delete(order, leader)]
-    epsilon = usual_epsilon(scores.values) if options.within is None else options.within
+    epsilon = scores.epsilon if options.within is None else options.within
+    epsilon = usual_epsilon(scores.values) if epsilon is None else epsilon
     new = None
     if units.name != "question":
         of_task = _task_means(values, units.group, len(units.unit))

@@ -10,12 +10,20 @@ from typing import Any
 import pandas as pd
 
 from fairbench.comparison.atlas import APPROACH, approach_table
-from fairbench.comparison.atlas_values import named
+from fairbench.comparison.atlas_values import epsilon_of, fewest_tasks, named
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.core.errors import UserError, note
 from fairbench.core.formats import shortened
 from fairbench.data.benchmark_logs import sources
-from fairbench.data.benchmark_logs.table import BenchmarkTable, Better, Score, tidy, with_scores
+from fairbench.data.benchmark_logs.table import (
+    METHOD,
+    TASK,
+    BenchmarkTable,
+    Better,
+    Score,
+    tidy,
+    with_scores,
+)
 from fairbench.evaluation.columns import COSTS
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import Catalogue
@@ -31,6 +39,7 @@ _ABOUT = (
 )  # fmt: skip
 
 
+_NEEDS = "group_at_prediction"
 _NO_ITEMS = "none"  # in place of a column of items: aggregates of tasks are ranked
 _LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
@@ -105,7 +114,7 @@ def benchmark_scores(
         which none is named.
     """
     if path.is_dir() and (is_pack(path) or len(Catalogue(path))):
-        return with_scores(_of_runs(Catalogue(path), purposes), scores)
+        return of_enough_tasks(with_scores(_of_runs(Catalogue(path), purposes), scores))
     return sources.read_benchmark(path, scores, items=items)
 
 
@@ -118,16 +127,49 @@ def _of_runs(catalogue: Catalogue, purposes: Sequence[str]) -> BenchmarkTable:
     return replace(table, notes=(*table.notes, *filter(None, [left_out])))
 
 
+def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
+    """Return a table of the approaches that the atlas ranks, with a note on the others.
+
+    They are those that have the scores on half of the tasks; all where fewer than two do. What is
+    not defined of an approach, such as the loss of scores where there are labels alone, is no
+    crash: it was not measured there.
+    """
+    names = [score.name for score in table.scores]
+    measured = table.frame[table.frame[names].notna().any(axis=1)]
+    tasks, fewest = measured[TASK].nunique(), fewest_tasks(measured[TASK].nunique())
+    on = [measured[measured[name].notna()].groupby(METHOD)[TASK].nunique() for name in names]
+    on = [each.reindex(table.frame[METHOD].unique(), fill_value=0) for each in on]
+    enough = pd.concat(on, axis=1).min(axis=1) >= fewest
+    kept = enough.index[enough]
+    if enough.all() or len(kept) < 2:
+        return replace(table, frame=measured.reset_index(drop=True))
+    left = len(enough) - len(kept)
+    are, they = ("is", "it has") if left == 1 else ("are", "they have")
+    note = (
+        f"{left} of {len(enough)} approaches {are} left out, as in the leaderboard: {they} the "
+        f"score on fewer than {fewest} of the {tasks} tasks, half of them"
+    )
+    frame = measured[measured[METHOD].isin(kept)].reset_index(drop=True)
+    return replace(table, frame=frame, notes=(*table.notes, note))
+
+
 def runs_table(runs: Sequence[Run]) -> BenchmarkTable:
     """Return the metrics of runs, a row an approach, task and repeat.
 
     As in the atlas, approaches are ranked as they are: thresholds for each group, and labels that
     are withheld, are settings of one, which are left out.
     """
-    wide = approach_table(runs)
-    wide = wide[(wide["setting"] == "").to_numpy()].reset_index(drop=True)
-    approaches = wide[[*APPROACH]].drop_duplicates()
+    return approaches_as_methods(approach_table(runs))
+
+
+def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
+    """Return a table of approaches as a table of scores, in the atlas's order of tasks."""
+    wide = wide[(wide["setting"] == "").to_numpy()]
+    wide = wide.sort_values(["dataset", "protect", *APPROACH, "seed", "repeat"], kind="stable")
+    wide = wide.reset_index(drop=True)
+    approaches = wide.drop_duplicates([*APPROACH])[[*APPROACH, _NEEDS]]
     methods = approaches.assign(name=[named(row) for row in approaches.to_dict("records")])
+    methods = methods.drop(columns=_NEEDS)
     names = [name for name in wide if name not in (*_ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
     keys = {
@@ -145,4 +187,4 @@ def _score(name: str) -> Score:
     better: Better = ""
     if metric and metric.better in ("higher", "lower"):
         better = "higher" if metric.better == "higher" else "lower"
-    return Score(name, better)
+    return Score(name, better, epsilon=epsilon_of(name))

@@ -49,12 +49,14 @@ class Scores:
     score : its name. better : ``higher`` or ``lower``.
     values : (M, C) as they were given; NaN where a method has none.
     cost : (M, C) of what each took, or None.
+    epsilon : the largest difference that does not matter in practice, where that is declared.
     """
 
     score: str
     better: str
     values: Array
     cost: Array | None
+    epsilon: float | None = None
 
     @property
     def sign(self) -> float:
@@ -111,8 +113,10 @@ def read_scores(
     """
     file = options.path.name
     ways: dict[str, str] = {}
+    epsilons: dict[str, float] = {}
     if read is not None:
         source = read.frame
+        epsilons = {each.name: each.epsilon for each in read.scores if each.epsilon is not None}
         ways = {score.name: score.better for score in read.scores if score.better}
     names = names_of_table(source) if source is not None else _names(options)
     options, told = _with_usual_names(options, names, file)
@@ -129,7 +133,7 @@ def read_scores(
         raise UserError(f"{file}: no rows below the header")
     notes = [*frame.attrs.get("notes", []), *told]
     warnings = [_sentence(text) for text in read.warnings] if read is not None else []
-    return _Reading(options, frame, file, notes, warnings, ways).table()
+    return _Reading(options, frame, file, notes, warnings, ways, epsilons).table()
 
 
 def _sentence(text: str) -> str:
@@ -192,6 +196,7 @@ class _Reading:
     Attributes
     ----------
     ways : which values are better, of the scores whose format says so.
+    epsilons : of the scores that declare one, and so are on one scale.
     """
 
     options: RankOptions
@@ -200,6 +205,7 @@ class _Reading:
     notes: list[str]
     warnings: list[str]
     ways: Mapping[str, str]
+    epsilons: Mapping[str, float]
 
     def table(self) -> ScoreTable:
         """Return the scores."""
@@ -370,7 +376,7 @@ class _Reading:
                 finite = np.isfinite(given)
             else:
                 Place(self.file, name).refuse(text, odd, "number", said="no")
-        if mixes_scales(given[finite]):
+        if name not in self.epsilons and mixes_scales(given[finite]):
             raise mixed_scales(given, column.astype(str), Place(self.file, name))
         better = self._direction(name, number)
         values = _averaged(given, place, shape)
@@ -380,7 +386,7 @@ class _Reading:
         cost = None
         if self.options.cost:
             cost = _averaged(to_numbers(self.frame[self.options.cost]), place, shape)
-        return Scores(name, better, values, cost)
+        return Scores(name, better, values, cost, self.epsilons.get(name))
 
     def _direction(self, name: str, number: int) -> str:
         """Return the direction of a score, and warn where it contradicts the name."""

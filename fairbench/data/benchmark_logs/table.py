@@ -28,12 +28,15 @@ class Score:
     better : which values are good; empty where the file does not say.
     binary : whether every value is 0 or 1, wrong or right.
     error : the column of its standard errors; empty where there is none.
+    epsilon : the largest difference that does not matter in practice, where that is declared; such
+        a score is on one scale in all rows.
     """
 
     name: str
     better: Better = ""
     binary: bool = False
     error: str = ""
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from fairbench.comparison.atlas_report import (
     ranks_sentence,
     size_sentence,
 )
+from fairbench.comparison.atlas_values import THRESHOLDS_NEED, marked
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.core.formats import (
     interval,
@@ -65,9 +66,6 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     )
 
 
-_GROUP = " It must be told the group of everyone it decides about."
-
-
 def _by_size(findings: AtlasFindings) -> Iterator[str]:
     """Yield how thresholds of each group compare with interventions, by the size of the data."""
     if findings.by_size is not None:
@@ -83,7 +81,6 @@ def _unlevel(findings: AtlasFindings) -> Iterator[str]:
 
 def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on a new task."""
-    needing = {each.name for each in findings.approaches if each.group_at_prediction}
     for each in ranked:
         best = most_near(each)
         if best is None:
@@ -91,7 +88,7 @@ def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterato
         yield (
             f"For a small {metric_label(each.metric)}: {best.approach}. On a new task, the "
             f"estimated chance that it scores within {each.epsilon:g} of whichever approach is "
-            f"best there is {best.near_percent}." + _GROUP * (best.approach in needing)
+            f"best there is {best.near_percent}."
         )
 
 
@@ -120,7 +117,7 @@ def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
         mine = [each.verdict for each in findings.verdicts if each.gap_metric == gap]
         if mine:
             yield (
-                f"At the same {gap_label(gap)}, thresholds for each group on an unconstrained "
+                f"At the same {gap_label(gap)}, {THRESHOLDS_NEED} on an unconstrained "
                 f"model do no worse than every intervention on {mine.count(HOLDS)} of {len(mine)} "
                 f"tasks, and worse than one on {mine.count(FAILS)}; on {mine.count(OPEN)} that is "
                 "not resolved."
@@ -285,8 +282,9 @@ def _ellipse(point: MeanFrontierPoint) -> np.ndarray:
 
 
 def _hint(point: MeanFrontierPoint) -> str:
+    name = marked(" ".join(_named(point)), needs_group=point.group_at_prediction)
     return (
-        f"{' '.join(_named(point))}: error {signed(point.error)} "
+        f"{name}: error {signed(point.error)} "
         f"({interval(point.error_lower, point.error_upper)}), gap {signed(point.gap)} "
         f"({interval(point.gap_lower, point.gap_upper)}), {point.tasks} tasks"
     )
@@ -298,12 +296,13 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
     for name in ("error, change", "gap, change"):
         columns += [Column(name, "estimate", decimals=4)]
     columns += [Column("tasks", "count"), Column("families", "count")]
+    columns += [Column("group at prediction")]
     rows = [
         [
             *_named(each), gap_label(each.gap_metric),
             (each.error, each.error_lower, each.error_upper),
             (each.gap, each.gap_lower, each.gap_upper),
-            each.tasks, each.families,
+            each.tasks, each.families, "needed" if each.group_at_prediction else "not needed",
         ]
         for each in points
     ]  # fmt: skip
@@ -346,7 +345,7 @@ def size_figure(found: MarginsBySize) -> Figure:
     )
     one = Series("a task", [], [], "black", lined=False)
     caption = (
-        "The error of thresholds for each group minus that of interventions at the same gap, the "
+        f"The error of {THRESHOLDS_NEED} minus that of interventions at the same gap, the "
         "mean over all interventions and strengths: above 0 thresholds err more. A point is a task "
         "with its 95 % interval for new splits; the widest leave the frame. A band is the plain "
         "mean over families with its 95 % interval."

@@ -95,7 +95,7 @@ class BoardTable:
     def filters(self) -> list[PageFilter]:
         """What the page can be filtered by, where there is a choice."""
         found = [
-            PageFilter(name, label, [(each, each) for each in sorted(set(self.table[column]))])
+            PageFilter(name, label, [(each, each) for each in sorted(self.table[column].unique())])
             for name, label, column in (
                 ("family", "family of data", "family"),
                 ("learner", "learner", "learner"),

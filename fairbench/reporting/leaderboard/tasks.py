@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairbench.comparison.atlas_values import marked
 from fairbench.core.formats import count, number
 from fairbench.evaluation.columns import COSTS
 from fairbench.metrics.registry import label as metric_label
@@ -167,6 +168,7 @@ def _points(rows: pd.DataFrame, gap: str, looks: dict[str, dict[str, Any]]) -> I
             continue
         look = looks[THRESHOLDS if setting else str(row["intervention"])]
         hint = " ".join(filter(None, [approach_name(row), approach_note(row)]))
+        hint = marked(hint, needs_group=bool(row["group_at_prediction"]))
         yield Series(hint, [row[ERROR]], [row[gap]], **look, lined=False, tags=tags_of(row))
 
 
@@ -178,7 +180,7 @@ def looks_of(board: BoardTable) -> dict[str, dict[str, Any]]:
 
     What is without an intervention is black.
     """
-    names = sorted(set(board.table["intervention"]) - {"none"})
+    names = sorted(set(board.table["intervention"].unique()) - {"none"})
     looks: dict[str, dict[str, Any]] = {"none": {"colour": "black", "shape": 0, "filled": True}}
     for i, name in enumerate(names):
         looks[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 2 + i}

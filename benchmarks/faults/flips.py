@@ -27,7 +27,7 @@ import pandas as pd
 from benchmarks.measure import configuration, show
 from fairbench.audits.labelling.state import Answer, State, StateFile
 from fairbench.audits.question import Options
-from fairbench.cli.run import draw_figures
+from fairbench.cli.jobs import draw_figures
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
 from fairbench.data import cache

@@ -103,7 +103,8 @@ def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
 
 def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
     """Draw candidates until it is enough, and judge what is chosen."""
-    from fairbench.cli.run import hold, set_up_process
+    from fairbench.cli.jobs import hold
+    from fairbench.cli.run import set_up_process
 
     root = checkout("alternative")
     check_run_words([name for name, _ in options.words], list(options_of(type(options))), root)
@@ -130,7 +131,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    from fairbench.cli.run import drawing
+    from fairbench.cli.jobs import drawing
 
     used, chosen = search.default_plan, plan(search.compose(search.everyone[search.place].values))
     runs = list({run.id: run for run in (used, chosen)}.values())

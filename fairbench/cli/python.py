@@ -67,7 +67,7 @@ def _prepare(root: Path) -> None:
 
 
 def _carry_out(line: Any, held: ExitStack) -> Plan:
-    from fairbench.cli.run import drawing, hold
+    from fairbench.cli.jobs import drawing, hold
     from fairbench.cli.summary import log_runs
     from fairbench.experiments.execute import carry_out
     from fairbench.experiments.executors import processes

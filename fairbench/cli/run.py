@@ -6,22 +6,21 @@ import gc
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fairbench.cli.budget import Resolving
+from fairbench.cli.jobs import carry_out_jobs, drawing, hold
 from fairbench.cli.output import explaining, print_line
 from fairbench.cli.progress import print_error
-from fairbench.core.errors import IncompatibleError, UserError, refused
+from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import check_address_space, out_of_memory
 
 if TYPE_CHECKING:
-    from fairbench.cli.command_line import CommandLine, SweepSettings
-    from fairbench.cli.progress import SweepProgress
+    from fairbench.cli.command_line import CommandLine
     from fairbench.cli.summary import Outcome
-    from fairbench.experiments.execute import Plan
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 # What only shows something, and which Hydra does itself.
@@ -29,7 +28,6 @@ _HYDRA_SHOWS = (
     "-h", "--help", "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
     "-sc", "--shell-completion", "--version",
 )  # fmt: skip
-Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
 
 
 def run(arguments: Sequence[str], root: Path) -> int:
@@ -107,10 +105,15 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
-    words = [word for word in arguments if word not in options]
+    asked, words = Resolving.of([word for word in arguments if word not in options])
+    several |= asked is not None
     several |= any(len(listed_choices(word, conf)) > 1 for word in words)
     with hydra_of(conf), ExitStack() as held:
         lines = command_lines(words, conf, sweep=several)
+        if asked:
+            from fairbench.cli.resolving import resolve
+
+            return resolve(lines, asked, held)
         if lines[0].tuned:
             from fairbench.cli.tuning import tune
 
@@ -118,16 +121,6 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
             return tune(lines[0], held)
         return _sweep(lines, words, held) if several else _single(lines[0], held)
-
-
-def hold(configs: Iterable[Any], held: ExitStack) -> None:
-    """Have nothing that these runs find in their results folders collected while they last."""
-    from fairbench.core.locks import using
-    from fairbench.results.packs import refuse_pack
-
-    for folder, make in dict.fromkeys((str(each["results"]), not each["plan"]) for each in configs):
-        refuse_pack(Path(folder))
-        held.enter_context(using(Path(folder), make=make))
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:
@@ -173,18 +166,6 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     return 0
 
 
-def drawing(config: Any) -> Any:
-    """Return what draws the figures of a run, None where none are wanted."""
-    return draw_figures if config["figures"] else None
-
-
-def draw_figures(*arguments: Any) -> None:
-    """Draw the figures of a run; matplotlib takes half a second, which most runs save."""
-    from fairbench.reporting import figures
-
-    figures.draw_figures(*arguments)
-
-
 def _sweep(lines: Sequence[CommandLine], words: Sequence[str], held: ExitStack) -> int:
     """Plan and carry out all jobs, and print how each ended.
 
@@ -208,83 +189,7 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], held: ExitStack) 
         for start in range(0, len(jobs), size):
             part = jobs[start : start + size]
             whole = len(part) == len(jobs)
-            outcomes += _part(part, settings, progress, varied, whole=whole)
+            outcomes += carry_out_jobs(part, settings, progress, varied, whole=whole)
     if jobs[0][1]["plan"]:
         return show_planned_sweep(outcomes)
     return sum_up(outcomes, jobs[0][1], settings, words)
-
-
-def _part(
-    jobs: Sequence[Job],
-    settings: SweepSettings,
-    progress: SweepProgress,
-    varied: Sequence[str],
-    *,
-    whole: bool,
-) -> list[Outcome]:
-    """Plan some jobs, or all, and carry them out; whatever happens to one, the others go on."""
-    from fairbench.cli.summary import Outcome
-    from fairbench.experiments.execute import Execution
-    from fairbench.experiments.executors import executor
-
-    config = jobs[0][1]
-    planned = [_planned(job, varied) for job in jobs]
-    if whole:
-        _refuse_what_is_alike(planned)
-    for outcome in planned:
-        progress.outcome(outcome)
-    if config["plan"]:
-        return planned
-    execution = Execution(
-        [outcome.run for outcome in planned if outcome.run],
-        executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
-        drawing(config),
-        progress.cell,
-        lambda end: progress.outcome(Outcome.of(end)),
-    )
-    progress.planned(execution)
-    ends = iter(execution.carry_out())
-    return [Outcome.of(next(ends), each.words) if each.run else each for each in planned]
-
-
-def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
-    """Refuse a sweep all of whose jobs are refused for one reason, which is said once.
-
-    Raises
-    ------
-    UserError : the reason.
-    """
-    reasons = {(each.status, each.message, each.trace) for each in planned}
-    (status, message, trace), *more = reasons
-    if len(planned) > 1 and not more and status == "failed" and not trace:
-        raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
-
-
-def _planned(job: Job, varied: Sequence[str]) -> Outcome:
-    """Plan a job: what is planned is to be carried out; others are skipped or have failed.
-
-    Parameters
-    ----------
-    varied : the options in which the jobs of the sweep differ, which its name tells.
-    """
-    import traceback
-
-    from fairbench.cli.summary import Outcome, job_name
-    from fairbench.experiments.build import run_name
-    from fairbench.experiments.execute import plan
-
-    words, config = job
-    name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
-    try:
-        planned: Plan = plan(config)
-        named = replace(planned, name=job_name(planned.name, words, varied))
-        return Outcome("planned", named.name, words, run=named)
-    except IncompatibleError as error:
-        return Outcome("skipped", name, words, message=str(error))
-    except UserError as error:
-        return Outcome("failed", name, words, message=str(error))
-    except OSError as error:  # where a download cannot be kept
-        return Outcome("failed", name, words, message=refused(error))
-    except Exception as error:  # a sweep outlives any one of its jobs
-        trace = traceback.format_exc()
-        return Outcome("failed", name, words, message=repr(error), trace=trace)

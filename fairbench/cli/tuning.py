@@ -74,7 +74,7 @@ class UnfinishedRunError(Exception):
 
 def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions]:
     """Return the search that a command line asks for, and how its answer is printed."""
-    from fairbench.cli.run import hold
+    from fairbench.cli.jobs import hold
 
     options = _options(line.sweeper_options())
     (fixed,) = line.jobs
@@ -111,7 +111,7 @@ def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
     ------
     UnfinishedRunError : a run that could not be evaluated.
     """
-    from fairbench.cli.run import drawing
+    from fairbench.cli.jobs import drawing
 
     trials, config = search.carry_out(), search.default_plan.config
     people = len(prepared(search.default_plan).cells[0].fold.test)

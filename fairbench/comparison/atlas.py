@@ -67,8 +67,9 @@ def approach_table(
 ) -> pd.DataFrame:
     """Return a row for every task, approach, setting and repeat.
 
-    Runs of one task are of one content of the data and one kind of split, the commonest; of runs
-    that differ in their evaluator alone, the one with most relaxations counts.
+    Runs of one task are of one content of the data and one kind of split, the commonest. Of runs
+    that differ in the number of their repeats alone, the one with most counts, and of those that
+    differ in their evaluator alone, the one with most relaxations.
 
     Parameters
     ----------
@@ -110,16 +111,19 @@ def _comparable(runs: Sequence[Run]) -> list[Run]:
     of_task: dict[tuple[str, str], dict[str, dict[str, Run]]] = {}
     names = _datasets(runs)
     for run, name in zip(runs, names, strict=True):
-        shared = digest([run.environment["data"], run.config["split"]])
+        split = {name: value for name, value in run.config["split"].items() if name != "repeats"}
+        shared = digest([run.environment["data"], split])
         same = digest([run.seed, *(run.config[part] for part in _PARTS)])
         found = of_task.setdefault((name, run.protect), {}).setdefault(shared, {})
-        if same not in found or _relaxations(run) > _relaxations(found[same]):
+        if same not in found or _reaches(run) > _reaches(found[same]):
             found[same] = run
     return [run for sets in of_task.values() for run in max(sets.values(), key=len).values()]
 
 
-def _relaxations(run: Run) -> int:
-    return len(run.config["evaluator"].get("relaxations", ()))
+def _reaches(run: Run) -> tuple[int, int]:
+    """Return how many repeats a run has, and how many relaxations."""
+    repeats, relaxations = run.config["split"].get("repeats"), run.config["evaluator"]
+    return int(repeats or 1), len(relaxations.get("relaxations", ()))
 
 
 def _datasets(runs: Sequence[Run]) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.cli.run import hold
+from fairbench.cli.jobs import hold
 from fairbench.core.errors import UserError
 from fairbench.experiments import build
 from fairbench.experiments.execute import carry_out

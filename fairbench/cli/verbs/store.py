@@ -252,7 +252,7 @@ def rm(options: RemoveOptions) -> None:
 
 def evaluate(options: EvaluateOptions) -> int:
     """Evaluate runs from their cells with the code as it is; return 1 if some cannot be."""
-    from fairbench.cli.run import draw_figures
+    from fairbench.cli.jobs import draw_figures
     from fairbench.experiments.verification import evaluate_again
     from fairbench.results.packs import refuse_pack
 
@@ -292,7 +292,7 @@ def _named(options: RemoveOptions | EvaluateOptions) -> Catalogue:
 
 def verify(options: VerifyOptions) -> int:
     """Read a run's cells, compute some again, and compare bit for bit."""
-    from fairbench.cli.run import draw_figures
+    from fairbench.cli.jobs import draw_figures
     from fairbench.experiments import verification
     from fairbench.results.catalogue import Catalogue
     from fairbench.results.cells import Store

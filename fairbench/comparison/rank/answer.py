@@ -212,14 +212,21 @@ def answers(
     of_score = wrong / len(table.scores)
     found = [_answer(table, scores, options, of_score) for scores in table.scores]
     return [
-        _with_plans(answer, answer.scores.larger_is_better, _units(table, options), most_planned)
+        _with_plans(answer, answer.scores.larger_is_better, units_of(table, options), most_planned)
         for answer in found
     ]
 
 
 @dataclass(frozen=True, eq=False)
-class _Units:
-    """What is averaged into what: cells into groups, groups into units."""
+class UnitsOfMean:
+    """What is averaged into what: cells into groups, groups into units.
+
+    Attributes
+    ----------
+    group : (C,) the group of each cell, as a rule its task. unit : (K,) the unit of each group.
+    alike : whether units count alike, however many groups they have.
+    strata : (U,) of units that are drawn within strata. name : what a unit is called.
+    """
 
     group: NDArray[np.intp]
     unit: NDArray[np.intp]
@@ -228,21 +235,22 @@ class _Units:
     name: str
 
 
-def _units(table: ScoreTable, options: RankOptions) -> _Units:
+def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
+    """Return what the means of a table are over: families, tasks or questions."""
     cells = np.arange(len(table.task))
     if options.about == THESE and table.questions and table.tasks:
-        return _Units(cells, cells, True, table.task, "question")
+        return UnitsOfMean(cells, cells, True, table.task, "question")
     name = "family" if table.families else "task" if table.tasks else "question"
     if table.families and not table.tasks and options.mean != TASKS:
         # Questions of a family without tasks: each family is a task of its questions.
         families = np.arange(len(table.families))
-        return _Units(table.family[table.task], families, True, None, name)
-    return _Units(table.task, table.family, options.mean != TASKS, None, name)
+        return UnitsOfMean(table.family[table.task], families, True, None, name)
+    return UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
 
 
 def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
     generator = np.random.default_rng(options.seed)
-    values, units = scores.larger_is_better, _units(table, options)
+    values, units = scores.larger_is_better, units_of(table, options)
     if units.strata is not None:
         _check_strata(values, table, units.strata)
     binary = units.name == "question" and units.strata is None and is_binary(values)
@@ -387,7 +395,7 @@ def adjusted_means(
     return own + float(of_rest @ shares), ran
 
 
-def _with_plans(answer: Ranking, values: Array, units: _Units, most: int) -> Ranking:
+def _with_plans(answer: Ranking, values: Array, units: UnitsOfMean, most: int) -> Ranking:
     """Return an answer with what would tell apart the pairs that matter most.
 
     Of these are the leader and each rival that may be the best; where it is settled which is the
@@ -433,7 +441,7 @@ def _times(parts: VarianceParts | None, answer: Ranking, units: int) -> float:
     return parts.times_as_many(answer.epsilon, units, answer.held.critical)
 
 
-def _price(answer: Ranking, units: _Units, places: list[int]) -> float:
+def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
     """Return what one further unit costs, of these methods; NaN without costs."""
     if answer.scores.cost is None:
         return float("nan")

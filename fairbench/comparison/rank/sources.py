@@ -162,19 +162,32 @@ def runs_table(runs: Sequence[Run]) -> BenchmarkTable:
     return approaches_as_methods(approach_table(runs))
 
 
-def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
-    """Return a table of approaches as a table of scores, in the atlas's order of tasks."""
+def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of approaches as they are, in the atlas's order of tasks.
+
+    The columns ``method`` and ``task`` have what a ranking calls them.
+    """
     wide = wide[(wide["setting"] == "").to_numpy()]
     wide = wide.sort_values(["dataset", "protect", *APPROACH, "seed", "repeat"], kind="stable")
     wide = wide.reset_index(drop=True)
     approaches = wide.drop_duplicates([*APPROACH])[[*APPROACH, _NEEDS]]
     methods = approaches.assign(name=[named(row) for row in approaches.to_dict("records")])
     methods = methods.drop(columns=_NEEDS)
+    return wide.assign(
+        method=wide[[*APPROACH]].merge(methods, how="left")["name"],
+        task=wide["dataset"].str.cat(wide["protect"], sep=", "),
+    )
+
+
+def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
+    """Return a table of approaches as a table of scores."""
+    known = with_methods_and_tasks(wide)
+    wide = known.drop(columns=["method", "task"])
     names = [name for name in wide if name not in (*_ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
     keys = {
-        "method": wide[[*APPROACH]].merge(methods, how="left")["name"],
-        "task": wide["dataset"].str.cat(wide["protect"], sep=", "),
+        "method": known["method"],
+        "task": known["task"],
         "split": wide["seed"].astype(str).str.cat(wide["repeat"].astype(int).astype(str), sep="."),
         "family": wide["family"],
     }

@@ -1,0 +1,51 @@
+"""What ``resolve=METRIC budget=TIME`` asks of a run; read before anything heavy is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairbench.core.errors import UserError
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_NAMES = ("resolve", "budget")
+
+
+@dataclass(frozen=True)
+class Resolving:
+    """What is to be resolved, and how many seconds there are for it."""
+
+    metric: str
+    seconds: float
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> tuple[Resolving | None, list[str]]:
+        """Return what the words ask to resolve, and the other words.
+
+        Raises
+        ------
+        UserError : one of resolve= and budget= without the other, or a time that is none.
+        """
+        own = {word.partition("=")[0]: word.partition("=")[2] for word in words if _is_own(word)}
+        others = [word for word in words if not _is_own(word)]
+        if not own:
+            return None, others
+        if missing := [name for name in _NAMES if not own.get(name)]:
+            example = "resolve=error_rate budget=2h"
+            raise UserError(
+                f"{missing[0]}= is missing: resolve= and budget= go together ({example})"
+            )
+        return cls(own["resolve"], _seconds(own["budget"])), others
+
+
+def _is_own(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name in _NAMES
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not found or not float(found[1]) > 0:
+        raise UserError(f"budget={text} is no time: write 90s, 30m, 2h or 1d")
+    return float(found[1]) * _SECONDS[found[2]]

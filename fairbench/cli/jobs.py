@@ -1,0 +1,117 @@
+"""Jobs of a command line: planned, carried out, and held while they last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbench.core.errors import IncompatibleError, UserError, refused
+
+if TYPE_CHECKING:
+    from fairbench.cli.command_line import SweepSettings
+    from fairbench.cli.progress import SweepProgress
+    from fairbench.cli.summary import Outcome
+    from fairbench.experiments.execute import Plan
+
+Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
+
+
+def hold(configs: Iterable[Any], held: ExitStack) -> None:
+    """Have nothing that these runs find in their results folders collected while they last."""
+    from fairbench.core.locks import using
+    from fairbench.results.packs import refuse_pack
+
+    for folder, make in dict.fromkeys((str(each["results"]), not each["plan"]) for each in configs):
+        refuse_pack(Path(folder))
+        held.enter_context(using(Path(folder), make=make))
+
+
+def drawing(config: Any) -> Any:
+    """Return what draws the figures of a run, None where none are wanted."""
+    return draw_figures if config["figures"] else None
+
+
+def draw_figures(*arguments: Any) -> None:
+    """Draw the figures of a run; matplotlib takes half a second, which most runs save."""
+    from fairbench.reporting import figures
+
+    figures.draw_figures(*arguments)
+
+
+def carry_out_jobs(
+    jobs: Sequence[Job],
+    settings: SweepSettings,
+    progress: SweepProgress,
+    varied: Sequence[str],
+    *,
+    whole: bool,
+) -> list[Outcome]:
+    """Plan some jobs, or all, and carry them out; whatever happens to one, the others go on."""
+    from fairbench.cli.summary import Outcome
+    from fairbench.experiments.execute import Execution
+    from fairbench.experiments.executors import executor
+
+    config = jobs[0][1]
+    planned = [_planned(job, varied) for job in jobs]
+    if whole:
+        _refuse_what_is_alike(planned)
+    for outcome in planned:
+        progress.outcome(outcome)
+    if config["plan"]:
+        return planned
+    execution = Execution(
+        [outcome.run for outcome in planned if outcome.run],
+        executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
+        drawing(config),
+        progress.cell,
+        lambda end: progress.outcome(Outcome.of(end)),
+    )
+    progress.planned(execution)
+    ends = iter(execution.carry_out())
+    return [Outcome.of(next(ends), each.words) if each.run else each for each in planned]
+
+
+def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
+    """Refuse a sweep all of whose jobs are refused for one reason, which is said once.
+
+    Raises
+    ------
+    UserError : the reason.
+    """
+    reasons = {(each.status, each.message, each.trace) for each in planned}
+    (status, message, trace), *more = reasons
+    if len(planned) > 1 and not more and status == "failed" and not trace:
+        raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
+
+
+def _planned(job: Job, varied: Sequence[str]) -> Outcome:
+    """Plan a job: what is planned is to be carried out; others are skipped or have failed.
+
+    Parameters
+    ----------
+    varied : the options in which the jobs of the sweep differ, which its name tells.
+    """
+    import traceback
+
+    from fairbench.cli.summary import Outcome, job_name
+    from fairbench.experiments.build import run_name
+    from fairbench.experiments.execute import plan
+
+    words, config = job
+    name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
+    try:
+        planned: Plan = plan(config)
+        named = replace(planned, name=job_name(planned.name, words, varied))
+        return Outcome("planned", named.name, words, run=named)
+    except IncompatibleError as error:
+        return Outcome("skipped", name, words, message=str(error))
+    except UserError as error:
+        return Outcome("failed", name, words, message=str(error))
+    except OSError as error:  # where a download cannot be kept
+        return Outcome("failed", name, words, message=refused(error))
+    except Exception as error:  # a sweep outlives any one of its jobs
+        trace = traceback.format_exc()
+        return Outcome("failed", name, words, message=repr(error), trace=trace)

@@ -1,0 +1,183 @@
+"""Where further fits are spent: methods that may be the best, on the tasks whose splits scatter.
+
+Fits are made in rounds. A round gives every method that still may be the best further splits of
+some tasks; then all pairs of all methods are compared again, and whatever is surely worse than
+another method is dropped for good. Round r may be wrong with chance 5 % / (r (r + 1)), which adds
+up to 5 % over all rounds, however many there are.
+
+Which tasks get splits in which round follows from the spread of the first round's splits around
+each method's mean, and from what a split costs, and from no later score. Spreads say nothing of
+which method is ahead, as long as splits scatter alike to either side: turning all deviations round
+leaves them as they are. So the number of splits behind a comparison does not depend on how it came
+out, and each round's comparison is what it would be of splits decided upon in advance. Dropping
+methods changes no comparison of those that remain, and pairs of dropped ones count among those that
+are compared at once, so that levels do not depend on who is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.comparison.rank.answer import WRONG, PairedDifference, Ranking, units_of
+from fairbench.comparison.rank.question import RankOptions
+from fairbench.comparison.rank.table import ScoreTable
+from fairbench.inference.resolution import parts_of, units_needed
+from fairbench.inference.sign_flips import as_student
+
+Array = NDArray[np.float64]
+SHRUNK = 0.8  # what a round leaves of the variance that splits bring
+_STEP = 5  # a task gets a fifth more splits at a time
+_SURE = 0.05  # the chance with which the bound of the spread of families may be wrong
+
+
+def wrong_of_round(number: int) -> float:
+    """Return the chance with which round `number`, from 1, may drop the best method."""
+    return WRONG / (number * (number + 1))
+
+
+@dataclass(frozen=True)
+class TaskNoise:
+    """What further splits of a task bring, and cost.
+
+    Attributes
+    ----------
+    task : its name. splits : how many it had in the first round.
+    noise : variance of one split's score around the method's mean, less what all methods share.
+    weight : of the task in the mean over families.
+    seconds : of one split of one method, the mean over methods.
+    """
+
+    task: str
+    splits: int
+    noise: float
+    weight: float
+    seconds: float
+
+    def variance(self, splits: int) -> float:
+        """Return what so many splits leave in the variance of a mean."""
+        return self.weight**2 * self.noise / splits
+
+
+def noise_of_tasks(
+    table: ScoreTable, options: RankOptions, seconds: Mapping[str, float]
+) -> list[TaskNoise]:
+    """Return what further splits of each task bring; none of tasks with one split each.
+
+    Parameters
+    ----------
+    seconds : task -> what a split of one method costs.
+    """
+    (scores,), units = table.scores, units_of(table, options)
+    values = scores.larger_is_better
+    families = np.bincount(units.unit)
+    weights = 1 / len(families) / families[units.unit]
+    if not units.alike:
+        weights = np.full(len(units.unit), 1 / len(units.unit))
+    found = []
+    for number, name in enumerate(table.tasks):
+        own = values[:, units.group == number]
+        own = own[:, np.isfinite(own).any(axis=0)]
+        own = own[np.isfinite(own).all(axis=1)]  # methods with every split of the first round
+        if own.shape[1] < 2 or len(own) < 2:
+            continue
+        shared = own - own.mean(axis=0)
+        noise = float(shared.var(axis=1, ddof=1).mean()) * len(own) / (len(own) - 1)
+        splits, weight = own.shape[1], float(weights[number])
+        found.append(TaskNoise(name, splits, noise, weight, seconds[name]))
+    return found
+
+
+def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
+    """Return how many splits each task has after round `number`; in round 1 those of the first.
+
+    Every round leaves 80 % of the variance that splits bring to a mean, at the least cost: the
+    next splits are those that take most of it away for each second.
+    """
+    splits = {task.task: task.splits for task in tasks}
+    whole = sum(task.variance(task.splits) for task in tasks)
+    left, wanted = whole, whole * SHRUNK ** (number - 1)
+    priced = [task for task in tasks if task.noise > 0]
+    while left > wanted * (1 + 1e-12) and priced:
+
+        def gain(task: TaskNoise) -> float:
+            now = splits[task.task]
+            more = now + -(-now // _STEP)
+            saved = task.variance(now) - task.variance(more)
+            return saved / ((more - now) * max(task.seconds, 1e-9))
+
+        best = max(priced, key=gain)
+        now = splits[best.task]
+        splits[best.task] = now + -(-now // _STEP)
+        left += best.variance(splits[best.task]) - best.variance(now)
+    return splits
+
+
+def seconds_of(
+    tasks: Sequence[TaskNoise], before: Mapping[str, int], after: Mapping[str, int], methods: int
+) -> float:
+    """Return about how many seconds of fits a round takes for so many methods."""
+    return methods * sum(
+        task.seconds * (after[task.task] - before[task.task])
+        for task in tasks
+        if after[task.task] > before[task.task]
+    )
+
+
+@dataclass(frozen=True)
+class RivalBound:
+    """Whether further splits of the same tasks can tell a rival from the leader.
+
+    Attributes
+    ----------
+    difference : leader - rival. units : how many families, or tasks, there are.
+    floor : half the width below which its interval surely does not get, whatever the splits.
+    units_needed : how many units would tell them apart in four of five cases, if they differ as
+        they seem to, or by epsilon where that is more; infinite of none.
+    """
+
+    rival: str
+    difference: PairedDifference
+    units: int
+    floor: float
+    units_needed: float
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether no number of splits tells the two apart, if they differ as they seem to."""
+        return abs(self.difference.value) < self.floor
+
+
+def rival_bounds(
+    answer: Ranking, table: ScoreTable, options: RankOptions, rivals: Sequence[str]
+) -> list[RivalBound]:
+    """Return for every rival of the leader how far splits can help.
+
+    The variance of a paired difference over families is bounded from below by a chi-square limit at
+    95 %, less what its splits bring; what is left, no number of splits takes away.
+    """
+    values, units = answer.scores.larger_is_better, units_of(table, options)
+    place = dict(zip(answer.methods, answer.order.tolist(), strict=True))
+    leader = next(name for name in answer.methods if name in {answer.leader, *rivals})
+    bounds = []
+    for rival in rivals:
+        if rival == leader:
+            continue
+        difference = answer.difference(leader, rival)
+        parts = parts_of(values[place[leader]] - values[place[rival]], units.group, units.unit)
+        freedom = max(difference.units - 1, 1)
+        spread, least = 0.0, 0.0
+        if parts is not None:
+            spread = max(parts.unit - parts.noise, 0.0)
+            limit = parts.unit * freedom / float(special.chdtri(freedom, _SURE))
+            least = max(limit - parts.noise, 0.0)
+        reach = float(as_student(answer.held.critical, freedom))
+        wanted = max(abs(difference.value), answer.epsilon)
+        needed = units_needed(np.array([np.sqrt(spread)]), wanted, answer.held.critical)
+        floor = reach * float(np.sqrt(least / difference.units))
+        bounds.append(RivalBound(rival, difference, difference.units, floor, float(needed[0])))
+    return bounds

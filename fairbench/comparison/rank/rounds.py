@@ -1,0 +1,144 @@
+"""Rounds of further splits: their record, and the runs that they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fairbench.comparison.atlas import approach_table
+from fairbench.comparison.rank.answer import Ranking, answers
+from fairbench.comparison.rank.further_splits import TaskNoise
+from fairbench.comparison.rank.question import LEFT_OUT, RankOptions
+from fairbench.comparison.rank.sources import (
+    approaches_as_methods,
+    as_read,
+    of_enough_tasks,
+    with_methods_and_tasks,
+)
+from fairbench.comparison.rank.table import ScoreTable, read_scores
+from fairbench.core.door import TEXT, make_folder, read_bytes
+from fairbench.core.errors import UserError
+from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
+from fairbench.data.benchmark_logs.table import with_scores
+from fairbench.results.runs import Run
+
+# Why there is no further round.
+RESOLVED, BOUND, BUDGET, ONE_SPLIT = "resolved", "bound", "budget", "one split"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round, as the record keeps it.
+
+    Attributes
+    ----------
+    number : from 1, which is the experiment as it stands. wrong : the round's share of the errors.
+    splits : task -> how many splits it has. best : the approaches that may be the best after it.
+    fits, seconds : that were made, and that it took.
+    """
+
+    number: int
+    wrong: float
+    splits: Mapping[str, int]
+    best: Sequence[str]
+    fits: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a race between the approaches of an experiment.
+
+    Attributes
+    ----------
+    noise : of the tasks in round 1, by which later rounds are laid out.
+    """
+
+    noise: Sequence[TaskNoise] = ()
+    rounds: Sequence[Round] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Record:
+        """Return the record of a file; an empty one where there is none.
+
+        Raises
+        ------
+        UserError : the file is damaged.
+        """
+        try:
+            plain = unsealed_json(read_bytes(path, TEXT))
+            noise = [TaskNoise(**values) for values in plain["noise"]]
+            return cls(noise, [Round(**values) for values in plain["rounds"]])
+        except FileNotFoundError:
+            return cls()
+        except (DamagedError, ValueError, TypeError, KeyError) as error:
+            raise UserError(
+                f"{path} is not as it was written: remove it, and rounds are counted anew from the "
+                "finished runs"
+            ) from error
+
+    def write(self, path: Path) -> None:
+        """Write the file, whole."""
+        make_folder(path.parent)
+        write_text(path, sealed_json(asdict(self)))
+
+
+@dataclass
+class ApproachRuns:
+    """The runs of an experiment's approaches, and what they say of one metric.
+
+    Attributes
+    ----------
+    first : place of a job -> its run as the experiment has it. longest : with most splits so far.
+    """
+
+    metric: str
+    first: dict[int, Run] = field(default_factory=dict)
+    longest: dict[int, Run] = field(default_factory=dict)
+
+    def keep(self, place: int, run: Run) -> None:
+        """Note a finished run of a job."""
+        self.first.setdefault(place, run)
+        self.longest[place] = run
+
+    @cached_property
+    def named(self) -> dict[int, tuple[str, str]]:
+        """Each job's approach and task, as the ranking calls them."""
+        wide = self._wide(list(self.first.values()))
+        about = wide.drop_duplicates("run").set_index("run")[["method", "task"]]
+        return {
+            place: (str(about.at[run.id, "method"]), str(about.at[run.id, "task"]))
+            for place, run in self.first.items()
+            if run.id in about.index
+        }
+
+    @staticmethod
+    def _wide(runs: Sequence[Run]) -> Any:
+        return with_methods_and_tasks(approach_table(runs))
+
+    def table(self) -> tuple[ScoreTable, RankOptions]:
+        """Return the scores of all approaches in all of their splits."""
+        read = with_scores(
+            approaches_as_methods(approach_table(list(self.longest.values()))), [self.metric]
+        )
+        read = of_enough_tasks(read)
+        options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
+        return read_scores(options, None, read), options
+
+    def answer(self, wrong: float) -> tuple[Ranking, ScoreTable, RankOptions]:
+        """Return what the scores say, wrong with a chance of `wrong`."""
+        table, options = self.table()
+        (answer,) = answers(table, options, wrong=wrong, most_planned=0)
+        return answer, table, options
+
+    def seconds_of_splits(self) -> dict[str, float]:
+        """Return what a split of each task costs, the mean over approaches."""
+        costs: dict[str, list[float]] = {}
+        for place, (_, task) in self.named.items():
+            run = self.first[place]
+            cost = float(run.environment["cost"]["seconds"])
+            costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
+        return {task: sum(values) / len(values) for task, values in costs.items()}

@@ -1,0 +1,197 @@
+"""What rounds of further splits bought, as a document: who may be the best, and why it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from math import isfinite
+
+from fairbench.comparison.rank.answer import WRONG, Ranking
+from fairbench.comparison.rank.further_splits import RivalBound, TaskNoise
+from fairbench.comparison.rank.rounds import BOUND, BUDGET, ONE_SPLIT, RESOLVED, Round
+from fairbench.comparison.rank.sentences import PLURALS, joined, units_in_words
+from fairbench.core import VERSION
+from fairbench.core.formats import count, number, two_digits
+from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section, Table
+from fairbench.reporting.group_tables import table_of
+
+_SHOWN = 5  # approaches that a sentence names
+
+
+def resolving_document(
+    answer: Ranking,
+    rounds: Sequence[Round],
+    noise: Sequence[TaskNoise],
+    bounds: Sequence[RivalBound],
+    reason: str,
+    *,
+    methods: int,
+) -> Document:
+    """Return what the rounds bought.
+
+    Parameters
+    ----------
+    answer : of the last round. bounds : how far splits can help with each rival that is left.
+    reason : why there is no further round. methods : how many approaches were compared.
+    """
+    metric, last = answer.scores.score, rounds[-1]
+    least = "least" if answer.scores.better == "lower" else "largest"
+    found = [
+        f"{count(len(last.best))} of {count(methods)} approaches may have the {least} {metric} on "
+        f"average over {PLURALS[answer.unit]}; after the experiment itself it was "
+        f"{count(len(rounds[0].best))}."
+    ]
+    if len(last.best) <= _SHOWN:
+        found.append(
+            f"These are {joined(last.best)}." if last.best[1:] else f"It is {last.best[0]}."
+        )
+    further = rounds[1:]
+    found.append(
+        f"{count(sum(each.fits for each in further))} further fits in {_time(further)} went to "
+        "approaches that could still be the best, on the tasks whose splits scatter most for what "
+        "they cost."
+        if further
+        else "No further fit was made."
+    )
+    summary = ExecutiveSummary(
+        found,
+        sure=[
+            f"The approach that is truly best was dropped in any round with a chance of at most "
+            f"{WRONG:.0%}, if splits scatter alike to either side. What is compared are means over "
+            f"{units_in_words(answer)} like these, each of which counts alike."
+        ],
+        still_open=list(_open(answer, bounds, reason)),
+        todo=list(_todo(answer, bounds, reason)),
+        audited_title="What was compared",
+    )
+    sections = [
+        Section("What each round bought", [_rounds_table(rounds)]),
+        *[Section("What splits can and cannot tell", [_bounds_table(answer, bounds)])]
+        * bool(bounds),
+        *[Section("Splits of each task", [_tasks_table(noise, last)])] * bool(noise),
+    ]
+    data = {
+        "version": VERSION,
+        "metric": metric,
+        "reason": reason,
+        "rounds": [asdict(each) for each in rounds],
+        "tasks": [asdict(task) for task in noise],
+        "rivals": [{**asdict(bound), "is_out_of_reach": bound.is_out_of_reach} for bound in bounds],
+    }
+    return Document(
+        f"Where fits were spent: {metric}",
+        sections,
+        origin=f"fairbench {VERSION}.",
+        data=data,
+        summary=summary,
+    )
+
+
+def _time(rounds: Sequence[Round]) -> str:
+    seconds = sum(each.seconds for each in rounds)
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
+
+
+def _open(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterator[str]:
+    units = PLURALS[answer.unit]
+    beyond = [bound for bound in bounds if bound.is_out_of_reach]
+    if reason == RESOLVED:
+        return
+    if reason == ONE_SPLIT:
+        yield "Every task has one split, so that it is not known what further ones would bring."
+    if beyond:
+        all_of = "No" if len(beyond) == len(bounds) else f"Of {count(len(beyond))} rivals no"
+        yield (
+            f"{all_of} number of splits tells the leader from its rivals, if they differ as they "
+            f"seem to: what {units} differ by leaves each interval wider than the difference."
+        )
+    if reason == BUDGET and len(beyond) < len(bounds):
+        left = len(bounds) - len(beyond)
+        yield f"Further splits may tell the leader from {count(left)} rivals; the time was over."
+
+
+def _todo(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterator[str]:
+    units = PLURALS[answer.unit]
+    if reason == BUDGET:
+        yield "Give the same command again: it goes on where it stopped."
+    beyond = [bound.units_needed for bound in bounds if bound.is_out_of_reach]
+    if reason == BOUND or beyond:
+        finite = sorted(needed for needed in beyond if isfinite(needed))
+        if finite:
+            half = finite[(len(finite) - 1) // 2]
+            yield (
+                f"Add {units}: {two_digits(half)} in all would tell the leader from half of these "
+                f"rivals (now {count(answer.units)})."
+            )
+
+
+def _rounds_table(rounds: Sequence[Round]) -> Table:
+    columns = [
+        Column("round"),
+        Column("may be the best", "count"),
+        Column("splits, all tasks", "count"),
+        Column("fits", "count"),
+        Column("seconds", "count"),
+        Column("may be wrong", right=True),
+    ]
+    rows = [
+        [
+            str(each.number) if each.number > 1 else "1 (the experiment)",
+            len(each.best),
+            sum(each.splits.values()),
+            each.fits,
+            round(each.seconds),
+            f"{each.wrong:.2%}",
+        ]
+        for each in rounds
+    ]
+    caption = "may be wrong: the chance that the round drops the best approach; all rounds: 5 %"
+    return Table(columns, rows, caption=caption)
+
+
+def _bounds_table(answer: Ranking, bounds: Sequence[RivalBound]) -> Table:
+    units = PLURALS[answer.unit]
+
+    def needed(bound: RivalBound) -> str:
+        return two_digits(bound.units_needed) if isfinite(bound.units_needed) else "over 10,000,000"
+
+    return table_of(
+        list(bounds),
+        [
+            ("rival", Column("rival", heads=True)),
+            (lambda bound: bound.difference.value, Column("leader - rival", "signed", decimals=4)),
+            (lambda bound: number(bound.floor), Column("no narrower than ±", right=True)),
+            (
+                lambda bound: "no" if bound.is_out_of_reach else "may",
+                Column("further splits tell them apart"),
+            ),
+            (needed, Column(f"{units} needed", right=True)),
+        ],
+        by="",
+        caption=(
+            f"leader: {answer.leader}. no narrower than: half the width of the interval with any "
+            f"number of splits, a bound that is right with a chance of 95 %; {units} needed: in "
+            "all, to tell the two apart in four of five such benchmarks "
+            f"(now {count(answer.units)})"
+        ),
+        most=30,
+    )
+
+
+def _tasks_table(noise: Sequence[TaskNoise], last: Round) -> Table:
+    return table_of(
+        sorted(noise, key=lambda task: task.splits - last.splits[task.task]),
+        [
+            ("task", Column("task", heads=True)),
+            ("splits", Column("splits at first", "count")),
+            (lambda task: last.splits[task.task], Column("splits now", "count")),
+            (lambda task: task.noise**0.5, Column("spread of a split", "number", decimals=4)),
+            ("seconds", Column("seconds a split", "number", decimals=2)),
+        ],
+        by="",
+        caption="spread: the standard deviation of one split's score around the approach's mean",
+        most=30,
+    )

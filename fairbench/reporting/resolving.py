@@ -11,7 +11,7 @@ from fairbench.comparison.rank.further_splits import RivalBound, TaskNoise
 from fairbench.comparison.rank.rounds import BOUND, BUDGET, ONE_SPLIT, RESOLVED, Round
 from fairbench.comparison.rank.sentences import PLURALS, joined, units_in_words
 from fairbench.core import VERSION
-from fairbench.core.formats import count, number, two_digits
+from fairbench.core.formats import count, number, percent, two_digits
 from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section, Table
 from fairbench.reporting.group_tables import table_of
 
@@ -56,9 +56,9 @@ def resolving_document(
     summary = ExecutiveSummary(
         found,
         sure=[
-            f"The approach that is truly best was dropped in any round with a chance of at most "
-            f"{WRONG:.0%}, if splits scatter alike to either side. What is compared are means over "
-            f"{units_in_words(answer)} like these, each of which counts alike."
+            "The approach that is truly best was dropped in any round with a chance of at most "
+            f"{percent(WRONG)} %, if splits scatter alike to either side. What is compared are "
+            f"means over {units_in_words(answer)} like these, each of which counts alike."
         ],
         still_open=list(_open(answer, bounds, reason)),
         todo=list(_todo(answer, bounds, reason)),

@@ -23,7 +23,7 @@ from unittest import mock
 import pytest
 import yaml
 
-from fairbench.cli import alternative, tuning
+from fairbench.cli import alternative, resolving, tuning
 from fairbench.cli import run as running
 from fairbench.cli.command import Command
 from fairbench.cli.command_line import hydra_of
@@ -256,7 +256,13 @@ def parsed(monkeypatch):
 
     monkeypatch.setattr(Command, "carry_out", only_searches)
     monkeypatch.setattr(alternative, "carry_out", asked)
-    for module, name in ((running, "_single"), (running, "_sweep"), (tuning, "tune")):
+    carried_out_by = (
+        (running, "_single"),
+        (running, "_sweep"),
+        (tuning, "tune"),
+        (resolving, "resolve"),
+    )
+    for module, name in carried_out_by:
         monkeypatch.setattr(module, name, composed)
     with mock.patch.dict(os.environ):
         yield

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from fairbench.cli.main import run_command
 from fairbench.cli.jobs import hold
+from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments import build
 from fairbench.experiments.execute import carry_out

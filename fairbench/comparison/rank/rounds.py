@@ -15,6 +15,7 @@ from fairbench.comparison.rank.question import LEFT_OUT, RankOptions
 from fairbench.comparison.rank.sources import (
     approaches_as_methods,
     as_read,
+    independent_tasks,
     of_enough_tasks,
     with_methods_and_tasks,
 )
@@ -124,7 +125,7 @@ class ApproachRuns:
         read = with_scores(
             approaches_as_methods(approach_table(list(self.longest.values()))), [self.metric]
         )
-        read = of_enough_tasks(read)
+        read = independent_tasks(of_enough_tasks(read))
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         return read_scores(options, None, read), options
 

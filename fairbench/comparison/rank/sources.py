@@ -62,10 +62,10 @@ def recognised(options: RankOptions) -> BenchmarkTable | None:
     if table is None:
         return None
     note(f"{path.name} was read as {table.sentence}")
-    return table if options.family else _of_families(table)
+    return table if options.family else independent_tasks(table)
 
 
-def _of_families(table: BenchmarkTable) -> BenchmarkTable:
+def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
     """Return a table without its families if there is one alone, which tells nothing apart."""
     if "family" not in table.frame or table.frame["family"].nunique() > 1:
         return table

@@ -60,22 +60,33 @@ def tree(path):
     return ast.parse(path.read_text())
 
 
-def executed_at_import(node):
-    """Yield what of a module runs when it is imported: no bodies of functions, no types alone."""
+def executed(node, *, functions):
+    """Yield what of a module runs: when it is imported, or when its functions do, too.
+
+    What is imported for types alone does not run.
+    """
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if function and not functions:
             continue
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
         yield child
-        yield from executed_at_import(child)
+        yield from executed(child, functions=functions)
 
 
 @cache
-def imports(path, *, top_level=False):
-    """Return the modules and names a file imports, anywhere in it or at its top level only."""
+def imports(path, *, top_level=False, running=False):
+    """Return the modules and names a file imports.
+
+    Parameters
+    ----------
+    top_level : only when it is imported. running : not for types alone.
+    """
     names = []
-    for node in executed_at_import(tree(path)) if top_level else ast.walk(tree(path)):
+    every = ast.walk(tree(path))
+    nodes = executed(tree(path), functions=not top_level) if top_level or running else every
+    for node in nodes:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -118,13 +129,13 @@ def test_imports_point_downwards():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    """Looks at what is imported at the top level, where a circle would break an import."""
-    known = {module(path) for path in SOURCES}
+    """Neither when they are imported nor later, within functions."""
+    modules = {module(path) for path in SOURCES}
     graph = {}
     for path in SOURCES:
-        names = imports(path, top_level=True)
-        found = {name if name in known else name.rpartition(".")[0] for name in names} & known
-        graph[module(path)] = found - {module(path)}
+        names = imports(path, running=True)
+        own = {name if name in modules else name.rpartition(".")[0] for name in names} & modules
+        graph[module(path)] = own - {module(path)}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:

@@ -20,7 +20,8 @@ from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS, VALUE
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import differing_options
-from fairbench.results.runs import Run, reading
+from fairbench.results.record import reading
+from fairbench.results.runs import Run
 from fairbench.results.shapes import METRICS, check_metrics
 from fairbench.results.upgrading import upgraded
 

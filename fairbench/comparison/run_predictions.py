@@ -21,7 +21,8 @@ from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
 from fairbench.metrics.rates import confusion
 from fairbench.results.people import People
 from fairbench.results.predictions import TEST, VALIDATION
-from fairbench.results.runs import Run, reading
+from fairbench.results.record import reading
+from fairbench.results.runs import Run
 from fairbench.results.shapes import check_columns
 
 

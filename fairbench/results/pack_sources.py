@@ -32,7 +32,8 @@ from fairbench.results.pack_tables import (
 from fairbench.results.packs import Pack, flattened
 from fairbench.results.people import described, people_path
 from fairbench.results.predictions import rows_path, split_table
-from fairbench.results.runs import Run, reading
+from fairbench.results.record import reading
+from fairbench.results.runs import Run
 
 
 @dataclass(frozen=True)

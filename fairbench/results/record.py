@@ -5,10 +5,15 @@ A seal shows that a record is what somebody sealed, and not that it was this pro
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+from fairbench.core.errors import UserError
+from fairbench.core.files import UNREADABLE
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -148,3 +153,20 @@ def is_record(values: Mapping[str, Any]) -> bool:
     return all(check(values.get(name)) for name, check in {**SUMMARY, **_REST}.items()) and all(
         check(values[name]) for name, check in _LATER.items() if name in values
     )
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Read a file of a finished run.
+
+    Raises
+    ------
+    UserError : it is missing or damaged.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise UserError(
+            f"{path} is missing or damaged: repeat the command of that run, which makes it again "
+            "and fits nothing that is in the store"
+        ) from error

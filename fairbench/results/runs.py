@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +21,15 @@ from fairbench.core.files import (
     sha256,
     unsealed_json,
 )
-from fairbench.results.record import FILES, STUDY, SUMMARY, are_strings, is_id, is_record
+from fairbench.results.record import (
+    FILES,
+    STUDY,
+    SUMMARY,
+    are_strings,
+    is_id,
+    is_record,
+    reading,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,7 +225,7 @@ class Run:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """The metrics of the run's own variant, in the columns that `Catalogue.metrics` has."""
-        from fairbench.results.catalogue import read_metrics
+        from fairbench.results.metric_tables import read_metrics
 
         return read_metrics([self])
 
@@ -354,20 +361,3 @@ def _intact(path: Path, sums: Mapping[str, str]) -> bool:
         return sha256(read_bytes(path, most_memory())) == sums.get(path.name)
     except OSError:
         return False
-
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Read a file of a finished run.
-
-    Raises
-    ------
-    UserError : it is missing or damaged.
-    """
-    try:
-        yield
-    except UNREADABLE as error:
-        raise UserError(
-            f"{path} is missing or damaged: repeat the command of that run, which makes it again "
-            "and fits nothing that is in the store"
-        ) from error

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
+from fairbench.reporting.leaderboard.board import Leaderboard
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import PACK, is_pack, open_pack
 from fairbench.results.runs import LAST
@@ -33,22 +34,6 @@ from fairbench.results.runs import LAST
 _OF_PACK = ("runs", "metrics")  # the kinds of a pack's files that a page is made of
 _OF_RUN = (LAST, "metrics.parquet", "cells.txt")
 _PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2")
-
-
-@dataclass(frozen=True, eq=False)
-class Leaderboard:
-    """A written leaderboard: the page, and the same in short for a terminal.
-
-    Attributes
-    ----------
-    files : the names of all its files, the page first.
-    unchanged : whether it is the page that was there.
-    """
-
-    path: Path
-    short: Document
-    files: Sequence[str] = ()
-    unchanged: bool = False
 
 
 def open_leaderboard(

@@ -26,9 +26,9 @@ from fairbench.reporting.leaderboard.answer import (
     frontier_table,
     size_figure,
 )
+from fairbench.reporting.leaderboard.board import Leaderboard
 from fairbench.reporting.leaderboard.claims import claims_section
 from fairbench.reporting.leaderboard.means import ERROR, SHOWN_GAPS, TASK, BoardTable
-from fairbench.reporting.leaderboard.opening import Leaderboard
 from fairbench.reporting.leaderboard.origin import TABLE, downloads, origin_section, whole_table
 from fairbench.reporting.leaderboard.ranks import (
     cost_section,

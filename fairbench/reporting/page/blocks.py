@@ -14,7 +14,8 @@ import pandas as pd
 from fairbench.core.escaping import file_name
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import values_of
-from fairbench.results.catalogue import Catalogue, read_metrics, told_apart
+from fairbench.results.catalogue import Catalogue, told_apart
+from fairbench.results.metric_tables import read_metrics
 from fairbench.results.runs import Run
 
 ARM = ("learner", "intervention", "method")

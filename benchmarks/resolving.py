@@ -94,7 +94,7 @@ class _Scores:
         """Draw the families' true means."""
         race, draw = self.race, self.generator
         self.names = [f"m{number}" for number in range(race.methods)]
-        means = np.r_[race.gap, np.zeros(race.methods - 1)]
+        means = 50 + np.r_[race.gap, np.zeros(race.methods - 1)]  # of no scale that could be mixed
         self.truth = means + race.between * draw.standard_normal((race.families, race.methods))
         self.scale = race.noise * np.exp(draw.normal(0, 0.7, race.families))
         self.seconds = {

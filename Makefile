@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup licences system-packages run data test test-one test-all test-slow golden lint format bench faults coverage statements docs report ui sync clean paper-fairlyuncertain \
+.PHONY: help setup licences system-packages run data test test-one test-all test-slow golden lint format bench faults coverage statements docs release report ui sync clean paper-fairlyuncertain \
 	paper-uncertainty-matters paper-uncertainty-counts paper-few-labels paper-active-assessment paper-uncertainty-fairness papers-all
 
 help: ## list the targets
@@ -104,6 +104,9 @@ paper-uncertainty-fairness: $(STAMP) ## Uncertainty as a Fairness Measure (ten m
 
 papers-all: $(STAMP) ## every table, figure and study of all papers, recorded in docs/papers.md (a night; quick=true: 20 minutes)
 	@$(BIN)/python -m fairbench paper all run=true $(if $(quick),quick=true,record=true) $(ARGS)
+
+release: $(STAMP) ## what a release checks, and the wheel: dist/ (a minute)
+	@.ci/release
 
 faults: $(STAMP) ## a stranger's folder: kinds of names, files that unfold, odd records, texts (half an hour)
 	@for kind in names bombs records texts; do $(BIN)/python -m benchmarks.faults $$kind || exit 1; done

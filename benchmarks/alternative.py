@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.cli.command import checkout
+from fairbench.cli.command import components_folder
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.main import main as fairbench
 from fairbench.comparison.alternative import SearchCertificate, compared, gap_named
@@ -241,7 +241,7 @@ def _table(people: People) -> pd.DataFrame:
 
 def _true(folder: Path, run: str, people: int) -> tuple[float, float]:
     """Return the gap and the error of a run's model, fitted again, for people nobody has seen."""
-    conf = checkout("alternative") / "conf"
+    conf = components_folder() / "conf"
     words = Presets(conf).overrides(Catalogue(folder / "results").one(run))
     with hydra_of(conf):
         line = CommandLine([f"{name}={text}" for name, text in words.items()], conf, sweep=False)

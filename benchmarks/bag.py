@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.algorithms.fitters.bag import Bag
+from fairbench.components.algorithms.interventions.none import NoIntervention
+from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.methods.ensemble import Ensemble
 
-from algorithms.fitters.bag import Bag
-from algorithms.interventions.none import NoIntervention
-from algorithms.learners.xgboost import XGBoost
-from algorithms.methods.ensemble import Ensemble
 from benchmarks.bare import bag_on_copies
 from benchmarks.measure import adult, cpu_of, show
 from fairbench.core.seeds import rng

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
+from fairbench.components.algorithms.losses import Binomial
 
-from algorithms.learners.bayesian_nn import BayesianNN
-from algorithms.losses import Binomial
 from benchmarks.measure import cpu_of, show
 from fairbench.core.seeds import rng
 

@@ -6,12 +6,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
+from fairbench.components.papers.uncertainty_matters.solvers import (
+    logistic_cv,
+    rbf_svm_cv,
+    squared_hinge_cv,
+)
+from fairbench.components.papers.uncertainty_matters.solvers.folds import held_out
 
 from benchmarks.measure import cpu_of, german, show
 from fairbench.data.encoding import onehot
-from papers.uncertainty_matters.cross_validation import FOLDS, partitions
-from papers.uncertainty_matters.solvers import logistic_cv, rbf_svm_cv, squared_hinge_cv
-from papers.uncertainty_matters.solvers.folds import held_out
 
 OURS, THEIRS = 100, 5  # cross-validations: of ours, a cell of the ground truth
 CALLS = 3

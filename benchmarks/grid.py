@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import algorithms.estimators.xgboost as estimator
+import fairbench.components.algorithms.estimators.xgboost as estimator
+
 from benchmarks import grid_floor, measure
 from benchmarks.measure import configuration, cpu_of, show
 from benchmarks.stages import stages

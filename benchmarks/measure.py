@@ -35,13 +35,13 @@ def german() -> tuple[Dataset, str]:
 
 
 def _real_or_simulated(name: str, *, n_samples: int, n_features: int) -> tuple[Dataset, str]:
-    import datasets.simulated
+    from fairbench.components.datasets import simulated
 
     try:
-        load = importlib.import_module(f"datasets.{name}").load
+        load = importlib.import_module(f"fairbench.components.datasets.{name}").load
         return load(Archive.of(download=False)), f"dataset={name}"
     except DataError:
-        data = datasets.simulated.load(Archive.of(), n_samples=n_samples, n_features=n_features)
+        data = simulated.load(Archive.of(), n_samples=n_samples, n_features=n_features)
         size = f"dataset.n_samples={n_samples} dataset.n_features={n_features}"
         return data, f"dataset=simulated {size}"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import checkout
+from fairbench.cli.command import components_folder
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.tuning import search_of
 from fairbench.comparison.tuned import promised
@@ -63,7 +63,7 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
         "hydra/sweeper=tune", *task.split(), f"seed={split}", f"hydra.sweeper.trials={trials}",
         f"results='{results}'", "split=tuning", "split.repeats=3",
     ]  # fmt: skip
-    conf = checkout("tune") / "conf"
+    conf = components_folder() / "conf"
     with hydra_of(conf), ExitStack() as held:
         search, _ = search_of(CommandLine(words, conf, sweep=True), held)
         tried = search.carry_out()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("fairbench", "datasets", "algorithms")
+COMPONENTS = "fairbench.components."
 SOURCES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
 LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
@@ -27,6 +28,7 @@ FIGURES = [
 # A package may import only those before it in this list.
 LAYERS = (
     "core",
+    "components",
     "data",
     "metrics",
     "inference",
@@ -52,7 +54,8 @@ RUNS = {  # look into the folder of runs themselves, which only fairbench.result
 def module(path):
     """Return the name by which a file is imported."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return name if parts[0] == "fairbench" else f"{COMPONENTS}{name}"
 
 
 @cache
@@ -105,15 +108,26 @@ def package(name):
     return parts[1] if parts[0] == "fairbench" and parts[1:2] and parts[1] in LAYERS else None
 
 
+def kinds(path):
+    """Return which kinds of components a file imports: ``datasets``, ``algorithms``."""
+    names = (name for name in imports(path) if name.startswith(COMPONENTS))
+    return {name.removeprefix(COMPONENTS).split(".")[0] for name in names} & {*PACKAGES}
+
+
 def test_library_does_not_import_what_is_plugged_into_it():
-    assert not [module(path) for path in LIBRARY if roots(path) & {"datasets", "algorithms"}]
+    assert not [module(path) for path in LIBRARY if kinds(path)]
 
 
 def test_datasets_and_algorithms_do_not_know_each_other():
     other = {"datasets": "algorithms", "algorithms": "datasets"}
-    assert not [
-        module(path) for path in SOURCES if other.get(module(path).split(".")[0]) in roots(path)
-    ]
+    for path in SOURCES:
+        own = module(path).removeprefix(COMPONENTS).split(".")[0]
+        assert other.get(own) not in kinds(path), module(path)
+
+
+def test_components_have_one_name():
+    """Nothing imports them as top-level packages, of which others may have the names."""
+    assert not [module(path) for path in SOURCES if roots(path) & {"datasets", "algorithms"}]
 
 
 def test_imports_point_downwards():
@@ -163,7 +177,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
     for path in SOURCES:
         allowed = {"matplotlib"} if module(path) in FIGURES else set()
         # Estimators are imported by the learner that makes one, when it makes it.
-        if not module(path).startswith("algorithms.estimators."):
+        if not module(path).startswith(f"{COMPONENTS}algorithms.estimators."):
             heavy[module(path)] = roots(path, top_level=True) & HEAVY - allowed
     assert not {name: found for name, found in heavy.items() if found}
 

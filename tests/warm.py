@@ -37,8 +37,8 @@ IMPORTED = (
     "fairbench.reporting.figures",
     "fairbench.reporting.page.write",
     "fairbench.tracking.importer",
-    "algorithms.learners.xgboost",
-    "datasets.simulated",
+    "fairbench.components.algorithms.learners.xgboost",
+    "fairbench.components.datasets.simulated",
 )
 # Variables that nothing reads while it is imported.
 READ_WHEN_USED = {"PATH", "COLUMNS", "MLFLOW_TRACKING_URI", "HTTPS_PROXY", "https_proxy"}

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-
-from algorithms.estimators.linked import LinkedEstimator, link, mixture
-from algorithms.estimators.training import (
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link, mixture
+from fairbench.components.algorithms.estimators.training import (
     Data,
     members_gradient,
     members_loss,
@@ -17,17 +15,19 @@ from algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
-from algorithms.estimators.weight_posterior import (
+from fairbench.components.algorithms.estimators.weight_posterior import (
     ScaleMixture,
     WeightPosterior,
     forward,
     new_posterior,
 )
+from numpy.typing import NDArray
+
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 
 if TYPE_CHECKING:
-    from algorithms.learners.bayesian_nn import BayesianNN
+    from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 
 Array = NDArray[np.float64]
 BLOCK = 4096  # rows predicted at a time: every member keeps its hidden units of them

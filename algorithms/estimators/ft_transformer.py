@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import rtdl_revisiting_models
 import torch
-
-from algorithms.estimators.tabular_network import Shape, TabularNetwork
+from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
 
 if TYPE_CHECKING:
-    from algorithms.learners.ft_transformer import FTTransformer
+    from fairbench.components.algorithms.learners.ft_transformer import FTTransformer
 
 
 class _Trunk(torch.nn.Module):

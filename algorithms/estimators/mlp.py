@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
+from fairbench.components.algorithms.estimators.network import Network, new_network
+from fairbench.components.algorithms.estimators.training import (
+    Data,
+    one_thread,
+    standardised,
+    train_until_stale,
+)
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from algorithms.estimators.linked import LinkedEstimator, link
-from algorithms.estimators.network import Network, new_network
-from algorithms.estimators.training import Data, one_thread, standardised, train_until_stale
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 
 if TYPE_CHECKING:
-    from algorithms.learners.mlp import MLP
+    from fairbench.components.algorithms.learners.mlp import MLP
 
 Array = NDArray[np.float64]
 

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-
-from algorithms.estimators.linked import LinkedEstimator, link
-from algorithms.estimators.sequence_network import Padded, SequenceNetwork
-from algorithms.estimators.training import (
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
+from fairbench.components.algorithms.estimators.sequence_network import Padded, SequenceNetwork
+from fairbench.components.algorithms.estimators.training import (
     Data,
     drawn_from,
     members_gradient,
@@ -19,11 +17,13 @@ from algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
+from numpy.typing import NDArray
+
 from fairbench.data.sequences import Sequences
 from fairbench.experiments.contracts import Loss
 
 if TYPE_CHECKING:
-    from algorithms.learners.sequence_transformer import SequenceTransformer
+    from fairbench.components.algorithms.learners.sequence_transformer import SequenceTransformer
 
 Array = NDArray[np.float64]
 BLOCK = 256  # rows predicted at a time: attention keeps every pair of their frames

@@ -8,12 +8,11 @@ import numpy as np
 import rtdl_num_embeddings
 import tabm
 import torch
+from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
 from numpy.typing import NDArray
 
-from algorithms.estimators.tabular_network import Shape, TabularNetwork
-
 if TYPE_CHECKING:
-    from algorithms.learners.tabm import TabM
+    from fairbench.components.algorithms.learners.tabm import TabM
 
 
 def build(learner: TabM, shape: Shape) -> TabularNetwork:

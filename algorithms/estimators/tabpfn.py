@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator
+from fairbench.components.algorithms.estimators.training import one_thread
 from numpy.typing import NDArray
 
-from algorithms.estimators.linked import LinkedEstimator
-from algorithms.estimators.training import one_thread
 from fairbench.core.errors import UserError
 from fairbench.experiments.contracts import Loss
 
 if TYPE_CHECKING:
-    from algorithms.learners.tabpfn import TabPFN
+    from fairbench.components.algorithms.learners.tabpfn import TabPFN
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
-
-from algorithms.estimators.linked import LinkedEstimator, link, mixture
-from algorithms.estimators.tabular_columns import TabularColumns
-from algorithms.estimators.training import (
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link, mixture
+from fairbench.components.algorithms.estimators.tabular_columns import TabularColumns
+from fairbench.components.algorithms.estimators.training import (
     Data,
     drawn_from,
     members_gradient,
@@ -21,7 +19,9 @@ from algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
-from algorithms.learners.tabular_networks import TabularNetworkLearner
+from fairbench.components.algorithms.learners.tabular_networks import TabularNetworkLearner
+from numpy.typing import NDArray
+
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

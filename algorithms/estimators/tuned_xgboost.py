@@ -8,10 +8,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator
+from fairbench.components.algorithms.estimators.xgboost import (
+    XGBoostEstimator,
+    binned,
+    grow_custom,
+    unit_of,
+)
 from numpy.typing import NDArray
 
-from algorithms.estimators.linked import LinkedEstimator
-from algorithms.estimators.xgboost import XGBoostEstimator, binned, grow_custom, unit_of
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.interventions.trained_on_groups import TrainedOnGroups
+from fairbench.components.algorithms.interventions.trained_on_groups import TrainedOnGroups
+
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
@@ -46,7 +47,9 @@ class DisparateMistreatment(Intervention):
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model."""
-        from algorithms.estimators.disparate_mistreatment import ConstrainedLogisticRegression
+        from fairbench.components.algorithms.estimators.disparate_mistreatment import (
+            ConstrainedLogisticRegression,
+        )
 
         labels = _LABELS[self.constraint]
         constrained = ConstrainedLogisticRegression(

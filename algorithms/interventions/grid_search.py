@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.algorithms.interventions.reductions import (
+    Reduced,
+    check_constraints,
+    moment,
+)
+from fairbench.components.algorithms.interventions.rows import OnRows, Rows
+from fairbench.components.algorithms.interventions.shared import Array
 
-from algorithms.interventions.reductions import Reduced, check_constraints, moment
-from algorithms.interventions.rows import OnRows, Rows
-from algorithms.interventions.shared import Array
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Capabilities, Intervention, RawOutputs

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.interventions.shared import check_label
-from algorithms.interventions.trained_on_groups import TrainedOnGroups
+from fairbench.components.algorithms.interventions.shared import check_label
+from fairbench.components.algorithms.interventions.trained_on_groups import TrainedOnGroups
+
 from fairbench.core.errors import check_choice
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
@@ -35,7 +36,7 @@ class LinearFERM(Intervention):
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model."""
-        from algorithms.estimators.without_direction import WithoutDirection
+        from fairbench.components.algorithms.estimators.without_direction import WithoutDirection
 
         constrained = WithoutDirection(estimator, self.representation, self.label)
         return TrainedOnGroups("linear_ferm", constrained, labels=(self.label,))

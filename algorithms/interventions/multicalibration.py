@@ -8,10 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from fairbench.components.algorithms.interventions.recalibrated import (
+    Array,
+    Change,
+    HeldOut,
+    Recalibrated,
+)
+from fairbench.components.algorithms.overlapping_groups import OverlappingGroups
 from numpy.typing import NDArray
 
-from algorithms.interventions.recalibrated import Array, Change, HeldOut, Recalibrated
-from algorithms.overlapping_groups import OverlappingGroups
 from fairbench.core.errors import check_choice, check_minimum, check_share
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 

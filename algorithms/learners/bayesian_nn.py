@@ -82,6 +82,6 @@ class BayesianNN(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.bayesian_nn import BayesianNNEstimator
+        from fairbench.components.algorithms.estimators.bayesian_nn import BayesianNNEstimator
 
         return BayesianNNEstimator(loss, self, seed)

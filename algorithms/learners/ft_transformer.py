@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.tabular_networks import LOSSES, TabularNetworkLearner
+from fairbench.components.algorithms.learners.tabular_networks import LOSSES, TabularNetworkLearner
+
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Loss
 
@@ -51,7 +52,9 @@ class FTTransformer(TabularNetworkLearner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.ft_transformer import build
-        from algorithms.estimators.tabular_network import TabularNetworkEstimator
+        from fairbench.components.algorithms.estimators.ft_transformer import build
+        from fairbench.components.algorithms.estimators.tabular_network import (
+            TabularNetworkEstimator,
+        )
 
         return TabularNetworkEstimator(loss, self, build, seed)

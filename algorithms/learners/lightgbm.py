@@ -52,7 +52,7 @@ class LightGBM(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.lightgbm import LightGBMEstimator
+        from fairbench.components.algorithms.estimators.lightgbm import LightGBMEstimator
 
         parameters = {
             "num_leaves": self.num_leaves,

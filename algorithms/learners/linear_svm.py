@@ -36,8 +36,7 @@ class LinearSVM(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.svm
-
-        from algorithms.estimators.calibrated import scored
+        from fairbench.components.algorithms.estimators.calibrated import scored
 
         machine = sklearn.svm.LinearSVC(
             C=self.C, max_iter=self.max_iter, tol=self.tol, dual=False, random_state=seed

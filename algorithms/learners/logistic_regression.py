@@ -41,8 +41,7 @@ class LogisticRegression(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""
         import sklearn.linear_model
-
-        from algorithms.estimators.weighted import Weighted
+        from fairbench.components.algorithms.estimators.weighted import Weighted
 
         regression = sklearn.linear_model.LogisticRegression(
             C=self.C, max_iter=self.max_iter, tol=self.tol, random_state=seed

@@ -56,6 +56,6 @@ class MLP(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.mlp import MLPEstimator
+        from fairbench.components.algorithms.estimators.mlp import MLPEstimator
 
         return MLPEstimator(loss, self, seed)

@@ -39,8 +39,7 @@ class RandomForest(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.ensemble
-
-        from algorithms.estimators.weighted import Weighted
+        from fairbench.components.algorithms.estimators.weighted import Weighted
 
         name = "RandomForestClassifier" if loss.classes else "RandomForestRegressor"
         forest = getattr(sklearn.ensemble, name)(

@@ -79,6 +79,8 @@ class SequenceTransformer(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.sequence_transformer import SequenceEstimator
+        from fairbench.components.algorithms.estimators.sequence_transformer import (
+            SequenceEstimator,
+        )
 
         return SequenceEstimator(loss, self, seed)

@@ -47,8 +47,7 @@ class SVM(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.svm
-
-        from algorithms.estimators.calibrated import scored
+        from fairbench.components.algorithms.estimators.calibrated import scored
 
         machine = sklearn.svm.SVC(C=self.C, kernel=self.kernel)
         return scored(machine, self.folds, seed)

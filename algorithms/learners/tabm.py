@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.tabular_networks import LOSSES, TabularNetworkLearner
+from fairbench.components.algorithms.learners.tabular_networks import LOSSES, TabularNetworkLearner
+
 from fairbench.core.errors import check_minimum, check_share
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Loss
 
@@ -52,7 +53,9 @@ class TabM(TabularNetworkLearner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.tabm import build
-        from algorithms.estimators.tabular_network import TabularEnsembleEstimator
+        from fairbench.components.algorithms.estimators.tabm import build
+        from fairbench.components.algorithms.estimators.tabular_network import (
+            TabularEnsembleEstimator,
+        )
 
         return TabularEnsembleEstimator(loss, self, build, seed)

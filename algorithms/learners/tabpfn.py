@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from algorithms.learners.tabular_networks import DEVICES
+from fairbench.components.algorithms.learners.tabular_networks import DEVICES
+
 from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.data.encoding import Encoding
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
@@ -67,6 +68,6 @@ class TabPFN(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.tabpfn import TabPFNEstimator
+        from fairbench.components.algorithms.estimators.tabpfn import TabPFNEstimator
 
         return TabPFNEstimator(loss, self, seed)

@@ -63,7 +63,7 @@ class XGBoost(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.xgboost import XGBoostEstimator
+        from fairbench.components.algorithms.estimators.xgboost import XGBoostEstimator
 
         strategies = ("one_output_per_tree", "multi_output_tree")
         parameters = {

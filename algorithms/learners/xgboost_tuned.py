@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.learners.xgboost import PACKAGES, XGBoost
+from fairbench.components.algorithms.learners.xgboost import PACKAGES, XGBoost
+
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.encoding import Encoding, parse_encoding
 from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
@@ -63,7 +64,7 @@ class TunedXGBoost(Learner):
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
-        from algorithms.estimators.tuned_xgboost import TunedXGBoostEstimator
+        from fairbench.components.algorithms.estimators.tuned_xgboost import TunedXGBoostEstimator
 
         grid = {"min_child_weight": self.min_child_weights, "max_depth": self.depths}
         base = self._base().estimator(loss, seed)

@@ -552,7 +552,7 @@ WARM = (
     "fairbench.reporting.figures", "fairbench.reporting.page.write", "fairbench.tracking.importer",
     "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
     "fairbench.audits.pages.labelling", "fairbench.audits.watching.looking",
-    "datasets.simulated",
+    "fairbench.components.datasets.simulated",
 )  # fmt: skip
 
 

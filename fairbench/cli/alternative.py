@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fairbench.cli.command import as_typed, check_run_words, checkout, quoted, with_note
+from fairbench.cli.command import as_typed, check_run_words, components_folder, quoted, with_note
 from fairbench.cli.command_line import CommandLine, hydra_of, listed_choices
 from fairbench.cli.options import options_of
 from fairbench.cli.output import explaining, print_line
@@ -106,9 +106,9 @@ def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, st
     from fairbench.cli.jobs import hold
     from fairbench.cli.run import set_up_process
 
-    root = checkout("alternative")
+    root = components_folder()
     check_run_words([name for name, _ in options.words], list(options_of(type(options))), root)
-    set_up_process(root)
+    set_up_process()
     with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as held:
         asked = Asked(options, root / "conf")
         hold([asked.line.compose(asked.fixed)], held)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.cli.options import Option, options_of, value_shown
+from fairbench.components import HOME, is_installed
 from fairbench.core.errors import UserError, note, unknown_name
 from fairbench.core.options import option
 from fairbench.results.record import PURPOSES
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # The words of the command line that is carried out, as they were typed.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def default_results() -> Path:
@@ -124,25 +122,20 @@ def check_folder(out: Path, *, new: bool = False) -> None:
             )
 
 
-def checkout(verb: str) -> Path:
-    """Return the checkout's folder, whose data sets and algorithms can be imported from now on.
+def components_folder(*, writing: str = "") -> Path:
+    """Return the folder that has ``conf``, ``datasets``, ``algorithms`` and ``papers``.
+
+    Parameters
+    ----------
+    writing : what is written into ``docs`` beside them, if anything.
 
     Raises
     ------
-    UserError : fairbench was installed without its checkout, or ``datasets`` is another package.
+    UserError : something is to be written, and this is an installed package.
     """
-    if not (ROOT / "conf" / "config.yaml").is_file():
-        raise UserError(
-            f"fairbench {verb} needs a checkout of fairbench (its folders conf/, datasets/ and "
-            "algorithms/), and this is the library alone: clone the repository and run make setup"
-        )
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))
-    found = find_spec("datasets")
-    if found is None or Path(str(found.origin)).resolve().parent != ROOT / "datasets":
-        place = "nowhere" if found is None else found.origin
-        raise UserError(f"the data sets of {ROOT} are hidden by another 'datasets', from {place}")
-    return ROOT
+    if writing and is_installed():
+        raise UserError(f"{writing} is written into a checkout: clone the repository for that")
+    return HOME
 
 
 def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> None:
@@ -151,7 +144,7 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
     Parameters
     ----------
     own : the options of the command.
-    root : the checkout.
+    root : the folder that has ``conf``.
 
     Raises
     ------

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.options import items
+from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, note, unknown_name
 
 if TYPE_CHECKING:
@@ -458,7 +459,13 @@ def _says_only_itself(file: Path) -> bool:
 def _compose(words: Sequence[str]) -> DictConfig:
     from hydra import compose
 
-    return compose("config", list(words), return_hydra_config=True)
+    return compose("config", [*own_folders(), *words], return_hydra_config=True)
+
+
+def own_folders() -> list[str]:
+    """Return the word that has Hydra look into folders of somebody's own, too; none without any."""
+    own = [f"'file://{folder}'" for folder in conf_folders()[1:]]
+    return [f"hydra.searchpath=[{','.join(own)}]"] * bool(own)
 
 
 def _without_hydra(whole: DictConfig) -> Composed:

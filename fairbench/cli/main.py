@@ -19,6 +19,7 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible
 from fairbench.core.memory import check_address_space, limit_memory, out_of_memory
+from fairbench.core.packages import missing_package
 
 USER_ERROR, INTERRUPTED = 2, 130
 _HELP = ("--help", "-h", "help")
@@ -59,7 +60,9 @@ def _status(command: Callable[[], int]) -> int:
     except UserError as error:
         return _refuse(str(error))
     except ModuleNotFoundError as error:
-        return _refuse(_missing_package(error))
+        if reason := missing_package(error):
+            return _refuse(reason)
+        raise
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -177,14 +180,3 @@ def _prepare_process() -> None:
 def _refuse(message: str) -> int:
     print(f"error: {visible(' '.join(message.split()))}", file=sys.stderr)
     return USER_ERROR
-
-
-def _missing_package(error: ModuleNotFoundError) -> str:
-    name = (error.name or "").partition(".")[0]
-    if name in ("", "fairbench"):
-        raise error
-    extra = "audit" if name in _OF_AUDIT else "benchmark"
-    return f"the package {name} is not installed: pip install 'fairbench-harness[{extra}]'"
-
-
-_OF_AUDIT = ("rich", "jinja2", "pyarrow", "openpyxl", "zstandard", "docx", "matplotlib", "yaml")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible
 
@@ -99,12 +100,12 @@ def explained(error: Exception, conf: Path) -> str:
     missing = getattr(error, "missing_cfg_file", None)
     if missing:
         group, name = _group_of(str(missing), conf)
-        options = (conf / group).rglob("*.yaml")
-        return str(
-            unknown_name(
-                group, name, (str(p.relative_to(conf / group).with_suffix("")) for p in options)
-            )
-        )
+        choices = {
+            str(path.relative_to(folder / group).with_suffix(""))
+            for folder in {conf, *conf_folders()}
+            for path in (folder / group).rglob("*.yaml")
+        }
+        return str(unknown_name(group, name, sorted(choices)))
     word = getattr(error, "override", None)
     if word is not None:
         name, equals, _ = str(word).partition("=")

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.command import checkout
+from fairbench.cli.command import components_folder
+from fairbench.components import FOLDER
 from fairbench.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def run(words: Sequence[str] = ()) -> Run:
 
     if isinstance(words, str):
         raise UserError(f"words is a text: give a list, such as {words.split()!r}")
-    root = checkout("run")
+    root = components_folder()
     conf = root / "conf"
-    _prepare(root)
+    _prepare()
     try:
         with hydra_of(conf), ExitStack() as held:
             planned = _carry_out(CommandLine(list(words), conf, sweep=False), held)
@@ -58,11 +59,12 @@ def run(words: Sequence[str] = ()) -> Run:
     return Run(planned.store.run_path(planned.id))
 
 
-def _prepare(root: Path) -> None:
-    """Let worker processes find the checkout, and Hydra raise its errors."""
-    known = os.environ.get("PYTHONPATH", "")
-    if str(root) not in known.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), known]))
+def _prepare() -> None:
+    """Let worker processes find this package and components, and Hydra raise its errors."""
+    own, before = str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")
+    if own not in before.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [own, before]))
+    os.environ.setdefault(FOLDER, os.getcwd())
     os.environ["HYDRA_FULL_ERROR"] = "1"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from fairbench.cli.budget import Resolving
 from fairbench.cli.jobs import carry_out_jobs, drawing, hold
 from fairbench.cli.output import explaining, print_line
 from fairbench.cli.progress import print_error
+from fairbench.components import FOLDER
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import check_address_space, out_of_memory
 
@@ -36,14 +36,14 @@ def run(arguments: Sequence[str], root: Path) -> int:
     Parameters
     ----------
     arguments : words such as ``dataset=adult``, ``-m`` before those of a sweep.
-    root : the checkout, with ``conf``, ``datasets`` and ``algorithms``.
+    root : the folder that has ``conf``.
 
     Returns
     -------
     int
         0; 1 if something failed, 2 if it cannot be done as it was asked, 130 if interrupted.
     """
-    set_up_process(root)
+    set_up_process()
     from fairbench.cli.output import outputs
 
     with outputs() as written:
@@ -71,29 +71,22 @@ def _carried_out(arguments: Sequence[str], conf: Path) -> int:
     return USER_ERROR
 
 
-def set_up_process(root: Path) -> None:
-    """Give this process and its workers one thread each, and the checkout's components.
+def set_up_process() -> None:
+    """Give this process and its workers one thread each, and the same components.
 
     Called before numpy is imported.
-
-    Raises
-    ------
-    SystemExit : another package has the name of the folder ``datasets``.
     """
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
-    # The checkout comes before the folder that the command is given in; errors are exceptions.
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    # This package comes before the folder that the command is given in; errors are exceptions.
+    own = str(Path(__file__).resolve().parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join([own, os.environ.get("PYTHONPATH", "")])
+    os.environ.setdefault(FOLDER, os.getcwd())
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"
     # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
     gc.set_threshold(1_000_000, 20, 100)
-    sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(root)))]
-    # Looked up, and not imported: the library names no component.
-    found = importlib.util.find_spec("datasets")
-    if not found or Path(str(found.origin)).resolve().parent != root.resolve() / "datasets":
-        where = found.origin if found else "nowhere"
-        sys.exit(f"error: another package named 'datasets' was imported, from {where}")
+    sys.path[:] = [own, *(path for path in sys.path if path not in ("", own))]
 
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
@@ -127,10 +120,10 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     """Have Hydra show its help, or a composed configuration."""
     import hydra
 
-    from fairbench.cli.command_line import prefer_own_launchers
+    from fairbench.cli.command_line import own_folders, prefer_own_launchers
 
     prefer_own_launchers(conf)
-    sys.argv = ["run.py", *arguments]
+    sys.argv = ["run.py", *own_folders(), *arguments]
     path = str(conf.resolve())
     hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda cfg: None)()
     return 0

@@ -31,14 +31,14 @@ from fairbench.comparison.atlas_values import THRESHOLDS_NEED, AtlasValues
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.comparison.rank.answer import WRONG
 from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
+from fairbench.components import HOME
 from fairbench.core.errors import UserError
-from fairbench.core.fingerprint import ROOT
 from fairbench.core.formats import interval, number
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import COSTS
 
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
-_ROLES = ROOT / "conf/claims.yaml"
+_ROLES = HOME / "conf/claims.yaml"
 
 
 def atlas_findings(

@@ -34,7 +34,7 @@ from fairbench.comparison.atlas_verdicts import (
     judged,
     no_larger,
 )
-from fairbench.core.fingerprint import ROOT
+from fairbench.components import HOME
 from fairbench.core.formats import interval, signed
 from fairbench.inference.family_means import family_means, mean_over_families
 from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences
@@ -42,7 +42,7 @@ from fairbench.results.runs import Run
 
 Array = NDArray[np.float64]
 FEW_ROWS = 1000  # of a data set that counts as small
-_ROLES = ROOT / "conf/claims.yaml"
+_ROLES = HOME / "conf/claims.yaml"
 
 
 def unprocessing(

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,8 @@ def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
     package, _, rest = module.partition(".")
     if package not in PACKAGES or not rest or module in _ASIDE:
         return None
-    path = ROOT / f"{module.replace('.', '/')}.py"
-    if not path.is_file():
+    path = _source_of(module)
+    if path is None:
         return None
     source = path.read_bytes()
     key = hashlib.sha256(source).hexdigest()
@@ -160,6 +161,25 @@ def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
     return found, tuple(modules)
 
 
+_COMPONENTS = "fairbench.components."
+
+
+def _source_of(module: str) -> Path | None:
+    """Return the file of a module of this project, or of a component of somebody's own."""
+    name = module.removeprefix(_COMPONENTS)
+    homes = (ROOT / "fairbench" / "components", ROOT) if name != module else (ROOT,)
+    for home in homes:
+        if (path := home / f"{name.replace('.', '/')}.py").is_file():
+            return path
+    if name == module or name.partition(".")[0] not in PACKAGES:
+        return None
+    with contextlib.suppress(ModuleNotFoundError):
+        spec = find_spec(module)
+        if spec is not None and spec.origin and not spec.submodule_search_locations:
+            return Path(spec.origin)
+    return None
+
+
 # Reducing the syntax trees of fifty modules takes half a second: what came of it is noted in a
 # sealed file, under the sha256 of each source. It is a cache: it may be removed at any time.
 _new: dict[str, list[Any]] = {}
@@ -168,7 +188,11 @@ _MOST_NOTES = 2000
 
 def own_cache() -> Path:
     """Return the user's own folder of what can be computed again."""
-    return Path(os.environ.get("FAIRBENCH_CACHE") or ROOT / "data" / ".cache")
+    if said := os.environ.get("FAIRBENCH_CACHE"):
+        return Path(said)
+    if (ROOT / "requirements.lock").is_file():  # a checkout
+        return ROOT / "data" / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairbench"
 
 
 @cache

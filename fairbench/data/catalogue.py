@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
@@ -63,7 +63,7 @@ def entries(conf: Path) -> list[DatasetEntry]:
     for path in sorted((conf / "dataset").glob("*.yaml")):
         options = yaml.safe_load(path.read_text(encoding="utf-8"))
         place, _, function = options.pop("_target_").rpartition(".")
-        module = importlib.import_module(place)
+        module = imported(place)
         found.append(DatasetEntry(path.stem, module, getattr(module, function), options))
     return sorted(found, key=lambda entry: (entry.module.__name__, entry.name))
 

@@ -6,14 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from fairbench.components import HOME, imported
 from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
-from fairbench.core.fingerprint import ROOT, digest
+from fairbench.core.fingerprint import digest
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset, check_combinable, family_of
 from fairbench.data.download import Archive
@@ -105,7 +105,7 @@ def family(config: Config, dataset: Dataset) -> str:
     if config["dataset"].get("path"):
         return dataset.name
     module, _, _ = str(config["dataset"]["_target_"]).rpartition(".")
-    return family_of(import_module(module))
+    return family_of(imported(module))
 
 
 def check_settings(config: Config) -> None:
@@ -156,7 +156,7 @@ def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     UserError : an option of a wrong type.
     """
     module, _, name = str(options["_target_"]).rpartition(".")
-    make = getattr(import_module(module), name)
+    make = getattr(imported(module), name)
     check_types(group, make, options)
     return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
 
@@ -211,7 +211,7 @@ def choice(config: Config, group: str) -> str:
 @cache
 def configurations(group: str) -> dict[str, dict[str, Any]]:
     """Return every choice of a group as its file has it, by name; none outside of a checkout."""
-    paths = sorted((ROOT / "conf" / group).glob("*.yaml"))
+    paths = sorted((HOME / "conf" / group).glob("*.yaml"))
     return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
 
 
@@ -267,7 +267,7 @@ def _short(value: Any) -> str:
 @cache
 def _usual_choices() -> dict[str, Any]:
     """Return what a run chooses and sets that is told nothing; nothing outside of a checkout."""
-    path = ROOT / "conf" / "config.yaml"
+    path = HOME / "conf" / "config.yaml"
     if not path.is_file():
         return {}
     known = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -23,6 +23,7 @@ from omegaconf import DictConfig
 
 from fairbench.core.door import remove
 from fairbench.core.errors import UserError, refused
+from fairbench.core.packages import missing_package
 from fairbench.experiments import pipeline
 from fairbench.experiments.build import Config, plain
 from fairbench.experiments.pipeline import ensure
@@ -331,6 +332,8 @@ def work(task: WorkUnit) -> Done:
     except UserError as error:
         return Done(task, error=str(error))
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (reason := missing_package(error)):
+            return Done(task, error=reason)
         if isinstance(error, OSError) and error.strerror:  # a disk that is full or not to be had
             return Done(task, error=refused(error))
         trace = traceback.format_exc()

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
@@ -25,7 +26,6 @@ from fairbench.inference.confusion_matrix import (
     uninformative_prior,
 )
 from fairbench.reporting.papers.running import Effort
-from papers.active_assessment.pools import OutcomePool, mean_scores, released
 
 Floats = NDArray[np.float64]
 PER_CLASS = (2, 5, 10)

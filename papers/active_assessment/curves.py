@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.active_assessment.measures import Measure
+from fairbench.components.papers.active_assessment.methods import Method, plays_of, start
+from fairbench.components.papers.active_assessment.pools import Pool
 from numpy.typing import NDArray
 
 from fairbench.core.files import atomic
@@ -15,9 +18,6 @@ from fairbench.core.seeds import rng
 from fairbench.inference.active.rewards import Reward
 from fairbench.inference.active.strategies import assess
 from fairbench.reporting.papers.running import Effort
-from papers.active_assessment.measures import Measure
-from papers.active_assessment.methods import Method, plays_of, start
-from papers.active_assessment.pools import Pool
 
 Floats = NDArray[np.float64]
 BATCHES, EVERY = 10, 10

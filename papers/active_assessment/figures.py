@@ -11,6 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.papers.active_assessment import least_calibrated, most_costly
+from fairbench.components.papers.active_assessment.curves import GOAL, Curves, Question, curves
+from fairbench.components.papers.active_assessment.methods import OTHERS, PUBLISHED, Method
+from fairbench.components.papers.active_assessment.pairs import labels_to_compare
+from fairbench.components.papers.active_assessment.pools import (
+    Pool,
+    by_class,
+    by_score,
+    by_superclass,
+    released,
+)
+from fairbench.components.papers.active_assessment.tables import (
+    DATASETS,
+    TOP,
+    accuracy_question,
+    ece_question,
+    worst_question,
+)
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -24,18 +42,6 @@ from fairbench.inference.active.strategies import Queues, assess, thompson
 from fairbench.inference.beta import uniform
 from fairbench.reporting.charts import COLOURS
 from fairbench.reporting.papers.running import Effort
-from papers.active_assessment import least_calibrated, most_costly
-from papers.active_assessment.curves import GOAL, Curves, Question, curves
-from papers.active_assessment.methods import OTHERS, PUBLISHED, Method
-from papers.active_assessment.pairs import labels_to_compare
-from papers.active_assessment.pools import Pool, by_class, by_score, by_superclass, released
-from papers.active_assessment.tables import (
-    DATASETS,
-    TOP,
-    accuracy_question,
-    ece_question,
-    worst_question,
-)
 
 METHODS = (*PUBLISHED, *OTHERS)
 _COMPARED = tuple(method for method in METHODS if method.prior != "none")

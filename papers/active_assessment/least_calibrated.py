@@ -14,15 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.active_assessment.curves import Question, curves
+from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
+from fairbench.components.papers.active_assessment.methods import STRENGTH, Method
+from fairbench.components.papers.active_assessment.pools import (
+    BinnedPool,
+    binned_by_class,
+    released,
+)
 from numpy.typing import NDArray
 
 from fairbench.inference.active.arms import BinnedArms
 from fairbench.inference.active.rewards import LeastCalibrated
 from fairbench.reporting.papers.running import Effort
-from papers.active_assessment.curves import Question, curves
-from papers.active_assessment.measures import mean_reciprocal_rank
-from papers.active_assessment.methods import STRENGTH, Method
-from papers.active_assessment.pools import BinnedPool, binned_by_class, released
 
 Floats = NDArray[np.float64]
 EVERY = 100

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.active_assessment.pools import ArmPool
 from numpy.typing import NDArray
 
 from fairbench.inference.active.arms import BetaArms
-from papers.active_assessment.pools import ArmPool
 
 Floats = NDArray[np.float64]
 # From a pool and its arms, one number for each replication.

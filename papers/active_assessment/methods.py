@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.active_assessment.pools import Pool
 
 from fairbench.inference.active.arms import Integers
 from fairbench.inference.active.rewards import Estimation, Lowest, Reward
 from fairbench.inference.active.strategies import choose
 from fairbench.inference.active.threshold_arms import ThresholdArms
-from papers.active_assessment.pools import Pool
 
 STRENGTH = 2.0
 _MANY_ARMS = 50  # from which thresholds are cheaper than draws

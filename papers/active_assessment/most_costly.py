@@ -18,6 +18,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers.active_assessment.curves import Question, curves
+from fairbench.components.papers.active_assessment.least_calibrated import EVERY
+from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
+from fairbench.components.papers.active_assessment.methods import Method
+from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
+from fairbench.components.papers.black_box.costs import human_costs, superclass_costs
+from fairbench.components.papers.options import number_of_runs
 from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
@@ -25,14 +33,6 @@ from fairbench.core.files import atomic
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms
 from fairbench.inference.active.rewards import MostCostly
-from papers import PAPERS, run_main
-from papers.active_assessment.curves import Question, curves
-from papers.active_assessment.least_calibrated import EVERY
-from papers.active_assessment.measures import mean_reciprocal_rank
-from papers.active_assessment.methods import Method
-from papers.active_assessment.pools import OutcomePool, mean_scores, released
-from papers.black_box.costs import human_costs, superclass_costs
-from papers.options import number_of_runs
 
 Floats = NDArray[np.float64]
 RUNS = 100

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.papers.active_assessment.methods import Method
+from fairbench.components.papers.active_assessment.pools import ArmPool
 from numpy.typing import NDArray
 
 from fairbench.core.files import atomic
@@ -19,8 +21,6 @@ from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import ComparisonReward
 from fairbench.inference.active.strategies import Queues, choose
 from fairbench.inference.beta import Beta
-from papers.active_assessment.methods import Method
-from papers.active_assessment.pools import ArmPool
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,6 +9,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.black_box.costs import superclasses
+from fairbench.components.papers.black_box.pools import pool
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
@@ -17,8 +19,6 @@ from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms
 from fairbench.inference.active.strategies import Queues
 from fairbench.inference.beta import Beta, centred, uniform
 from fairbench.inference.reliability import ReliabilityDiagram, bin_of, reliability_diagram
-from papers.black_box.costs import superclasses
-from papers.black_box.pools import pool
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

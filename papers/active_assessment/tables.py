@@ -9,19 +9,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-
-from fairbench.reporting.papers.running import Effort
-from papers.active_assessment import confusion, least_calibrated
-from papers.active_assessment.curves import Curves, Question, curves
-from papers.active_assessment.measures import (
+from fairbench.components.papers.active_assessment import confusion, least_calibrated
+from fairbench.components.papers.active_assessment.curves import Curves, Question, curves
+from fairbench.components.papers.active_assessment.measures import (
     accuracy_error,
     ece_error,
     published_ece_error,
     reciprocal_rank,
 )
-from papers.active_assessment.methods import PUBLISHED, Method, estimation, lowest
-from papers.active_assessment.pairs import labels_to_compare
-from papers.active_assessment.pools import ArmPool, by_class, by_score, by_superclass
+from fairbench.components.papers.active_assessment.methods import (
+    PUBLISHED,
+    Method,
+    estimation,
+    lowest,
+)
+from fairbench.components.papers.active_assessment.pairs import labels_to_compare
+from fairbench.components.papers.active_assessment.pools import (
+    ArmPool,
+    by_class,
+    by_score,
+    by_superclass,
+)
+
+from fairbench.reporting.papers.running import Effort
 
 DATASETS = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
 TOP = {"cifar100": 10, "svhn": 3}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import run_main
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ from fairbench.inference.active.strategies import Queues, assess, choose
 from fairbench.inference.beta import uniform
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
-from papers import run_main
 
 RUNS = ("adult", "compas", "bank", "acs_income_sample")
 RATES: dict[str, Rate] = {"accuracy": accuracy, "true positive rate": true_positive_rate}

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from fairbench.components.papers import run_main
+from fairbench.components.papers.black_box.pools import pool, replications
+from fairbench.components.papers.options import number_of_runs
 from numpy.typing import NDArray
 
 from fairbench.core.options import option
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.reliability import reliability_diagram
 from fairbench.metrics.probability import reliability
-from papers import run_main
-from papers.black_box.pools import pool, replications
-from papers.options import number_of_runs
 
 BINS = 10
 NUMBERS = (20, 50, 100, 200, 500, 1000, 2000, 5000)

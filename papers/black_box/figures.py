@@ -10,6 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
+from fairbench.components.papers.black_box.estimation import (
+    ESTIMATES,
+    NUMBERS,
+    EceErrors,
+    ece_errors,
+    full_ece,
+)
+from fairbench.components.papers.black_box.pools import pool as released
+from fairbench.components.papers.black_box.pools import shown
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -36,10 +46,6 @@ from fairbench.inference.reliability import (
 from fairbench.metrics.probability import reliability
 from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
-from papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
-from papers.black_box.estimation import ESTIMATES, NUMBERS, EceErrors, ece_errors, full_ece
-from papers.black_box.pools import pool as released
-from papers.black_box.pools import shown
 
 Floats = NDArray[np.float64]
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import yaml
+from fairbench.components.papers import CONF
+from fairbench.components.papers.released_scores import MulticlassFile
 from hydra.utils import get_class, instantiate
 
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.data.download import Archive
-from papers import CONF
-from papers.released_scores import MulticlassFile
 
 
 def pool(name: str) -> MulticlassScores:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import CONF, PAPERS
 from hydra import compose, initialize_config_dir
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,7 +32,6 @@ from fairbench.reporting.charts import BLUE, COLOURS, GREY
 from fairbench.reporting.figures import SHIFT_LABEL, short
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort
-from papers import CONF, PAPERS
 
 Array = NDArray[np.float64]
 Named = tuple[str, Figure]

@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from fairbench.components.papers import CONF, PAPERS, run_main
+from fairbench.components.papers.options import Splits
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from rich.console import Console
@@ -29,8 +31,6 @@ from fairbench.metrics.regression import (
 )
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.results.predictions import TEST
-from papers import CONF, PAPERS, run_main
-from papers.options import Splits
 
 LEVEL = 0.9
 # What is read of which method's predictions: all sds times a number, and its name in the paper.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +22,6 @@ from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.reporting.papers.matching import command
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
-from papers import run_main
 
 Array = NDArray[np.float64]
 EXPERIMENT = "fairlyuncertain/interventions"  # which has most of the pairs

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
-from papers import run_main
 
 Array = NDArray[np.float64]
 END = 4.0  # both densities are drawn on [-4, 4]

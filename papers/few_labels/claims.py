@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import pandas as pd
+from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers.few_labels.tables import CONFIGURATION
 
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.record import recorded
-from papers import PAPERS, run_main
-from papers.few_labels.tables import CONFIGURATION
 
 _THEIRS, _OURS = "published", "ours"
 

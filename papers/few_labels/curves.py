@@ -11,6 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import run_main
+from fairbench.components.papers.few_labels.methods import POOL_NOISE, Method, intervals
+from fairbench.components.papers.few_labels.pools import (
+    FIGURE_POOLS,
+    label_orders,
+    run_pools,
+    true_difference,
+)
+from fairbench.components.papers.few_labels.tables import pool
+from fairbench.components.papers.options import number_of_runs
 from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
@@ -18,11 +28,6 @@ from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import Rate, accuracy
-from papers import run_main
-from papers.few_labels.methods import POOL_NOISE, Method, intervals
-from papers.few_labels.pools import FIGURE_POOLS, label_orders, run_pools, true_difference
-from papers.few_labels.tables import pool
-from papers.options import number_of_runs
 
 Floats = NDArray[np.float64]
 BUDGETS = (10, 20, 40, 100, 200, 400, 1000)

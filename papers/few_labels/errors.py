@@ -13,15 +13,27 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import run_main
+from fairbench.components.papers.few_labels.methods import AS_PUBLISHED, RATES, Method
+from fairbench.components.papers.few_labels.pools import (
+    CONFIGURATIONS,
+    FIGURE_POOLS,
+    true_difference,
+)
+from fairbench.components.papers.few_labels.tables import (
+    CONFIGURATION,
+    COVERAGE,
+    RUNS,
+    Key,
+    answers,
+    pool,
+    score,
+)
+from fairbench.components.papers.options import csv_file, number_of_runs
 
 from fairbench.cli.command import Results
 from fairbench.core.files import atomic
 from fairbench.reporting.papers.running import Effort
-from papers import run_main
-from papers.few_labels.methods import AS_PUBLISHED, RATES, Method
-from papers.few_labels.pools import CONFIGURATIONS, FIGURE_POOLS, true_difference
-from papers.few_labels.tables import CONFIGURATION, COVERAGE, RUNS, Key, answers, pool, score
-from papers.options import csv_file, number_of_runs
 
 METHODS = {
     "labels alone": Method("frequentist"),

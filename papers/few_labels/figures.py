@@ -14,6 +14,16 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers.few_labels.curves import METHODS, Curves, curves, figure_pools
+from fairbench.components.papers.few_labels.errors import METHODS as PUBLISHED_METHODS
+from fairbench.components.papers.few_labels.errors import kept_errors
+from fairbench.components.papers.few_labels.methods import AS_PUBLISHED, Method
+from fairbench.components.papers.few_labels.pools import (
+    everyone_else,
+    label_orders,
+    true_difference,
+)
+from fairbench.components.papers.few_labels.tables import CONFIGURATION, Key, answers, pool
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -32,16 +42,6 @@ from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Rate, accuracy, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
-from papers.few_labels.curves import METHODS, Curves, curves, figure_pools
-from papers.few_labels.errors import METHODS as PUBLISHED_METHODS
-from papers.few_labels.errors import kept_errors
-from papers.few_labels.methods import AS_PUBLISHED, Method
-from papers.few_labels.pools import (
-    everyone_else,
-    label_orders,
-    true_difference,
-)
-from papers.few_labels.tables import CONFIGURATION, Key, answers, pool
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")

@@ -13,10 +13,10 @@ from math import ceil
 from statistics import NormalDist
 
 import numpy as np
+from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 
 from fairbench.core.seeds import rng
-from papers import run_main
 
 PUBLISHED = 96_000
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from fairbench.components.papers.few_labels.pools import Rows, everyone_else, shares
+from fairbench.components.papers.few_labels.published_code import faulty_counts
 from numpy.typing import NDArray
 
 from fairbench.inference.few_labels.bayesian_calibration import (
@@ -29,8 +31,6 @@ from fairbench.metrics.rates import (
     false_positive_rate,
     true_positive_rate,
 )
-from papers.few_labels.pools import Rows, everyone_else, shares
-from papers.few_labels.published_code import faulty_counts
 
 Floats = NDArray[np.float64]
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from fairbench.components.papers import CONF
+from fairbench.components.papers.released_scores import ScoreFile
 from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
@@ -15,8 +17,6 @@ from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.results.catalogue import Catalogue
-from papers import CONF
-from papers.released_scores import ScoreFile
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -13,14 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-
-from fairbench.core.seeds import rng
-from fairbench.data.download import Archive
-from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.reporting.papers.running import Effort
-from papers import PAPERS
-from papers.few_labels.methods import (
+from fairbench.components.papers import PAPERS
+from fairbench.components.papers.few_labels.methods import (
     AS_PUBLISHED,
     FAULTS,
     MODELS,
@@ -31,7 +25,18 @@ from papers.few_labels.methods import (
     intervals,
     rate_of,
 )
-from papers.few_labels.pools import Rows, label_orders, released, true_difference
+from fairbench.components.papers.few_labels.pools import (
+    Rows,
+    label_orders,
+    released,
+    true_difference,
+)
+from numpy.typing import NDArray
+
+from fairbench.core.seeds import rng
+from fairbench.data.download import Archive
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.reporting.papers.running import Effort
 
 PUBLISHED = PAPERS / "few_labels" / "published.csv"
 CONFIGURATION = ["dataset", "sensitive_attribute", "learner"]

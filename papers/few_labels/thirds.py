@@ -16,6 +16,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers.few_labels.methods import intervals, rate_of
+from fairbench.components.papers.few_labels.pools import label_orders, released, true_difference
+from fairbench.components.papers.few_labels.tables import (
+    CONFIGURATION,
+    published,
+    scaled_method,
+    score,
+)
+from fairbench.components.papers.options import csv_file, number_of_runs
 from hydra import compose, initialize_config_dir
 
 from fairbench.cli.command import Results
@@ -26,11 +36,6 @@ from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.pipeline import ensure_all
 from fairbench.inference.few_labels.table import PartlyLabelled
-from papers import CONF, run_main
-from papers.few_labels.methods import intervals, rate_of
-from papers.few_labels.pools import label_orders, released, true_difference
-from papers.few_labels.tables import CONFIGURATION, published, scaled_method, score
-from papers.options import csv_file, number_of_runs
 
 TABLES = ("4.2", "4.3", "4.4", "4.7")
 SETTINGS = ("", "alpha=0.1", "alpha=1.0")

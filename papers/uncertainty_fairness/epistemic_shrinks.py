@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers.options import number_of_seeds
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from rich.console import Console
@@ -24,8 +26,6 @@ from fairbench.cli.command import Results
 from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import PlannedRun
-from papers import CONF, run_main
-from papers.options import number_of_seeds
 
 TRAIN = 0.8
 # Expected training rows of the majority and the minority: more of the minority, more of both.

@@ -12,20 +12,25 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from fairbench.components.algorithms.methods.ensemble import decomposed
+from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks import (
+    LEARNERS,
+    PARTS,
+    Options,
+    ratio,
+)
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.methods.ensemble import decomposed
 from fairbench.core.seeds import rng
 from fairbench.data.splits import Fold
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.pipeline import ensure_all
 from fairbench.experiments.study import cells_of
-from papers import CONF, run_main
-from papers.uncertainty_fairness.epistemic_shrinks import LEARNERS, PARTS, Options, ratio
 
 GROUPS = ("White", "Black")
 SIZES = ((4000, 60), (4000, 250), (4000, 1000), (4000, 4000))

@@ -12,20 +12,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.datasets import kuzucu
+from fairbench.components.papers import CONF
+from fairbench.components.papers.uncertainty_fairness.capacity import (
+    METRICS,
+    NETWORKS,
+    BySize,
+    by_size,
+    mean_series,
+)
+from fairbench.components.papers.uncertainty_fairness.tables import SYNTHETIC, values
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from datasets import kuzucu
 from fairbench.data.download import Archive
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE
 from fairbench.reporting.figures import individual_fairness_figure
 from fairbench.reporting.papers.matching import runs_needed
 from fairbench.reporting.papers.running import Effort
-from papers import CONF
-from papers.uncertainty_fairness.capacity import METRICS, NETWORKS, BySize, by_size, mean_series
-from papers.uncertainty_fairness.tables import SYNTHETIC, values
 
 Array = NDArray[Any]
 Pictures = Iterator[tuple[str, Figure]]

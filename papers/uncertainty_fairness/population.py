@@ -13,13 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
+from fairbench.components.algorithms.losses import Binomial
+from fairbench.components.datasets import kuzucu
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import number_of_seeds
+from fairbench.components.papers.uncertainty_fairness.directions import DIRECTIONS, directions
+from fairbench.components.papers.uncertainty_fairness.tables import ratios
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.learners.bayesian_nn import BayesianNN
-from algorithms.losses import Binomial
-from datasets import kuzucu
 from fairbench.core.options import option
 from fairbench.data.download import Archive
 from fairbench.data.encoding import Encoder
@@ -32,10 +36,6 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
-from papers import run_main
-from papers.options import number_of_seeds
-from papers.uncertainty_fairness.directions import DIRECTIONS, directions
-from papers.uncertainty_fairness.tables import ratios
 
 LINEAR = BayesianNN(hidden=(), learning_rate=0.02)
 LEARNERS = {

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.datasets import adult, compas
+from fairbench.components.papers import CONF
 
-from datasets import adult, compas
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.reporting.papers.matching import command, finished_runs, runs_needed
 from fairbench.reporting.papers.running import Effort
 from fairbench.results.runs import Run
-from papers import CONF
 
 SYNTHETIC = ("sd1", "sd2", "sd3")
 # Experiment -> its data sets, and what tells its numbers from those that reproduce the paper's.

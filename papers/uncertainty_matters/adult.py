@@ -17,11 +17,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.algorithms.estimators.ferm import mean_difference
+from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
+from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER
+from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, RIGHT, Reading, Setting
+from fairbench.components.papers.uncertainty_matters.settings import encoded
+from fairbench.components.papers.uncertainty_matters.tables import read_published
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 
-from algorithms.estimators.ferm import mean_difference
-from algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
@@ -34,11 +39,6 @@ from fairbench.inference.posterior import (
     table_draws,
 )
 from fairbench.reporting.papers.running import Effort
-from papers import CONF, run_main
-from papers.uncertainty_matters.ground_truth import FOLDER
-from papers.uncertainty_matters.readings import CHOSEN, RIGHT, Reading, Setting
-from papers.uncertainty_matters.settings import encoded
-from papers.uncertainty_matters.tables import read_published
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.bool_]

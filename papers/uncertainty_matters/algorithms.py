@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from fairbench.components.papers import CONF
 from hydra import compose, initialize_config_dir
 
 from fairbench.core.errors import unknown_name
 from fairbench.experiments.build import components, plain, protected_attributes
 from fairbench.experiments.study import Study
-from papers import CONF
 
 # German credit as the paper has it: 61 one-hot columns, groups age > 25 and age <= 25.
 DATA = ("dataset=german", "dataset.columns=all", "dataset.privileged_age='> 25'", "protect=age")

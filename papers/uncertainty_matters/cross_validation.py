@@ -14,31 +14,41 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-
-from algorithms.estimators.ferm import mean_difference
-from algorithms.interventions.disparate_impact_remover import DisparateImpactRemover
-from algorithms.interventions.ferm import FERM
-from algorithms.interventions.hardt import Hardt
-from algorithms.interventions.none import NoIntervention
-from algorithms.interventions.reweighing import Reweighing, independence_weights
-from algorithms.learners.linear_svm import LinearSVM
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.learners.svm import SVM
-from fairbench.core.seeds import integer_seed, rng
-from fairbench.data.dataset import Dataset
-from fairbench.data.encoding import onehot
-from fairbench.data.splits import Fold
-from fairbench.experiments.compute import compute
-from fairbench.experiments.study import Study
-from papers.uncertainty_matters.solvers import (
+from fairbench.components.algorithms.estimators.ferm import mean_difference
+from fairbench.components.algorithms.interventions.disparate_impact_remover import (
+    DisparateImpactRemover,
+)
+from fairbench.components.algorithms.interventions.ferm import FERM
+from fairbench.components.algorithms.interventions.hardt import Hardt
+from fairbench.components.algorithms.interventions.none import NoIntervention
+from fairbench.components.algorithms.interventions.reweighing import (
+    Reweighing,
+    independence_weights,
+)
+from fairbench.components.algorithms.learners.linear_svm import LinearSVM
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.svm import SVM
+from fairbench.components.papers.uncertainty_matters.solvers import (
     hardt_cv,
     logistic_cv,
     rbf_svm_cv,
     repair_cv,
     squared_hinge_cv,
 )
-from papers.uncertainty_matters.solvers.folds import Array, Rows, held_out, training
+from fairbench.components.papers.uncertainty_matters.solvers.folds import (
+    Array,
+    Rows,
+    held_out,
+    training,
+)
+from numpy.typing import NDArray
+
+from fairbench.core.seeds import integer_seed, rng
+from fairbench.data.dataset import Dataset
+from fairbench.data.encoding import onehot
+from fairbench.data.splits import Fold
+from fairbench.experiments.compute import compute
+from fairbench.experiments.study import Study
 
 FOLDS = 10
 Labels = NDArray[np.bool_]

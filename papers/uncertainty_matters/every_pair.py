@@ -12,6 +12,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import CrossValidations
+from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured, measure
+from fairbench.components.papers.uncertainty_matters.posteriors import (
+    OBJECTIVES,
+    ROPE,
+    Cloud,
+    short,
+)
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -24,10 +33,6 @@ from fairbench.inference.practical_difference import (
     event_names,
 )
 from fairbench.inference.ranking import ranking
-from papers import run_main
-from papers.options import CrossValidations
-from papers.uncertainty_matters.measured import RHOS, Measured, measure
-from papers.uncertainty_matters.posteriors import OBJECTIVES, ROPE, Cloud, short
 
 A_ACCURATE, B_ACCURATE = event_names(OBJECTIVES)[3:]
 # Event -> the same with A and B exchanged.

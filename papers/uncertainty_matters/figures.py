@@ -14,6 +14,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers.uncertainty_matters import adult, halves, packed
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured
+from fairbench.components.papers.uncertainty_matters.one_partition import PAIRS, Pair, pairs
+from fairbench.components.papers.uncertainty_matters.posteriors import (
+    LEVEL,
+    ROPE,
+    favourable,
+    short,
+    values,
+)
+from fairbench.components.papers.uncertainty_matters.published_ratios import readings
+from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, Setting
+from fairbench.components.papers.uncertainty_matters.tables import (
+    AREA,
+    packed_measure,
+    read_published,
+    table_12_1,
+)
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -31,14 +50,6 @@ from fairbench.inference.practical_difference import Density, highest_density_re
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
-from papers.uncertainty_matters import adult, halves, packed
-from papers.uncertainty_matters.algorithms import ALGORITHMS
-from papers.uncertainty_matters.measured import RHOS, Measured
-from papers.uncertainty_matters.one_partition import PAIRS, Pair, pairs
-from papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable, short, values
-from papers.uncertainty_matters.published_ratios import readings
-from papers.uncertainty_matters.readings import CHOSEN, Setting
-from papers.uncertainty_matters.tables import AREA, packed_measure, read_published, table_12_1
 
 Array = NDArray[np.float64]
 RHO = "rho=1/K"

@@ -17,6 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.papers import ROOT, run_main
+from fairbench.components.papers.options import CrossValidations
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
+from fairbench.components.papers.uncertainty_matters.cross_validation import (
+    BESIDE,
+    FOLDS,
+    SOLVERS,
+    held_out_labels,
+    modules_read,
+    solved_here,
+)
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
@@ -26,17 +37,6 @@ from fairbench.experiments.study import Study
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, binary_confusion, total, true_positive_rate
 from fairbench.results.cells import Store
-from papers import ROOT, run_main
-from papers.options import CrossValidations
-from papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
-from papers.uncertainty_matters.cross_validation import (
-    BESIDE,
-    FOLDS,
-    SOLVERS,
-    held_out_labels,
-    modules_read,
-    solved_here,
-)
 
 BATCH = 100  # cross-validations of a cell
 FOLDER = Path(__file__).resolve().parent

@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_matters.algorithms import study
+from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -21,9 +24,6 @@ from fairbench.core.seeds import rng
 from fairbench.experiments.study import Study
 from fairbench.inference.effective_counts import half_splits, variance_ratio
 from fairbench.metrics.rates import accuracy, binary_confusion, true_negative_rate
-from papers import run_main
-from papers.uncertainty_matters.algorithms import study
-from papers.uncertainty_matters.cross_validation import held_out_labels
 
 Array = NDArray[np.float64]
 REFERENCE, HALVINGS, AT_A_TIME = "SVM", 60, 5
@@ -69,7 +69,7 @@ def ratios(own: Array, reference: Array, at_a_time: int = AT_A_TIME) -> list[flo
 
 def main(options: Options) -> None:
     """Print the ratios."""
-    from papers.uncertainty_matters.one_partition import ALL
+    from fairbench.components.papers.uncertainty_matters.one_partition import ALL
 
     reference = estimates(REFERENCE, options.halvings)
     title = f"r, of {options.halvings} halvings"

@@ -10,22 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import number_of_cvs
+from fairbench.components.papers.uncertainty_matters.algorithms import study
+from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
+from fairbench.components.papers.uncertainty_matters.posteriors import Cloud, values
+from fairbench.components.papers.uncertainty_matters.settings import Labels, Part, encoded
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import mean_shrinkage, shrinkage
 from fairbench.metrics.rates import binary_confusion
-from papers import run_main
-from papers.options import number_of_cvs
-from papers.uncertainty_matters.algorithms import study
-from papers.uncertainty_matters.cross_validation import FOLDS, partitions
-from papers.uncertainty_matters.posteriors import Cloud, values
-from papers.uncertainty_matters.settings import Labels, Part, encoded
 
 # Learner -> its kernel, and the published percent inside at rho = 1/K and in [0, 1/K].
 LEARNERS = {

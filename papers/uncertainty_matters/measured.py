@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers import CONF
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, Cloud
 from numpy.typing import NDArray
 
 from fairbench.comparison.settings import Settings
 from fairbench.core.seeds import rng
-from papers import CONF
-from papers.uncertainty_matters.algorithms import ALGORITHMS
-from papers.uncertainty_matters.posteriors import FOLDS, Cloud
 
 # The paper's choices of rho -> ours.
 RHOS = {
@@ -85,8 +85,12 @@ def measure(pairs: Sequence[tuple[str, str]], results: Path, cvs: int | None = N
     Cross-validations are the packed ones, or those of the results folder where it has more. So are
     ratios of variances: those of finished half-split runs, and of the packed half-splits without.
     """
-    from papers.uncertainty_matters import packed
-    from papers.uncertainty_matters.stored import joint_counts, stored_runs, variance_ratios
+    from fairbench.components.papers.uncertainty_matters import packed
+    from fairbench.components.papers.uncertainty_matters.stored import (
+        joint_counts,
+        stored_runs,
+        variance_ratios,
+    )
 
     runs = stored_runs(CONF, results)
     counts = {name: packed.most_counts(name, results)[:cvs] for name in ALGORITHMS}

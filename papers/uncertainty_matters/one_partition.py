@@ -19,6 +19,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_matters import ground_truth, packed
+from fairbench.components.papers.uncertainty_matters.measured import RHOS
+from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS
+from fairbench.components.papers.uncertainty_matters.readings import (
+    CHOSEN,
+    PRESET,
+    READINGS,
+    TRUTH,
+    Names,
+    Reading,
+    Setting,
+)
+from fairbench.components.papers.uncertainty_matters.tables import read_published
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -31,20 +45,6 @@ from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import paired_draws, table_draws
 from fairbench.reporting.papers.running import Effort
-from papers import run_main
-from papers.uncertainty_matters import ground_truth, packed
-from papers.uncertainty_matters.measured import RHOS
-from papers.uncertainty_matters.posteriors import FOLDS
-from papers.uncertainty_matters.readings import (
-    CHOSEN,
-    PRESET,
-    READINGS,
-    TRUTH,
-    Names,
-    Reading,
-    Setting,
-)
-from papers.uncertainty_matters.tables import read_published
 
 Array = NDArray[np.float64]
 PAIRS: tuple[Names, ...] = (

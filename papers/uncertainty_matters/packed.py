@@ -14,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import number_of_cvs
+from fairbench.components.papers.uncertainty_matters import ground_truth, halves
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, study
+from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
+from fairbench.components.papers.uncertainty_matters.readings import READINGS
 from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
@@ -22,12 +28,6 @@ from fairbench.core.files import atomic
 from fairbench.inference.effective_counts import variance_ratio
 from fairbench.inference.posterior import joint_confusion
 from fairbench.metrics.rates import binary_confusion
-from papers import run_main
-from papers.options import number_of_cvs
-from papers.uncertainty_matters import ground_truth, halves
-from papers.uncertainty_matters.algorithms import ALGORITHMS, study
-from papers.uncertainty_matters.cross_validation import held_out_labels
-from papers.uncertainty_matters.readings import READINGS
 
 FILE = ground_truth.FOLDER / "counts.npz"
 ROWS, JOINT, HALVES = "rows", "joint", "halves"
@@ -108,7 +108,7 @@ def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
 
 def pack(results: Path, *, file: Path = FILE) -> None:
     """Pack what the results folder has; joint counts and half-splits are computed."""
-    from papers.uncertainty_matters.one_partition import ALL, PAIRS
+    from fairbench.components.papers.uncertainty_matters.one_partition import ALL, PAIRS
 
     content: dict[str, NDArray[Any]] = {}
     for name in ALL:
@@ -129,8 +129,8 @@ def pack(results: Path, *, file: Path = FILE) -> None:
 
 def compute(cvs: int, results: Path) -> None:
     """Compute cross-validations of what the reading that reproduces compares, and of the others."""
-    from papers.uncertainty_matters.one_partition import ALL, PAIRS
-    from papers.uncertainty_matters.readings import CHOSEN
+    from fairbench.components.papers.uncertainty_matters.one_partition import ALL, PAIRS
+    from fairbench.components.papers.uncertainty_matters.readings import CHOSEN
 
     first = {name for pair in PAIRS[:2] for name in CHOSEN.names(pair)}
     rest = [name for name in ALL if name not in first]

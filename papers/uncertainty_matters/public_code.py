@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import CrossValidations
+from fairbench.components.papers.uncertainty_matters import packed
+from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -19,10 +23,6 @@ from fairbench.comparison.settings import Settings
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import posterior_draws, table_draws
 from fairbench.inference.practical_difference import highest_density_region
-from papers import run_main
-from papers.options import CrossValidations
-from papers.uncertainty_matters import packed
-from papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 
 Array = NDArray[np.float64]
 BANDWIDTH = 0.15

@@ -8,6 +8,7 @@ halves may be), and the ratios of the 13 algorithms on German.
 from __future__ import annotations
 
 import numpy as np
+from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -15,7 +16,6 @@ from rich.table import Table
 
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import variance_ratio
-from papers import run_main
 
 Array = NDArray[np.float64]
 HALVINGS, CORRELATIONS, SAMPLES = (1, 5, 50), (0.0, 0.5, 0.8), 4000
@@ -47,8 +47,8 @@ def null_table() -> Table:
 
 def german_table() -> Table:
     """Return the ratios of the 13 algorithms by rate and group, of five packed half-splits."""
-    from papers.uncertainty_matters import halves, packed
-    from papers.uncertainty_matters.algorithms import ALGORITHMS
+    from fairbench.components.papers.uncertainty_matters import halves, packed
+    from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 
     table = Table(title="German, five halvings", title_justify="left", box=box.SIMPLE_HEAD)
     rates = [f"{rate}, {group}" for rate in ("accuracy", "TPR") for group in ("> 25", "<= 25")]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
 from numpy.typing import NDArray
 
 from fairbench.inference.objectives import objective
 from fairbench.inference.practical_difference import Comparison, highest_density_region
-from papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
 
 Array = NDArray[np.float64]
 Names = tuple[str, str]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -38,7 +39,6 @@ from fairbench.inference.posterior import (
     paired_draws,
 )
 from fairbench.metrics.rates import Counts, accuracy, binary_confusion, true_positive_rate
-from papers import run_main
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

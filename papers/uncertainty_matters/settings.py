@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from fairbench.components.algorithms.estimators.ferm import mean_difference
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import number_of_cvs
+from fairbench.components.papers.uncertainty_matters.algorithms import study
+from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
+from fairbench.components.papers.uncertainty_matters.posteriors import Cloud
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from algorithms.estimators.ferm import mean_difference
 from fairbench.core.seeds import rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import shrinkage
 from fairbench.metrics.rates import binary_confusion
-from papers import run_main
-from papers.options import number_of_cvs
-from papers.uncertainty_matters.algorithms import study
-from papers.uncertainty_matters.cross_validation import FOLDS, partitions
-from papers.uncertainty_matters.posteriors import Cloud
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.bool_]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from numpy.typing import NDArray
 
 from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns, VarianceRatios
@@ -13,7 +14,6 @@ from fairbench.comparison.run_predictions import RunPredictions, load_prediction
 from fairbench.comparison.runs import Labels
 from fairbench.reporting.papers.matching import finished_runs
 from fairbench.results.catalogue import Catalogue
-from papers.uncertainty_matters.algorithms import ALGORITHMS
 
 EXPERIMENTS = tuple(
     f"uncertainty_matters/german_{name}"

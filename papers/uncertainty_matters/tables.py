@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers.uncertainty_matters import ground_truth
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.measured import Measured, measure
+from fairbench.components.papers.uncertainty_matters.posteriors import Cloud, events, values
 from numpy.typing import NDArray
 
 from fairbench.core.files import atomic
 from fairbench.reporting.papers.running import Effort
-from papers import PAPERS, run_main
-from papers.uncertainty_matters import ground_truth
-from papers.uncertainty_matters.algorithms import ALGORITHMS
-from papers.uncertainty_matters.measured import Measured, measure
-from papers.uncertainty_matters.posteriors import Cloud, events, values
 
 PUBLISHED = PAPERS / "uncertainty_matters" / "published.csv"
 REPORT = Path("results") / "report" / "uncertainty_matters"
@@ -212,7 +212,7 @@ def answers(measured: Measured, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def packed_measure() -> Measured:
     """Return what the packed cross-validations and half-splits say of Table 12.1's algorithms."""
-    from papers.uncertainty_matters import packed
+    from fairbench.components.papers.uncertainty_matters import packed
 
     counts = {name: packed.most_counts(name) for name in ALGORITHMS}
     return Measured(counts, ratios={name: packed.variance_ratio_of(name) for name in ALGORITHMS})

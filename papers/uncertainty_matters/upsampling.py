@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from fairbench.components.papers import run_main
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -26,7 +27,6 @@ from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.reporting.charts import BLUE, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
-from papers import run_main
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -5,21 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.fitters.single import Single
+from fairbench.components.algorithms.interventions.none import NoIntervention
+from fairbench.components.algorithms.interventions.reweighing import independence_weights
+from fairbench.components.algorithms.learners.gaussian_nb import GaussianNB
+from fairbench.components.algorithms.learners.lightgbm import LightGBM
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.random_forest import RandomForest
+from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.losses import Softmax
+from fairbench.components.algorithms.methods.baseline import Baseline
+from fairbench.components.algorithms.methods.binomial_nll import BinomialNLL
+from fairbench.components.algorithms.methods.deep_ensemble import DeepEnsemble
+from fairbench.components.algorithms.methods.ensemble import Ensemble
 from scipy.stats import binomtest, entropy
 
-from algorithms.fitters.single import Single
-from algorithms.interventions.none import NoIntervention
-from algorithms.interventions.reweighing import independence_weights
-from algorithms.learners.gaussian_nb import GaussianNB
-from algorithms.learners.lightgbm import LightGBM
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.learners.random_forest import RandomForest
-from algorithms.learners.xgboost import XGBoost
-from algorithms.losses import Softmax
-from algorithms.methods.baseline import Baseline
-from algorithms.methods.binomial_nll import BinomialNLL
-from algorithms.methods.deep_ensemble import DeepEnsemble
-from algorithms.methods.ensemble import Ensemble
 from fairbench.data.dataset import Task
 from fairbench.data.splits import Fold, KFold
 from fairbench.evaluation.predictions import read_predictions

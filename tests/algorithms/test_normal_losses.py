@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from fairbench.components.algorithms.losses import NormalLoss
 from scipy import stats
-
-from algorithms.losses import NormalLoss
 
 LOSSES = [
     NormalLoss(),

@@ -10,6 +10,7 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
+from fairbench.components import imported
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive
 
@@ -119,7 +120,7 @@ def test_without_decisions_nothing_can_be_said(decided, capsys):
 
 
 def _real():
-    from datasets.resume import RESUME
+    from fairbench.components.datasets.resume import RESUME
 
     path = Archive.of(download=False).locate(RESUME)
     if path is None:
@@ -155,14 +156,13 @@ LABELS = {
 @pytest.mark.parametrize("task", LABELS)
 def test_held_out_predictions_are_audited_end_to_end(task, tmp_path, capsys):
     """Out-of-fold predictions of a logistic regression, and what their audit says of them."""
-    from importlib import import_module
 
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
     from sklearn.preprocessing import StandardScaler
 
     try:
-        data = import_module(f"datasets.{task}").load(Archive.of(download=False))
+        data = imported(f"datasets.{task}").load(Archive.of(download=False))
     except DataError as error:
         pytest.skip(f"raw file not found: {error}")
     features = pd.get_dummies(data.features).fillna(0).astype(float)

@@ -3,8 +3,7 @@
 import io
 
 import numpy as np
-
-from datasets import dvlog
+from fairbench.components.datasets import dvlog
 
 HEAD = "index,label,duration,gender,fold"
 

@@ -9,9 +9,9 @@ import zipfile
 
 import pooch
 import pytest
+from fairbench.components.datasets import german
 
 from benchmarks.faults.servers import server
-from datasets import german
 from fairbench.core.errors import DataError
 from fairbench.data import download
 from fairbench.data.dataset import Source

@@ -21,7 +21,7 @@ def raw_of(task):
 def load(task, archive):
     raw = raw_of(task)
     module, function = raw.loader.split(".")
-    loader = getattr(importlib.import_module(f"datasets.{module}"), function)
+    loader = getattr(importlib.import_module(f"fairbench.components.datasets.{module}"), function)
     return loader(archive, **raw.options)
 
 
@@ -59,7 +59,7 @@ def test_sensitive_columns_can_be_left_out(task, archive, save):
     raw = raw_of(task)
     save(raw.files)
     module, function = raw.loader.split(".")
-    loader = getattr(importlib.import_module(f"datasets.{module}"), function)
+    loader = getattr(importlib.import_module(f"fairbench.components.datasets.{module}"), function)
     with_them = loader(archive, **{**raw.options, "keep_sensitive": True})
     without = loader(archive, **{**raw.options, "keep_sensitive": False})
     assert set(without.features) < set(with_them.features)

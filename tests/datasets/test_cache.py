@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from fairbench.components.datasets import acs, adult, german, simulated
 
-from datasets import acs, adult, german, simulated
 from fairbench.core.errors import DataError
 from fairbench.data import cache as dataset_cache
 from fairbench.data.catalogue import entries
@@ -239,7 +239,7 @@ def test_adult_is_read_in_under_a_second_the_first_time(tmp_path):
 PEAK = """
 from fairbench.data.download import Archive
 from fairbench.data.encoding import sparse_onehot
-from datasets import acs, german
+from fairbench.components.datasets import acs, german
 import pyarrow.csv
 archive = Archive.of(download=False)
 german.load(archive)

@@ -1,8 +1,8 @@
 """The catalogue: a page that says what the loaders do, and a check of every raw file."""
 
 import pytest
+from fairbench.components.datasets import german
 
-from datasets import german
 from fairbench.cli.main import main
 from fairbench.data import catalogue
 from fairbench.data.dataset import Source

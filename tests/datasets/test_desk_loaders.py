@@ -1,11 +1,10 @@
 """The data sets of lending, hiring, prisons and hearts: what is a label, and what gives it away."""
 
-import importlib
-
 import numpy as np
 import pytest
+from fairbench.components.datasets import acs, hmda_boston, loan_application, recid, resume
 
-from datasets import acs, hmda_boston, loan_application, recid, resume
+from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
@@ -18,7 +17,7 @@ def load(archive, save):
 
     def loaded(task, **options):
         save(RAW[task]().files if task in RAW else dict([PARQUET[task]()]))
-        return importlib.import_module(f"datasets.{task}").load(archive, **options)
+        return imported(f"datasets.{task}").load(archive, **options)
 
     return loaded
 
@@ -37,7 +36,7 @@ def test_what_is_no_parquet_file_is_refused(task, load, archive, save):
     path, content = PARQUET[task]()
     save({path: content[: len(content) // 2]})
     with pytest.raises(DataError, match=f"{path}: not a Parquet file") as caught:
-        importlib.import_module(f"datasets.{task}").load(archive)
+        imported(f"datasets.{task}").load(archive)
     assert "\n" not in str(caught.value)
 
 

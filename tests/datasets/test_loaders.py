@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from datasets import (
+from fairbench.components.datasets import (
     acs,
     adult,
     bank,
@@ -20,6 +19,7 @@ from datasets import (
     student,
     twins,
 )
+
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.encoding import onehot_names
 from tests.datasets.raw_files import RAW

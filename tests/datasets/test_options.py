@@ -1,11 +1,11 @@
 """Every ``conf/dataset/*.yaml``: its keys are the loader's keyword parameters."""
 
-import importlib
 import inspect
 
 import pytest
 import yaml
 
+from fairbench.components import imported
 from fairbench.data.dataset import Datasheet, family_of
 from fairbench.data.download import CHECKOUT
 
@@ -15,7 +15,7 @@ FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))
 def loader_of(path):
     options = yaml.safe_load(path.read_text())
     module, _, name = options.pop("_target_").rpartition(".")
-    return importlib.import_module(module), getattr(importlib.import_module(module), name), options
+    return imported(module), getattr(imported(module), name), options
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

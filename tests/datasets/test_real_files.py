@@ -1,11 +1,11 @@
 """The real files, where they are found: rows, columns, base rates and groups as published."""
 
 import functools
-import importlib
 
 import pytest
 import yaml
 
+from fairbench.components import imported
 from fairbench.core.errors import DataError
 from fairbench.data.download import CHECKOUT, Archive
 from fairbench.data.encoding import onehot_names
@@ -85,7 +85,7 @@ def load(task):
     options = yaml.safe_load((CHECKOUT / f"conf/dataset/{task}.yaml").read_text())
     module, _, name = options.pop("_target_").rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)(Archive.of(download=False), **options)
+        return getattr(imported(module), name)(Archive.of(download=False), **options)
     except DataError as error:
         if "not found in" not in str(error):
             raise
@@ -114,7 +114,7 @@ def test_adult_has_the_archives_own_split():
 @pytest.mark.data
 @pytest.mark.parametrize("realisation", range(1, 11))
 def test_every_realisation_of_ihdp_scatters_around_its_truth(realisation):
-    from datasets import ihdp
+    from fairbench.components.datasets import ihdp
 
     try:
         data = ihdp.load(Archive.of(download=False), realisation=realisation, target_scale="none")

@@ -19,7 +19,7 @@ from tests import warm
 from tests.harness import Lazily
 
 audit_columns = Lazily("fairbench.audits.columns")
-table = Lazily("datasets.table")
+table = Lazily("fairbench.components.datasets.table")
 download = Lazily("fairbench.data.download")
 escaping = Lazily("fairbench.core.escaping")
 pandas = Lazily("pandas")

@@ -1,16 +1,21 @@
-"""The wheel holds the library alone: arrays, audits and help without the checkout."""
+"""The wheel, in an empty folder: arrays, audits, runs, and components of one's own."""
 
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
-from functools import partial
 
 import pytest
 
 from tests.audit.tables import predictions, written
 from tests.harness import ROOT
+
+CODE = {
+    "dataset": "datasets",
+    "learner": "algorithms/learners",
+    "intervention": "algorithms/interventions",
+    "method": "algorithms/methods",
+}
 
 USE = """
 import fairbench
@@ -23,43 +28,81 @@ print(fairbench.__file__, found.value.item())
 """
 
 
-@pytest.mark.thorough
-def test_wheel_evaluates_arrays(tmp_path):
-    source = tmp_path / "source"
-    shutil.copytree(ROOT / "fairbench", source / "fairbench")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+FOLDERS = ("fairbench", "algorithms", "datasets", "papers", "conf")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the wheel of a copy of the tree, and return the folder that it is unpacked in."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source, ignored = folder / "source", shutil.ignore_patterns("__pycache__")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     offline = ["--no-deps", "--no-build-isolation", "--quiet"]
-    subprocess.run([*pip, "wheel", *offline, "-w", str(tmp_path), str(source)], check=True)
-    (wheel,) = tmp_path.glob("fairbench_harness-*.whl")
-    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {name for name in names if not name.endswith(".dist-info")} == {"fairbench"}
-    site = tmp_path / "site"
-    shutil.unpack_archive(wheel, site, "zip")
-    done = subprocess.run(
-        [sys.executable, "-c", USE], cwd=site, capture_output=True, text=True, check=True
-    )
+    subprocess.run([*pip, "wheel", *offline, "-w", str(folder), str(source)], check=True)
+    (wheel,) = folder.glob("fairbench_harness-*.whl")
+    shutil.unpack_archive(wheel, folder / "site", "zip")
+    return folder / "site"
+
+
+@pytest.fixture
+def python(site, tmp_path):
+    """Return what runs Python in an empty folder, where no file of the tree can be imported."""
+    environment = os.environ | {"PYTHONPATH": str(site), "FAIRBENCH_CACHE": str(tmp_path / "cache")}
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    return run
+
+
+@pytest.mark.thorough
+def test_it_holds_one_package_and_evaluates_arrays(site, python):
+    tops = {path.name for path in site.iterdir() if path.suffix != ".dist-info"}
+    assert tops == {"fairbench"}
+    done = python("-c", USE)
     place, value = done.stdout.split()
-    assert place.startswith(str(site))
-    assert float(value) == 1.0
+    assert place.startswith(str(site)) and float(value) == 1.0
     assert "fairbench = fairbench.cli.main:main" in entry_points(site)
     assert "[pytest11]\nfairbench = fairbench.cli.pytest_plugin" in entry_points(site)
-    (tmp_path / "here").mkdir()
-    run = partial(subprocess.run, cwd=tmp_path / "here", capture_output=True, text=True)
-    environment = os.environ | {"PYTHONPATH": str(site)}
-    command = [sys.executable, "-m", "fairbench"]
-    written(predictions(60), tmp_path / "here")
+    code = "from importlib.util import find_spec; print(find_spec('algorithms'))"
+    assert python("-P", "-c", code).stdout.strip() == "None"
+
+
+@pytest.mark.thorough
+def test_it_audits_a_file(python, tmp_path):
+    written(predictions(60), tmp_path)
     words = ("audit", "predictions.csv", "target=label", "score=score", "group=sex")
-    audited = run([*command, *words], env=environment)
+    audited = python("-m", "fairbench", *words)
     assert audited.returncode == 0, audited.stderr
     assert "written: predictions-audit/audit.html, audit.json" in audited.stdout
-    assert (tmp_path / "here" / "predictions-audit" / "audit.html").is_file()
-    for words in (("run", "dataset=german"), ("data", "check")):
-        refused = run([*command, *words], env=environment)
-        assert refused.returncode == 2
-        assert refused.stderr.startswith(f"error: fairbench {words[0]}")
-        assert "needs a checkout" in refused.stderr and refused.stderr.count("\n") == 1
+    assert (tmp_path / "predictions-audit" / "audit.html").is_file()
+
+
+@pytest.mark.thorough
+def test_it_runs_in_an_empty_folder_and_finds_components_of_ones_own(python, site, tmp_path):
+    small = ("split.repeats=1", "tracking=none", "figures=false", "n_jobs=2")
+    done = python("-m", "fairbench", "run", "dataset.n_samples=200", "method=ensemble", *small)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {"results", "cache"}
+    for kind, folder in CODE.items():
+        for file in (ROOT / "docs" / "examples" / kind).iterdir():
+            place = {".py": folder, ".yaml": f"conf/{kind}", ".csv": f"data/{file.stem}"}
+            (tmp_path / place[file.suffix]).mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, tmp_path / place[file.suffix])
+    own = ("dataset=lottery", "learner=decision_tree", "intervention=equal_weights")
+    done = python("-m", "fairbench", "run", *own, "method=margin", *small)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lottery" in done.stdout
+    record = python("-m", "fairbench", "paper", "all", "record=true")
+    assert record.returncode == 2
+    assert record.stderr.startswith("error: the record of verdicts is written into a checkout")
+    assert not (site / "data").exists()
 
 
 def entry_points(site):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.fitters.bag import Bag
+from fairbench.components.algorithms.fitters.single import Single
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.xgboost import XGBoost
 
-from algorithms.fitters.bag import Bag
-from algorithms.fitters.single import Single
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.learners.xgboost import XGBoost
 from fairbench.core import fingerprint
 from fairbench.data.dataset import Source
 from fairbench.data.splits import Fold
@@ -102,10 +102,10 @@ def test_the_code_that_counts_is_that_of_every_component():
         study().identity()
     assert set(asked) == {
         "fairbench.experiments.compute",
-        "algorithms.learners.xgboost",
-        "algorithms.interventions.none",
-        "algorithms.fitters.bag",
-        "algorithms.losses",
+        "fairbench.components.algorithms.learners.xgboost",
+        "fairbench.components.algorithms.interventions.none",
+        "fairbench.components.algorithms.fitters.bag",
+        "fairbench.components.algorithms.losses",
     }
 
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import get_type_hints
 
-from papers import NoOptions
+from fairbench.components.papers import NoOptions
 
 
 def options_class(command):

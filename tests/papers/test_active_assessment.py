@@ -3,6 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.papers import PAPERS
+from fairbench.components.papers.active_assessment import (
+    confusion,
+    figures,
+    least_calibrated,
+    most_costly,
+    pools,
+)
+from fairbench.components.papers.active_assessment import tables as study
+from fairbench.components.papers.active_assessment.curves import Curves
+from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
+from fairbench.components.papers.black_box import figures as black_box
+from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -12,13 +25,6 @@ from fairbench.inference.beta import Beta, centred
 from fairbench.metrics.probability import reliability
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort
-from papers import PAPERS
-from papers.active_assessment import confusion, figures, least_calibrated, most_costly, pools
-from papers.active_assessment import tables as study
-from papers.active_assessment.curves import Curves
-from papers.active_assessment.measures import mean_reciprocal_rank
-from papers.black_box import figures as black_box
-from papers.black_box.costs import SUPERCLASSES, human_costs
 
 FOLDER = PAPERS / "active_assessment"
 

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pandas as pd
-
-from papers.uncertainty_fairness.epistemic_shrinks_acs import SIZES, TEST, folds
+from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks_acs import (
+    SIZES,
+    TEST,
+    folds,
+)
 
 RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
 

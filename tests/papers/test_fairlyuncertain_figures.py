@@ -3,14 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.papers import run_main
+from fairbench.components.papers.fairlyuncertain import abstention_choice, figures, rankings
+from fairbench.components.papers.fairlyuncertain.figures import (
+    PEOPLE,
+    RATE,
+    draw_distributions,
+    draw_ranges,
+)
 from scipy.stats import wasserstein_distance
 
 from fairbench.cli.command import Results
 from fairbench.experiments import pipeline
 from fairbench.reporting.papers.running import Effort
-from papers import run_main
-from papers.fairlyuncertain import abstention_choice, figures, rankings
-from papers.fairlyuncertain.figures import PEOPLE, RATE, draw_distributions, draw_ranges
 
 
 def measured(experiment, results, words=(), methods=()):

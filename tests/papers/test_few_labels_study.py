@@ -3,18 +3,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
-from fairbench.cli.options import read
-from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
-from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.metrics.rates import accuracy, false_positive_rate
-from fairbench.reporting.papers.figures import draw_figure
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.running import Effort
-from papers import CONF, PAPERS
-from papers.few_labels import datasets, errors, figures, tables
-from papers.few_labels.methods import (
+from fairbench.components.papers import CONF, PAPERS
+from fairbench.components.papers.few_labels import datasets, errors, figures, tables
+from fairbench.components.papers.few_labels.methods import (
     AS_PUBLISHED,
     POOL_NOISE,
     RATES,
@@ -24,9 +15,22 @@ from papers.few_labels.methods import (
     intervals,
     rate_of,
 )
-from papers.few_labels.pools import everyone_else, label_orders, true_difference
-from papers.few_labels.published_code import faulty_counts
-from papers.few_labels.tables import score
+from fairbench.components.papers.few_labels.pools import (
+    everyone_else,
+    label_orders,
+    true_difference,
+)
+from fairbench.components.papers.few_labels.published_code import faulty_counts
+from fairbench.components.papers.few_labels.tables import score
+
+from fairbench.cli.options import read
+from fairbench.core.errors import UserError
+from fairbench.core.seeds import rng
+from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.metrics.rates import accuracy, false_positive_rate
+from fairbench.reporting.papers.figures import draw_figure
+from fairbench.reporting.papers.mapping import Paper
+from fairbench.reporting.papers.running import Effort
 
 
 @pytest.fixture(scope="module")

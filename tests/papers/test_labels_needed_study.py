@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
+from fairbench.components.papers.few_labels.labels_needed import (
+    PUBLISHED,
+    Population,
+    by_normal,
+    by_simulation,
+    chance,
+)
 
 from fairbench.core.seeds import rng
-from papers.few_labels.labels_needed import PUBLISHED, Population, by_normal, by_simulation, chance
 
 
 def test_the_published_number_is_that_of_the_example():

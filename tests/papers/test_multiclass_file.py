@@ -5,11 +5,11 @@ import hashlib
 import numpy as np
 import pytest
 import yaml
+from fairbench.components.papers.released_scores import MulticlassFile
 from hydra.utils import instantiate
 
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from papers.released_scores import MulticlassFile
 from tests.harness import CONF
 
 TOP = "Index Correct Predicted Confidence\n0 cat cat 0.9\n1 dog cat 0.6\n2 emu dog 0.5\n"

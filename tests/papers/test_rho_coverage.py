@@ -1,9 +1,7 @@
 """What the coverage study rests on: its fits, its populations, and Bayle et al.'s interval."""
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-
-from papers.uncertainty_matters.rho_coverage import (
+from fairbench.components.papers.uncertainty_matters.rho_coverage import (
     FOLDS,
     Sample,
     bayle_interval,
@@ -11,6 +9,7 @@ from papers.uncertainty_matters.rho_coverage import (
     fit,
     replicate,
 )
+from sklearn.linear_model import LogisticRegression
 
 
 def test_batched_fits_are_scikit_learns():

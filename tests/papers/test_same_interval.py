@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
+from fairbench.components.papers.fairlyuncertain.same_interval import (
+    DENSITIES,
+    END,
+    Options,
+    main,
+    sample,
+    summary,
+)
 from scipy import stats
 from scipy.integrate import quad
 
 from fairbench.cli.options import read
 from fairbench.core.errors import UserError
-from papers.fairlyuncertain.same_interval import DENSITIES, END, Options, main, sample, summary
 
 
 def integral(name, function, low=-END, high=END):

@@ -5,11 +5,11 @@ import hashlib
 import numpy as np
 import pytest
 import yaml
+from fairbench.components.papers.released_scores import ScoreFile
 from hydra.utils import instantiate
 
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
-from papers.released_scores import ScoreFile
 from tests.harness import CONF, options
 
 TEXT = "id,sex,y,m\n1,f,1,0.9\n2,m,0,0.2\n3,x,0,0.4\n"

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.papers.few_labels import thirds
 
 from fairbench.inference.few_labels.table import PartlyLabelled
-from papers.few_labels import thirds
 
 ROW = {
     "table": "4.2",

@@ -5,13 +5,13 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.papers import PAPERS
+from fairbench.components.papers.uncertainty_fairness import tables
+from fairbench.components.papers.uncertainty_fairness.directions import directions
+from fairbench.components.papers.uncertainty_fairness.tables import METRICS, ratios
 from rich.console import Console
 
 from fairbench.reporting.papers.running import Effort
-from papers import PAPERS
-from papers.uncertainty_fairness import tables
-from papers.uncertainty_fairness.directions import directions
-from papers.uncertainty_fairness.tables import METRICS, ratios
 
 PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"
 COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]

@@ -3,11 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.papers.uncertainty_fairness import capacity, figures
+from fairbench.components.papers.uncertainty_fairness.capacity import (
+    METRICS,
+    NETWORKS,
+    mean_series,
+    ratio_series,
+)
 
 from fairbench.core.errors import UserError
 from fairbench.reporting.papers.running import Effort
-from papers.uncertainty_fairness import capacity, figures
-from papers.uncertainty_fairness.capacity import METRICS, NETWORKS, mean_series, ratio_series
 
 GROUPS = {"race": ("African-American", "Caucasian"), "sex": ("Female", "Male")}
 EPISTEMIC = "epistemic_uncertainty"

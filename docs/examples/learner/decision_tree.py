@@ -26,8 +26,7 @@ class DecisionTree(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted tree: a regression's where the loss is the squared error."""
         import sklearn.tree
-
-        from algorithms.estimators.weighted import Weighted
+        from fairbench.components.algorithms.estimators.weighted import Weighted
 
         kind = "Regressor" if loss.name == "squared_error" else "Classifier"
         tree = getattr(sklearn.tree, f"DecisionTree{kind}")

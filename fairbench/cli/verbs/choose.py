@@ -25,7 +25,7 @@ from math import isnan
 
 import numpy as np
 
-from fairbench.cli.command import Command, Results, checkout, with_note
+from fairbench.cli.command import Command, Results, components_folder, with_note
 from fairbench.comparison.choice import Choice, choose_run
 from fairbench.comparison.differences import CannotChooseError, selecting, works
 from fairbench.comparison.settings import Bound, minimised
@@ -101,7 +101,7 @@ def _among(options: ChooseOptions) -> Catalogue:
 
     catalogue = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
-        presets = Presets(checkout("choose") / "conf")
+        presets = Presets(components_folder() / "conf")
         catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
     return catalogue
 

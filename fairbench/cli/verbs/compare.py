@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, components_folder
 from fairbench.cli.output import print_line
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
@@ -59,7 +59,7 @@ def compare(options: CompareOptions) -> None:
     if not options.runs:
         raise UserError("nothing to compare: name runs=[A,B], or runs=all")
     settings, certainty, results = options.settings(), options.certainty, options.results
-    conf = checkout("compare") / "conf"
+    conf = components_folder() / "conf"
     if options.runs == ALL:
         for together in Catalogue(results).comparable():
             _matrix(list(together), settings, certainty, conf, results)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, components_folder
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def list_data_sets(options: DataOptions) -> None:
     from fairbench.data.catalogue import entries, sources_of
 
     archive, rows = options.archive(download=False), []
-    for entry in entries(checkout("data") / "conf"):
+    for entry in entries(components_folder() / "conf"):
         sources = sources_of(entry.module)
         missing = sum(archive.locate(source) is None for source in sources)
         state = f"{missing} of {len(sources)} files missing; " if missing else ""
@@ -58,7 +58,7 @@ def check_files(options: DataOptions) -> int:
     """Check every raw file; the exit status is 1 if one is wrong."""
     from fairbench.data.catalogue import check, entries, sources_of
 
-    found = entries(checkout("data check") / "conf")
+    found = entries(components_folder() / "conf")
     modules = dict.fromkeys(entry.module for entry in found)
     sources = dict.fromkeys(source for module in modules for source in sources_of(module))
     archive = options.archive(download=options.download)
@@ -70,7 +70,7 @@ def write_page(options: PageOptions) -> None:
     from fairbench.core.files import write_text
     from fairbench.data.catalogue import entries, page
 
-    root = checkout("data write")
+    root = components_folder(writing="" if options.output else "the page of data sets")
     place = Path(options.output) if options.output else root / "docs" / "datasets.md"
     write_text(place, page(options.archive(download=False), entries(root / "conf")))
     print(f"wrote {place}")

@@ -14,7 +14,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import ROOT, Command, Results, check_folder, default_results, purposes
+from fairbench.cli.command import Command, Results, check_folder, default_results, purposes
+from fairbench.components import HOME
 from fairbench.core.options import option
 
 
@@ -49,7 +50,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
 
     out = options.out if options.out != Path() else _out(options.results)
     check_folder(out)
-    conf = ROOT / "conf"
+    conf = HOME / "conf"
     written = open_leaderboard(
         [options.results, *options.add],
         out,

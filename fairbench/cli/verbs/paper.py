@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, components_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 
@@ -54,7 +54,7 @@ def paper(options: PaperOptions) -> int:
     from fairbench.reporting.papers.printing import print_paper
     from fairbench.reporting.papers.running import Effort
 
-    root = checkout("paper")
+    root = components_folder(writing="the record of verdicts" if options.record else "")
     names = papers_in(root / "papers")
     if not options.name:
         raise UserError(

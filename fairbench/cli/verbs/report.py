@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, checkout
+from fairbench.cli.command import Command, Results, components_folder
 from fairbench.cli.output import print_line
 from fairbench.core.options import option
 
@@ -34,7 +34,7 @@ def report(options: ReportOptions) -> None:
     from fairbench.reporting.page.write import Places, write_report
     from fairbench.reporting.papers.mapping import scoreboard
 
-    root = checkout("report")
+    root = components_folder()
     places = Places(options.results, root / "conf", root / "papers")
 
     written = write_report(

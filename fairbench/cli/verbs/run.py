@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbench.cli.command import checkout
+from fairbench.cli.command import components_folder
 
 
 def main(words: Sequence[str]) -> int:
     """Run what the words configure; Hydra reads them."""
     from fairbench.cli.run import run
 
-    return run(words, checkout("run"))
+    return run(words, components_folder())

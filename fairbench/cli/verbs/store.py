@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli import packs
-from fairbench.cli.command import Command, Results, check_keys, checkout
+from fairbench.cli.command import Command, Results, check_keys, components_folder
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.formats import visible
@@ -257,7 +257,7 @@ def evaluate(options: EvaluateOptions) -> int:
     from fairbench.results.packs import refuse_pack
 
     refuse_pack(options.results, "evaluating runs again")
-    conf = checkout("store evaluate") / "conf"
+    conf = components_folder() / "conf"
     runs, again, left = list(_named(options)), 0, 0
     for run in runs:
         try:
@@ -315,7 +315,7 @@ def verify(options: VerifyOptions) -> int:
             f"{options.results} holds no cells, so that nothing of run {folder.id} can be computed "
             f"again: fairbench store verify {options.results} checks what it holds"
         )
-    conf = checkout("store verify") / "conf"
+    conf = components_folder() / "conf"
     listed = "cells.txt" not in damaged_files(folder)
     if listed and (damaged := verification.damaged(folder, store)):
         for line in damaged:

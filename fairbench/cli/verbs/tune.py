@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, check_run_words, checkout, quoted
+from fairbench.cli.command import Command, Results, check_run_words, components_folder, quoted
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.experiments.tuning_settings import TuningOptions
@@ -46,7 +46,7 @@ def tune(options: TuneOptions) -> int:
     """Tune: the same as ``run.py -m hydra/sweeper=tune``."""
     from fairbench.cli.run import run
 
-    root = checkout("tune")
+    root = components_folder()
     own = tuple(TuningOptions.__dataclass_fields__)
     check_run_words([name for name, _ in options.words], own, root)
     words = [f"{name}={text}" for name, text in options.words]

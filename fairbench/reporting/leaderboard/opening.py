@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbench.components import HOME
 from fairbench.core.door import opened, read_bytes
 from fairbench.core.files import most_memory, sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import ROOT, digest, own_cache, versions
@@ -71,7 +72,7 @@ def open_leaderboard(
 
 def _identity(folders: Sequence[Path], options: Sequence[str], conf: Path | None) -> str:
     """Return a hash of all that a page is made of; nothing where a file cannot be read."""
-    places = {ROOT / "fairbench", ROOT / "conf", *([conf] if conf else [])}
+    places = {ROOT / "fairbench", HOME / "conf", *([conf] if conf else [])}
     try:
         code = [_sha256(path) for place in sorted(places) for path in _sources(place)]
         content = [[_sha256(path) for path in _contents(folder)] for folder in folders]

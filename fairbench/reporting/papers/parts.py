@@ -16,12 +16,12 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
 
 import pandas as pd
 
+from fairbench.components import imported
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.reporting.papers.contents import Row, contents
@@ -128,7 +128,7 @@ def _takes_results(words: Sequence[str]) -> bool:
     flag, module, *_ = words
     if flag != "-m":
         return False
-    options = get_type_hints(import_module(module).main)
+    options = get_type_hints(imported(module).main)
     return any("results" in getattr(kind, "__dataclass_fields__", ()) for kind in options.values())
 
 

@@ -14,12 +14,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 
+from fairbench.components import imported
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import REPEATS, Presets
@@ -117,7 +117,7 @@ def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -
 def function_of(name: str) -> Callable[..., Any]:
     """Return the function that a mapping names as ``papers.PAPER.MODULE:FUNCTION``."""
     module, _, function = name.partition(":")
-    return getattr(import_module(module), function)  # type: ignore[no-any-return]
+    return getattr(imported(module), function)  # type: ignore[no-any-return]
 
 
 def run_computation(

@@ -7,10 +7,14 @@ of all rows less its test rows' share.
 from __future__ import annotations
 
 import numpy as np
+from fairbench.components.papers.uncertainty_matters.solvers.chord_newton import chord_newton
+from fairbench.components.papers.uncertainty_matters.solvers.folds import (
+    Array,
+    Folds,
+    Rows,
+    add_diagonals,
+)
 from scipy.special import expit
-
-from papers.uncertainty_matters.solvers.chord_newton import chord_newton
-from papers.uncertainty_matters.solvers.folds import Array, Folds, Rows, add_diagonals
 
 
 def margins(

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from fairbench.components.algorithms.interventions.quantiles import Quantiles
+from fairbench.components.papers.uncertainty_matters.solvers.folds import Array, Rows
 from numpy.typing import NDArray
-
-from algorithms.interventions.quantiles import Quantiles
-from papers.uncertainty_matters.solvers.folds import Array, Rows
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,14 @@ fit of all rows, with its Hessian less the test rows' share.
 from __future__ import annotations
 
 import numpy as np
-
-from papers.uncertainty_matters.solvers.chord_newton import chord_newton
-from papers.uncertainty_matters.solvers.folds import Array, Folds, Rows, add_diagonals, times
+from fairbench.components.papers.uncertainty_matters.solvers.chord_newton import chord_newton
+from fairbench.components.papers.uncertainty_matters.solvers.folds import (
+    Array,
+    Folds,
+    Rows,
+    add_diagonals,
+    times,
+)
 
 
 def margins(

@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
+from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
 from scipy.special import expit
 from scipy.stats import kstest, norm
 from sklearn.linear_model import LogisticRegression
 
-from algorithms.learners.bayesian_nn import BayesianNN
-from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.metrics.group_means import variance_decomposition
 from tests.harness import Lazily
 
 LOSSES = [Binomial(), SquaredError(), NormalLoss()]
 torch = Lazily("torch")
-bayes = Lazily("algorithms.estimators.weight_posterior")
+bayes = Lazily("fairbench.components.algorithms.estimators.weight_posterior")
 
 
 def fit(loss, rows, seed=0, weight=None, **options):
@@ -154,7 +154,8 @@ def test_the_posterior_of_a_logistic_regression_is_laplaces(monkeypatch):
         for _ in range(epochs):
             epoch()
 
-    monkeypatch.setattr("algorithms.estimators.bayesian_nn.train_until_stale", to_the_end)
+    module = "fairbench.components.algorithms.estimators.bayesian_nn"
+    monkeypatch.setattr(f"{module}.train_until_stale", to_the_end)
     draw = np.random.default_rng(0)
     X = draw.normal(size=(1000, 2))
     y = (draw.random(1000) < expit(X @ [1.5, -0.7] + 0.3)).astype(float)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from fairbench.components.algorithms.learners.mlp import MLP
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
 
-from algorithms.learners.mlp import MLP
-from algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 from tests.harness import Lazily
 
 torch = Lazily("torch")
-networks = Lazily("algorithms.estimators.network")
+networks = Lazily("fairbench.components.algorithms.estimators.network")
 
 LOSSES = [
     Binomial(),

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fairbench.components.algorithms.learners.sequence_transformer import SequenceTransformer
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
+from fairbench.components.datasets import simulated_sequences
 from sklearn.metrics import roc_auc_score
 
-from algorithms.learners.sequence_transformer import SequenceTransformer
-from algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
-from datasets import simulated_sequences
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoder
 from fairbench.data.sequences import Sequences
 from tests.harness import Lazily
 
 torch = Lazily("torch")
-networks = Lazily("algorithms.estimators.sequence_network")
+networks = Lazily("fairbench.components.algorithms.estimators.sequence_network")
 
 TINY = SequenceTransformer(epochs=2, width=4, heads=1)
 LOSSES = [

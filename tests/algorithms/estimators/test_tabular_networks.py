@@ -6,16 +6,16 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.estimators.tabular_columns import TabularColumns
+from fairbench.components.algorithms.learners.ft_transformer import FTTransformer
+from fairbench.components.algorithms.learners.tabm import TabM
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 
-from algorithms.estimators.tabular_columns import TabularColumns
-from algorithms.learners.ft_transformer import FTTransformer
-from algorithms.learners.tabm import TabM
-from algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import UserError
 from tests.harness import TINY, Lazily, run_py
 
 torch = Lazily("torch")
-tabular_network = Lazily("algorithms.estimators.tabular_network")
+tabular_network = Lazily("fairbench.components.algorithms.estimators.tabular_network")
 
 LEARNERS = {
     "ft_transformer": FTTransformer(width=8, heads=2, blocks=1, epochs=2, batch_size=64),

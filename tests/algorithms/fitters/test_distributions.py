@@ -3,15 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.fitters.bag import DeepEnsemble
+from fairbench.components.algorithms.fitters.conformal import Conformal
+from fairbench.components.algorithms.fitters.constant_sd import ConstantSD
+from fairbench.components.algorithms.fitters.marginal import Marginal
+from fairbench.components.algorithms.interventions.none import Unconstrained
+from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.losses import SquaredError
 from scipy.special import ndtr
 
-from algorithms.fitters.bag import DeepEnsemble
-from algorithms.fitters.conformal import Conformal
-from algorithms.fitters.constant_sd import ConstantSD
-from algorithms.fitters.marginal import Marginal
-from algorithms.interventions.none import Unconstrained
-from algorithms.learners.xgboost import XGBoost
-from algorithms.losses import SquaredError
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import TrainingSet
@@ -179,7 +179,7 @@ def test_both_classes_stay_among_the_fitted_rows(make_mean):
 
 
 def test_held_out_predictions_do_not_bin_the_frame_again():
-    from algorithms.estimators import xgboost
+    from fairbench.components.algorithms.estimators import xgboost
 
     train = drawn(80)
     matrix = xgboost.binned(train.X, 256)

@@ -3,12 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.estimators.convex_concave import step
+from fairbench.components.algorithms.estimators.disparate_mistreatment import (
+    covariance_shares,
+    whitened,
+)
+from fairbench.components.algorithms.interventions.disparate_mistreatment import (
+    DisparateMistreatment,
+)
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.losses import Binomial
 
-from algorithms.estimators.convex_concave import step
-from algorithms.estimators.disparate_mistreatment import covariance_shares, whitened
-from algorithms.interventions.disparate_mistreatment import DisparateMistreatment
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import Rows
 from tests.harness import Lazily

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from fairbench.components.algorithms.estimators.ferm import EqualOpportunitySVC, mean_difference
+from fairbench.components.algorithms.interventions.ferm import FERM
+from fairbench.components.algorithms.interventions.linear_ferm import LinearFERM
+from fairbench.components.algorithms.learners.linear_svm import LinearSVM
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.svm import SVM
+from fairbench.components.algorithms.losses import Binomial
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
-from algorithms.estimators.ferm import EqualOpportunitySVC, mean_difference
-from algorithms.interventions.ferm import FERM
-from algorithms.interventions.linear_ferm import LinearFERM
-from algorithms.learners.linear_svm import LinearSVM
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.learners.svm import SVM
-from algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import rows
 from tests.harness import Lazily

@@ -3,12 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.interventions.mcgrad import MCGrad
+from fairbench.components.algorithms.interventions.multicalibration import (
+    Multicalibration,
+    Patch,
+    patches,
+)
+from fairbench.components.algorithms.interventions.recalibrated import HeldOut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.interventions.mcgrad import MCGrad
-from algorithms.interventions.multicalibration import Multicalibration, Patch, patches
-from algorithms.interventions.recalibrated import HeldOut
 from fairbench.core.errors import UserError
 
 

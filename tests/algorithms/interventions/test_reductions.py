@@ -8,16 +8,19 @@ import pandas as pd
 import pytest
 import sklearn.linear_model
 import xgboost
+from fairbench.components.algorithms.estimators.xgboost import XGBoostEstimator
+from fairbench.components.algorithms.interventions.exponentiated_gradient import (
+    ExponentiatedGradient,
+    drawn_values,
+)
+from fairbench.components.algorithms.interventions.grid_search import GridSearch
+from fairbench.components.algorithms.interventions.rows import OnRows, Rows
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.losses import Binomial, SquaredError
 from sklearn.dummy import DummyClassifier
 from threadpoolctl import threadpool_limits
 
-from algorithms.estimators.xgboost import XGBoostEstimator
-from algorithms.interventions.exponentiated_gradient import ExponentiatedGradient, drawn_values
-from algorithms.interventions.grid_search import GridSearch
-from algorithms.interventions.rows import OnRows, Rows
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.learners.xgboost import XGBoost
-from algorithms.losses import Binomial, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
 from fairbench.experiments.execute import carry_out

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.datasets import adult as dataset
+from fairbench.components.papers.uncertainty_matters import adult
+from fairbench.components.papers.uncertainty_matters.readings import RIGHT
+from fairbench.components.papers.uncertainty_matters.tables import read_published
 from sklearn.svm import SVC
 
-from datasets import adult as dataset
 from fairbench.data.download import Archive
 from fairbench.reporting.papers.running import Effort
-from papers.uncertainty_matters import adult
-from papers.uncertainty_matters.readings import RIGHT
-from papers.uncertainty_matters.tables import read_published
 
 ROWS = read_published().query("table in @adult.TABLES")
 ROUNDING = 0.50001e-4  # half a unit of the last digit that adult.csv keeps

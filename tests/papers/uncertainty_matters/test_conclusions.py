@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
-
-from papers.uncertainty_matters.conclusions import Conclusions, conclusions, probabilities
-from papers.uncertainty_matters.measured import RHOS
-from papers.uncertainty_matters.one_partition import Pair
-from papers.uncertainty_matters.readings import CHOSEN, TRUTH
+from fairbench.components.papers.uncertainty_matters.conclusions import (
+    Conclusions,
+    conclusions,
+    probabilities,
+)
+from fairbench.components.papers.uncertainty_matters.measured import RHOS
+from fairbench.components.papers.uncertainty_matters.one_partition import Pair
+from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, TRUTH
 
 NAMES = ("Linear SVM + Hardt", "FERM")
 

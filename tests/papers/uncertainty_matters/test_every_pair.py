@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-
-from papers.uncertainty_matters.algorithms import ALGORITHMS
-from papers.uncertainty_matters.every_pair import (
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.every_pair import (
     A_ACCURATE,
     A_BETTER,
     B_ACCURATE,
@@ -12,7 +11,7 @@ from papers.uncertainty_matters.every_pair import (
     matrix,
     print_pairs,
 )
-from papers.uncertainty_matters.measured import RHOS, Measured
+from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured
 
 # True negatives (good loans given), false positives, false negatives, true positives, by group.
 EVEN = [[50000, 10000, 10000, 30000], [5000, 1000, 1000, 3000]]

@@ -3,11 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.running import Effort, function_of
-from papers import PAPERS
-from papers.uncertainty_matters.figures import (
+from fairbench.components.papers import PAPERS
+from fairbench.components.papers.uncertainty_matters.figures import (
     PRIORS,
     adult_figure,
     areas_figure,
@@ -17,10 +14,13 @@ from papers.uncertainty_matters.figures import (
     regions_figure,
     rhos_figure,
 )
-from papers.uncertainty_matters.measured import RHOS, Measured
-from papers.uncertainty_matters.one_partition import Pair
-from papers.uncertainty_matters.readings import CHOSEN
-from papers.uncertainty_matters.tables import AREA
+from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured
+from fairbench.components.papers.uncertainty_matters.one_partition import Pair
+from fairbench.components.papers.uncertainty_matters.readings import CHOSEN
+from fairbench.components.papers.uncertainty_matters.tables import AREA
+
+from fairbench.reporting.papers.mapping import Paper
+from fairbench.reporting.papers.running import Effort, function_of
 
 PAPER = Paper.read("uncertainty_matters", PAPERS)
 FIGURES = list(PAPER.figures)

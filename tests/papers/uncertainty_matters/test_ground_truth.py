@@ -8,17 +8,26 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fairbench.components.algorithms.fitters.single import Single
+from fairbench.components.algorithms.interventions.disparate_impact_remover import (
+    DisparateImpactRemover,
+)
+from fairbench.components.algorithms.interventions.ferm import FERM
+from fairbench.components.algorithms.interventions.hardt import Hardt
+from fairbench.components.algorithms.interventions.none import NoIntervention
+from fairbench.components.algorithms.interventions.reweighing import Reweighing
+from fairbench.components.algorithms.learners.linear_svm import LinearSVM
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.svm import SVM
+from fairbench.components.datasets import german, simulated
+from fairbench.components.papers.uncertainty_matters import ground_truth
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, study
+from fairbench.components.papers.uncertainty_matters.cross_validation import (
+    FOLDS,
+    held_out_labels,
+    partitions,
+)
 
-from algorithms.fitters.single import Single
-from algorithms.interventions.disparate_impact_remover import DisparateImpactRemover
-from algorithms.interventions.ferm import FERM
-from algorithms.interventions.hardt import Hardt
-from algorithms.interventions.none import NoIntervention
-from algorithms.interventions.reweighing import Reweighing
-from algorithms.learners.linear_svm import LinearSVM
-from algorithms.learners.logistic_regression import LogisticRegression
-from algorithms.learners.svm import SVM
-from datasets import german, simulated
 from fairbench.cli.options import read
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
@@ -27,9 +36,6 @@ from fairbench.data.splits import KFold
 from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Study
 from fairbench.metrics.rates import binary_confusion
-from papers.uncertainty_matters import ground_truth
-from papers.uncertainty_matters.algorithms import ALGORITHMS, study
-from papers.uncertainty_matters.cross_validation import FOLDS, held_out_labels, partitions
 
 PUBLISHED = Path(__file__).parents[3] / "papers" / "uncertainty_matters" / "published.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]

@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-
-from datasets import german
-from fairbench.data.download import Archive
-from papers.uncertainty_matters import ground_truth, halves, packed
-from papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
-from papers.uncertainty_matters.one_partition import (
+from fairbench.components.datasets import german
+from fairbench.components.papers.uncertainty_matters import ground_truth, halves, packed
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
+from fairbench.components.papers.uncertainty_matters.one_partition import (
     ALL,
     NUMBERS,
     PAIRS,
@@ -20,8 +18,17 @@ from papers.uncertainty_matters.one_partition import (
     pairs,
     shares,
 )
-from papers.uncertainty_matters.readings import CHOSEN, PRESET, READINGS, RIGHT, Reading, Setting
-from papers.uncertainty_matters.tables import read_published
+from fairbench.components.papers.uncertainty_matters.readings import (
+    CHOSEN,
+    PRESET,
+    READINGS,
+    RIGHT,
+    Reading,
+    Setting,
+)
+from fairbench.components.papers.uncertainty_matters.tables import read_published
+
+from fairbench.data.download import Archive
 
 NAMES = ("Linear SVM + Hardt", "FERM")
 

@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy import stats
-
-from papers.uncertainty_matters import public_code
-from papers.uncertainty_matters.public_code import (
+from fairbench.components.papers.uncertainty_matters import public_code
+from fairbench.components.papers.uncertainty_matters.public_code import (
     BANDWIDTH,
     fitted_region,
     fixed_bandwidth_region,
     steps,
     truncated_draws,
 )
+from scipy import stats
 
 
 @pytest.fixture(autouse=True)

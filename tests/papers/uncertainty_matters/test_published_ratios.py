@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from papers.uncertainty_matters.published_ratios import readings
-from papers.uncertainty_matters.tables import AREA, read_published
+from fairbench.components.papers.uncertainty_matters.published_ratios import readings
+from fairbench.components.papers.uncertainty_matters.tables import AREA, read_published
 
 
 def areas(r, worths):

@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
+from fairbench.components.algorithms.estimators.ferm import EqualOpportunitySVC
+from fairbench.components.algorithms.estimators.without_direction import WithoutDirection
+from fairbench.components.papers.uncertainty_matters.settings import (
+    AREAS,
+    HINGE,
+    Part,
+    encoded,
+    miss,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
-
-from algorithms.estimators.ferm import EqualOpportunitySVC
-from algorithms.estimators.without_direction import WithoutDirection
-from papers.uncertainty_matters.settings import AREAS, HINGE, Part, encoded, miss
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 import sklearn.linear_model
 import sklearn.svm
-from sklearn.preprocessing import StandardScaler
-
-from algorithms.interventions.hardt import equalised_odds
-from papers.uncertainty_matters.solvers import (
+from fairbench.components.algorithms.interventions.hardt import equalised_odds
+from fairbench.components.papers.uncertainty_matters.solvers import (
     hardt_cv,
     logistic_cv,
     rbf_svm_cv,
     squared_hinge_cv,
 )
-from papers.uncertainty_matters.solvers.folds import Folds, held_out, training
+from fairbench.components.papers.uncertainty_matters.solvers.folds import Folds, held_out, training
+from sklearn.preprocessing import StandardScaler
 
 LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
 # Solver, scikit-learn's estimator at a tight tolerance, and how far margins may differ.

@@ -3,10 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from papers.uncertainty_matters.measured import Measured
-from papers.uncertainty_matters.posteriors import Cloud, events, favourable, values
-from papers.uncertainty_matters.tables import (
+from fairbench.components.papers.uncertainty_matters.measured import Measured
+from fairbench.components.papers.uncertainty_matters.posteriors import (
+    Cloud,
+    events,
+    favourable,
+    values,
+)
+from fairbench.components.papers.uncertainty_matters.tables import (
     EVENTS,
     answers,
     events_table,

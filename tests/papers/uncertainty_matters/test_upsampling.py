@@ -1,8 +1,12 @@
 """Copies of rows are no new rows: intervals of an upsampled test set are too narrow."""
 
 import numpy as np
-
-from papers.uncertainty_matters.upsampling import Population, coverage, figure, upsampled
+from fairbench.components.papers.uncertainty_matters.upsampling import (
+    Population,
+    coverage,
+    figure,
+    upsampled,
+)
 
 
 def test_intervals_hold_the_truth_until_rows_are_copied():

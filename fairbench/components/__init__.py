@@ -1,0 +1,121 @@
+"""What plugs into the library: data sets, algorithms, papers, and configurations of them.
+
+In a checkout these are the folders ``datasets/``, ``algorithms/``, ``papers/`` and ``conf/`` at its
+root; in an installed package they lie in this folder. Components of one's own are found beside
+them: in the folder that a command is given in, and in installed packages that say so by an entry
+point `fairbench.components`. Nothing is imported before a configuration names it.
+
+Begin with `HOME`, the folder that has ours, and `folders`, which are all.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+from fairbench.core.errors import UserError
+
+_HERE = Path(__file__).resolve().parent
+HOME = _HERE if (_HERE / "conf").is_dir() else _HERE.parents[1]
+# Folders of modules that may be somebody's own; of `papers` there are ours alone.
+_PLACES = (
+    "datasets", "algorithms", "algorithms/learners", "algorithms/interventions",
+    "algorithms/methods", "algorithms/fitters", "algorithms/estimators",
+)  # fmt: skip
+KINDS = ("datasets", "algorithms", "papers")
+FOLDER = "FAIRBENCH_FOLDER"  # the variable that tells workers where the command was given
+
+__path__ = [str(HOME)]
+
+
+def is_installed() -> bool:
+    """Say whether this is an installed package rather than a checkout."""
+    return HOME == _HERE
+
+
+@cache
+def folders() -> tuple[Path, ...]:
+    """Return the folders that have components, ours first, and have Python find all of them.
+
+    Raises
+    ------
+    UserError : two folders have a module of the same name.
+    """
+    found = [HOME]
+    for place in (*_installed(), Path(os.environ.get(FOLDER) or os.getcwd())):
+        place = place.resolve()
+        if place not in found and _has_components(place):
+            _add(place, found)
+            found.append(place)
+    return tuple(found)
+
+
+def _installed() -> list[Path]:
+    """Return the folders of installed packages that declare components."""
+    places = []
+    for point in sorted(entry_points(group="fairbench.components"), key=lambda point: point.name):
+        spec = find_spec(point.value)
+        if spec is None or not spec.submodule_search_locations:
+            raise UserError(
+                f"the entry point '{point.name}' of fairbench.components names {point.value}, "
+                "which is no package"
+            )
+        places += [Path(location) for location in spec.submodule_search_locations]
+    return places
+
+
+def _has_components(folder: Path) -> bool:
+    return any((folder / place).is_dir() for place in _PLACES) and (folder / "conf").is_dir()
+
+
+def _add(folder: Path, others: list[Path]) -> None:
+    """Have modules of a folder found after those of the others."""
+    for place in _PLACES:
+        own = folder / place
+        if not own.is_dir():
+            continue
+        for path in own.glob("*.py"):
+            for other in others:
+                if path.stem != "__init__" and (other / place / path.name).exists():
+                    raise UserError(
+                        f"{path} has the name of {other / place / path.name}: rename it, so that "
+                        "it is plain which of them a configuration means"
+                    )
+        package = import_module(f"{__name__}.{place.replace('/', '.')}")
+        package.__path__.append(str(own))
+
+
+def conf_folders() -> list[Path]:
+    """Return the folders of configurations, ours first."""
+    return [folder / "conf" for folder in folders() if (folder / "conf").is_dir()]
+
+
+def module_named(name: str) -> str:
+    """Return the full name of a module that a configuration calls ``algorithms...`` or the like."""
+    kind = name.partition(".")[0]
+    return f"{__name__}.{name}" if kind in KINDS else name
+
+
+def imported(name: str) -> ModuleType:
+    """Import a module by the name that configurations have for it.
+
+    Raises
+    ------
+    UserError : there is none of that name.
+    """
+    folders()
+    full = module_named(name)
+    try:
+        return import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name and full.startswith(error.name):
+            raise UserError(
+                f"a configuration names the module {name}, which is in none of "
+                f"{', '.join(map(str, folders()))}"
+            ) from error
+        raise

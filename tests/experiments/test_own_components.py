@@ -1,0 +1,110 @@
+"""Components of one's own: in the folder that one is in, and in installed packages."""
+
+import shutil
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from fairbench import components
+from fairbench.core.errors import UserError
+from fairbench.core.packages import missing_package
+from fairbench.experiments.execute import WorkUnit, work
+from tests.harness import ROOT, run_py
+
+SMALL = ("split.repeats=1", "tracking=none", "figures=false")
+
+
+def own(folder, name="decision_tree"):
+    """Put the example of a learner into a folder, under a name."""
+    example = ROOT / "docs" / "examples" / "learner" / "decision_tree"
+    for kind, suffix in (("algorithms/learners", ".py"), ("conf/learner", ".yaml")):
+        (folder / kind).mkdir(parents=True)
+        shutil.copy(example.with_suffix(suffix), folder / kind / f"{name}{suffix}")
+    return folder
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """Have folders be looked for anew, and forgotten afterwards."""
+    components.folders.cache_clear()
+    packages = [components.imported(f"algorithms{part}") for part in ("", ".learners", ".methods")]
+    before = [list(package.__path__) for package in packages]
+    components.folders.cache_clear()
+    yield
+    for package, path in zip(packages, before, strict=True):
+        package.__path__[:] = path
+    for name in [name for name in sys.modules if name.endswith("learners.decision_tree")]:
+        del sys.modules[name]
+    components.folders.cache_clear()
+
+
+def test_a_learner_of_the_folder_runs_beside_ours_also_on_workers(tmp_path):
+    own(tmp_path)
+    words = ("-m", "learner=decision_tree,xgboost", "method=baseline", "dataset.n_samples=200")
+    done = run_py(*words, *SMALL, "n_jobs=2", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "decision_tree" in done.stdout and "2 runs finished" in done.stdout
+    wrong = run_py("learner=decision_tre", cwd=tmp_path)
+    assert wrong.returncode == 2 and "did you mean decision_tree?" in wrong.stderr
+
+
+def test_a_module_of_the_name_of_ours_is_refused(tmp_path):
+    own(tmp_path, "xgboost")
+    done = run_py("dataset.n_samples=200", *SMALL, cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "algorithms/learners/xgboost.py: rename it" in done.stderr
+
+
+def test_a_package_that_declares_components_is_found(tmp_path, monkeypatch, anew):
+    own(tmp_path / "their_components")
+    (tmp_path / "their_components" / "__init__.py").touch()
+    point = EntryPoint("theirs", "their_components", "fairbench.components")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(components, "entry_points", lambda group: [point])
+    assert tmp_path / "their_components" in components.folders()
+    made = components.imported("algorithms.learners.decision_tree")
+    assert made.__name__ == "fairbench.components.algorithms.learners.decision_tree"
+    assert components.conf_folders()[-1] == tmp_path / "their_components" / "conf"
+
+
+def test_an_entry_point_of_no_package_is_named(monkeypatch, anew):
+    point = EntryPoint("theirs", "json.decoder", "fairbench.components")
+    monkeypatch.setattr(components, "entry_points", lambda group: [point])
+    with pytest.raises(UserError, match="'theirs' of fairbench.components names json.decoder"):
+        components.folders()
+
+
+def test_a_module_that_is_nowhere_is_named():
+    with pytest.raises(UserError, match="the module algorithms.learners.no_such, which is in none"):
+        components.imported("algorithms.learners.no_such")
+
+
+@pytest.mark.parametrize(
+    ("name", "installed", "command"),
+    [
+        ("torch", True, "pip install 'fairbench-harness[networks]'"),
+        ("tabm", True, "pip install 'fairbench-harness[networks]'"),
+        ("hydra", True, "pip install 'fairbench-harness[benchmark]'"),
+        ("rich.table", True, "pip install 'fairbench-harness[audit]'"),
+        ("torch", False, "make setup"),
+        ("mcgrad", False, "pip install '.[mcgrad]'"),
+    ],
+)
+def test_what_is_missing_names_the_command_of_this_installation(
+    name, installed, command, monkeypatch, tmp_path
+):
+    if installed:
+        monkeypatch.setattr("fairbench.core.packages._CHECKOUT", tmp_path / "nowhere")
+    said = missing_package(ModuleNotFoundError("no", name=name))
+    assert said == f"the package {name.partition('.')[0]} is not installed: {command}"
+    assert not missing_package(ModuleNotFoundError("no", name="fairbench.nothing"))
+
+
+def test_a_cell_that_needs_a_missing_package_fails_in_a_line(monkeypatch):
+    def fails(task):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("fairbench.experiments.execute._work", fails)
+    done = work(WorkUnit(None))
+    assert done.error.startswith("the package torch is not installed") and not done.trace

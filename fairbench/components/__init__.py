@@ -1,9 +1,10 @@
 """What plugs into the library: data sets, algorithms, papers, and configurations of them.
 
-In a checkout these are the folders ``datasets/``, ``algorithms/``, ``papers/`` and ``conf/`` at its
-root; in an installed package they lie in this folder. Components of one's own are found beside
-them: in the folder that a command is given in, and in installed packages that say so by an entry
-point `fairbench.components`. Nothing is imported before a configuration names it.
+In a checkout these are links to the folders ``datasets/``, ``algorithms/``, ``papers/`` and
+``conf/`` at its root, or, where the system has no links, these folders themselves; in an installed
+package they lie here. Components of one's own are found beside them: in the folder that a command
+is given in, and in installed packages that say so by an entry point `fairbench.components`. Nothing
+is imported before a configuration names it.
 
 Begin with `HOME`, the folder that has ours, and `folders`, which are all.
 """
@@ -11,12 +12,14 @@ Begin with `HOME`, the folder that has ours, and `folders`, which are all.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from fairbench.core.errors import UserError
 
@@ -35,7 +38,7 @@ __path__ = [str(HOME)]
 
 def is_installed() -> bool:
     """Say whether this is an installed package rather than a checkout."""
-    return HOME == _HERE
+    return not (_HERE.parents[1] / "requirements.lock").is_file()
 
 
 @cache
@@ -70,14 +73,16 @@ def _installed() -> list[Path]:
 
 
 def _has_components(folder: Path) -> bool:
-    return any((folder / place).is_dir() for place in _PLACES) and (folder / "conf").is_dir()
+    """Say whether a folder has components of its own, and is no checkout of this project."""
+    own = any((folder / place).is_dir() for place in _PLACES) and (folder / "conf").is_dir()
+    return own and not (folder / "fairbench" / "components").is_dir()
 
 
 def _add(folder: Path, others: list[Path]) -> None:
     """Have modules of a folder found after those of the others."""
     for place in _PLACES:
         own = folder / place
-        if not own.is_dir():
+        if not own.is_dir() or any(own.resolve() == (other / place).resolve() for other in others):
             continue
         for path in own.glob("*.py"):
             for other in others:
@@ -119,3 +124,15 @@ def imported(name: str) -> ModuleType:
                 f"{', '.join(map(str, folders()))}"
             ) from error
         raise
+
+
+def class_named(target: str) -> Any:
+    """Return what a configuration's ``_target_`` names."""
+    module, _, name = target.rpartition(".")
+    return getattr(imported(module), name)
+
+
+def made(options: Mapping[str, Any]) -> Any:
+    """Return what ``_target_`` names, called with the other options."""
+    given = {name: value for name, value in options.items() if name != "_target_"}
+    return class_named(str(options["_target_"]))(**given)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from types import MappingProxyType
 
+_OWN = "fairbench-harness"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "requirements.lock"
-# Of which extra of pyproject.toml a package is, by what is imported of it; else of `benchmark`.
-_EXTRAS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("rich", "jinja2", "pyarrow", "openpyxl", "zstandard", "docx", "matplotlib", "yaml"),
-            "audit",
-        ),
-        **dict.fromkeys(
-            ("torch", "tabm", "rtdl_num_embeddings", "rtdl_revisiting_models"), "networks"
-        ),
-        "mcgrad": "mcgrad",
-    }
+# Distributions whose modules have another name.
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {"docx": "python-docx", "hydra": "hydra-core", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 )
 
 
@@ -30,8 +24,21 @@ def missing_package(error: ModuleNotFoundError) -> str:
     name = (error.name or "").partition(".")[0]
     if name in ("", "fairbench"):
         return ""
-    extra = _EXTRAS.get(name, "benchmark")
-    command = f"pip install 'fairbench-harness[{extra}]'"
+    extra = _extra_of(_MODULES.get(name, name))
+    command = f"pip install '{_OWN}[{extra}]'"
     if _CHECKOUT.is_file():
-        command = "make setup" if extra != "mcgrad" else "pip install '.[mcgrad]'"
+        command = f"pip install '.[{extra}]'" if extra == name else "make setup"
     return f"the package {name} is not installed: {command}"
+
+
+def _extra_of(distribution: str) -> str:
+    """Return the first extra of this package that needs a distribution; `benchmark` of none."""
+    try:
+        needed = requires(_OWN) or []
+    except PackageNotFoundError:
+        needed = []
+    for text in needed:
+        found = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", text)
+        if found and found[1].lower().replace("_", "-") == distribution.lower().replace("_", "-"):
+            return found[2]
+    return "benchmark"

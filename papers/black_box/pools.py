@@ -8,8 +8,8 @@ import numpy as np
 import yaml
 from fairbench.components.papers import CONF
 from fairbench.components.papers.released_scores import MulticlassFile
-from hydra.utils import get_class, instantiate
 
+from fairbench.components import class_named, made
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
@@ -28,11 +28,11 @@ def pool(name: str) -> MulticlassScores:
     files = {
         stem: config
         for stem, config in described.items()
-        if issubclass(get_class(config["_target_"]), MulticlassFile)
+        if issubclass(class_named(config["_target_"]), MulticlassFile)
     }
     if name not in files:
         raise unknown_name("scores of several classes", name, files)
-    file: MulticlassFile = instantiate(files[name])
+    file: MulticlassFile = made(files[name])
     return file.scores(Archive.of(download=False))
 
 

@@ -175,7 +175,7 @@ def test_an_option_that_no_choice_has_is_refused_with_the_nearest_of_all(hydra):
 )
 def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):
     GlobalHydra.instance().clear()
-    monkeypatch.setattr("fairbench.cli.run.set_up_process", lambda root: None)
+    monkeypatch.setattr("fairbench.cli.run.set_up_process", lambda: None)
     assert run(words, ROOT) == 2
     error = capsys.readouterr().err
     assert message in error

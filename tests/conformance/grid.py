@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from itertools import product
 
 from fairbench.components.datasets import simulated, simulated_sequences
-from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from fairbench.components import made
 from fairbench.experiments.compatibility import Combination, refusal
 from tests.covering import all_pairs
 from tests.harness import CONF, configuration, options
@@ -66,7 +66,8 @@ def _dataset(name):
 @cache
 def _component(group, name):
     stored = OmegaConf.load(CONF / group / f"{name}.yaml")
-    return instantiate(OmegaConf.merge(stored, QUICK.get(name, {})), _convert_="all")
+    options = OmegaConf.to_container(OmegaConf.merge(stored, QUICK.get(name, {})))
+    return made(options)
 
 
 @cache

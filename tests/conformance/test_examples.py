@@ -28,7 +28,7 @@ def checkout(tmp_path_factory):
     """Return a copy of what runs, with every example in its place."""
     scratch = tmp_path_factory.mktemp("checkout")
     for name in COPIED:
-        copytree(ROOT / name, scratch / name, ignore=ignore_patterns("__pycache__"))
+        copytree(ROOT / name, scratch / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
     for name in ("run.py", "pyproject.toml"):
         copy(ROOT / name, scratch)
     for group, folder in CODE.items():

@@ -28,17 +28,13 @@ print(fairbench.__file__, found.value.item())
 """
 
 
-FOLDERS = ("fairbench", "algorithms", "datasets", "papers", "conf")
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Build the wheel of a copy of the tree, and return the folder that it is unpacked in."""
     folder = tmp_path_factory.mktemp("wheel")
     source, ignored = folder / "source", shutil.ignore_patterns("__pycache__")
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, source / name, ignore=ignored)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    shutil.copytree(ROOT / "fairbench", source / "fairbench", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     offline = ["--no-deps", "--no-build-isolation", "--quiet"]

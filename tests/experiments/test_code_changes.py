@@ -18,14 +18,14 @@ def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("copy")
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("fairbench", "datasets", "algorithms", "conf"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignore)
     shutil.copy(ROOT / "run.py", folder)
     assert "fitted 1 of 1 cells" in run(folder)
     return folder
 
 
 def run(folder):
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     command = [sys.executable, "run.py", *RUN]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, env=environment, timeout=120
@@ -92,7 +92,7 @@ def cells(folder):
 
 
 def fairbench(folder, *words, status=0):
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     done = subprocess.run(
         [sys.executable, "-m", "fairbench", *words],
         cwd=folder,

@@ -94,6 +94,10 @@ def test_a_module_that_is_nowhere_is_named():
 def test_what_is_missing_names_the_command_of_this_installation(
     name, installed, command, monkeypatch, tmp_path
 ):
+    needed = ["rich>=13; extra == 'audit'", 'torch==2; extra == "networks"',
+              'tabm==0.0.3; extra == "networks"', 'hydra-core==1; extra == "benchmark"',
+              'mcgrad==0.1; extra == "mcgrad"', "numpy>=2"]  # fmt: skip
+    monkeypatch.setattr("fairbench.core.packages.requires", lambda name: needed)
     if installed:
         monkeypatch.setattr("fairbench.core.packages._CHECKOUT", tmp_path / "nowhere")
     said = missing_package(ModuleNotFoundError("no", name=name))

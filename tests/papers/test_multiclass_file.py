@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import yaml
 from fairbench.components.papers.released_scores import MulticlassFile
-from hydra.utils import instantiate
 
+from fairbench.components import made
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from tests.harness import CONF
@@ -94,7 +94,7 @@ def test_faults_are_named_with_their_place(fault, tmp_path):
 @pytest.mark.parametrize(("name", "rows", "right"), [("cifar100", 10000, 7414),
                                                      ("svhn", 26032, 25187)])  # fmt: skip
 def test_released_files_have_their_published_accuracy(name, rows, right):
-    file = instantiate(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
+    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
     archive = Archive.of(download=False)
     if archive.locate(file) is None:
         pytest.skip("not found")

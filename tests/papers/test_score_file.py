@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import yaml
 from fairbench.components.papers.released_scores import ScoreFile
-from hydra.utils import instantiate
 
+from fairbench.components import made
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.harness import CONF, options
@@ -61,7 +61,7 @@ BINARY = [
 
 @pytest.mark.parametrize("name", BINARY)
 def test_every_description_is_a_score_file(name):
-    file = instantiate(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
+    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
     assert isinstance(file, ScoreFile)
     assert len(file.sha256) == 64
 
@@ -69,7 +69,7 @@ def test_every_description_is_a_score_file(name):
 @pytest.mark.data
 @pytest.mark.parametrize("name", BINARY)
 def test_released_files_are_what_they_are_said_to_be(name):
-    file = instantiate(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
+    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
     archive = Archive.of(download=False)
     if archive.locate(file) is None:
         pytest.skip("not found")

@@ -6,13 +6,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.bare import bag_on_copies
+from benchmarks.measure import adult, cpu_of, show
 from fairbench.components.algorithms.fitters.bag import Bag
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.methods.ensemble import Ensemble
-
-from benchmarks.bare import bag_on_copies
-from benchmarks.measure import adult, cpu_of, show
 from fairbench.core.seeds import rng
 from fairbench.data.encoding import onehot
 from fairbench.data.splits import RepeatedHoldout

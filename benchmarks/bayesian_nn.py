@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
-from fairbench.components.algorithms.losses import Binomial
 
 from benchmarks.measure import cpu_of, show
+from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
+from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.seeds import rng
 
 ROWS, FEATURES, TARGET = 4934, 406, 20.0

@@ -15,9 +15,8 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from fairbench.components.algorithms.interventions.reductions import Reduced
-
 from benchmarks import measure
+from fairbench.components.algorithms.interventions.reductions import Reduced
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute
 

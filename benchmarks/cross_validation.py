@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
+from benchmarks.measure import cpu_of, german, show
 from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from fairbench.components.papers.uncertainty_matters.solvers import (
     logistic_cv,
@@ -13,8 +15,6 @@ from fairbench.components.papers.uncertainty_matters.solvers import (
     squared_hinge_cv,
 )
 from fairbench.components.papers.uncertainty_matters.solvers.folds import held_out
-
-from benchmarks.measure import cpu_of, german, show
 from fairbench.data.encoding import onehot
 
 OURS, THEIRS = 100, 5  # cross-validations: of ours, a cell of the ground truth

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import fairbench.components.algorithms.estimators.xgboost as estimator
-
 from benchmarks import grid_floor, measure
 from benchmarks.measure import configuration, cpu_of, show
 from benchmarks.stages import stages

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import xgboost
-from fairbench.components.algorithms.losses import NormalLoss
 
+from fairbench.components.algorithms.losses import NormalLoss
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import Loss
 

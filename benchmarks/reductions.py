@@ -8,16 +8,16 @@ from typing import Any
 import fairlearn.reductions
 import numpy as np
 import xgboost
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from benchmarks.measure import cpu_of, german, show
 from fairbench.components.algorithms.interventions.exponentiated_gradient import (
     ExponentiatedGradient,
 )
 from fairbench.components.algorithms.interventions.grid_search import GridSearch
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
-
-from benchmarks.measure import cpu_of, german, show
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import onehot, sparse_onehot
 

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from fairbench.components.datasets.credit_default import CREDIT
 from numpy.typing import NDArray
 
 from benchmarks.measure import show
+from fairbench.components.datasets.credit_default import CREDIT
 from fairbench.core.seeds import rng
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive

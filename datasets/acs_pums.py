@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from fairbench.components.datasets.acs import dataset_of
 
+from fairbench.components.datasets.acs import dataset_of
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.delimited import read_table

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from fairbench.components.datasets.acs import dataset_of
 
+from fairbench.components.datasets.acs import dataset_of
 from fairbench.core.errors import DataError, check_share
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Datasheet, Source

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
-from fairbench.components.datasets.law_school import Columns, assembled, decoded, read
 
+from fairbench.components.datasets.law_school import Columns, assembled, decoded, read
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, numbers

@@ -5,11 +5,11 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters.bag import Bag
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.datasets import simulated
-
 from fairbench.data.encoding import Encoding
 from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.contracts import Capabilities

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link, mixture
 from fairbench.components.algorithms.estimators.training import (
     Data,
@@ -21,8 +23,6 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
     forward,
     new_posterior,
 )
-from numpy.typing import NDArray
-
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fairbench.components.algorithms.estimators.weighted import Weighted
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 
+from fairbench.components.algorithms.estimators.weighted import Weighted
 from fairbench.core.errors import UserError
 
 Array = NDArray[np.float64]

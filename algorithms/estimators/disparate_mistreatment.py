@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fairbench.components.algorithms.estimators.convex_concave import Problem, convex_concave
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
+
+from fairbench.components.algorithms.estimators.convex_concave import Problem, convex_concave
 
 Array = NDArray[np.float64]
 

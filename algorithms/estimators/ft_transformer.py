@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import rtdl_revisiting_models
 import torch
+
 from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
 
 if TYPE_CHECKING:

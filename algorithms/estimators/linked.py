@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from fairbench.components.algorithms.estimators.units import Unit
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from fairbench.components.algorithms.estimators.units import Unit
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

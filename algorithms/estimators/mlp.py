@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
 from fairbench.components.algorithms.estimators.network import Network, new_network
 from fairbench.components.algorithms.estimators.training import (
@@ -14,9 +17,6 @@ from fairbench.components.algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
-from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
-
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
 from fairbench.components.algorithms.estimators.sequence_network import Padded, SequenceNetwork
 from fairbench.components.algorithms.estimators.training import (
@@ -17,8 +19,6 @@ from fairbench.components.algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
-from numpy.typing import NDArray
-
 from fairbench.data.sequences import Sequences
 from fairbench.experiments.contracts import Loss
 

@@ -8,8 +8,9 @@ import numpy as np
 import rtdl_num_embeddings
 import tabm
 import torch
-from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
 from numpy.typing import NDArray
+
+from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
 
 if TYPE_CHECKING:
     from fairbench.components.algorithms.learners.tabm import TabM

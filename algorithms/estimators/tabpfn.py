@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from fairbench.components.algorithms.estimators.linked import LinkedEstimator
-from fairbench.components.algorithms.estimators.training import one_thread
 from numpy.typing import NDArray
 
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator
+from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.core.errors import UserError
 from fairbench.experiments.contracts import Loss
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link, mixture
 from fairbench.components.algorithms.estimators.tabular_columns import TabularColumns
 from fairbench.components.algorithms.estimators.training import (
@@ -20,8 +22,6 @@ from fairbench.components.algorithms.estimators.training import (
     train_until_stale,
 )
 from fairbench.components.algorithms.learners.tabular_networks import TabularNetworkLearner
-from numpy.typing import NDArray
-
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

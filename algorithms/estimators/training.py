@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from fairbench.components.algorithms.estimators.units import Unit
 from numpy.typing import NDArray
 
+from fairbench.components.algorithms.estimators.units import Unit
 from fairbench.core.errors import UserError
 from fairbench.experiments.contracts import Loss
 

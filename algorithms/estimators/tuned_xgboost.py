@@ -8,6 +8,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator
 from fairbench.components.algorithms.estimators.xgboost import (
     XGBoostEstimator,
@@ -15,8 +17,6 @@ from fairbench.components.algorithms.estimators.xgboost import (
     grow_custom,
     unit_of,
 )
-from numpy.typing import NDArray
-
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss
 

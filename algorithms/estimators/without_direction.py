@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fairbench.components.algorithms.estimators.ferm import mean_difference
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from fairbench.components.algorithms.estimators.ferm import mean_difference
 
 Array = NDArray[np.float64]
 

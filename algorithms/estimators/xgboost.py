@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
-from fairbench.components.algorithms.estimators.units import Unit
 from numpy.typing import NDArray
 
+from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
+from fairbench.components.algorithms.estimators.units import Unit
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Loss

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.fitters.conditional_quantiles import covering_threshold
 from fairbench.components.algorithms.fitters.held_out import fit_without, predict_rows
 from fairbench.components.algorithms.losses import default_loss, distribution_loss
 from fairbench.components.algorithms.overlapping_groups import OverlappingGroups
-from numpy.typing import NDArray
-
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+
 from fairbench.components.algorithms.fitters.held_out import fit_without, predict_rows
 from fairbench.components.algorithms.losses import SquaredError
-
 from fairbench.core.errors import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task

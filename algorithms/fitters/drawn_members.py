@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from fairbench.components.algorithms.losses import distribution_loss
 
+from fairbench.components.algorithms.losses import distribution_loss
 from fairbench.core.errors import check_minimum
 from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from fairbench.components.algorithms.losses import default_loss
 
+from fairbench.components.algorithms.losses import default_loss
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Fitter, Loss, MakeModel, RawOutputs, TrainingSet

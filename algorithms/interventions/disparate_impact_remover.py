@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.interventions.none import Unconstrained
 from fairbench.components.algorithms.interventions.numeric import numeric_columns, read, replaced
 from fairbench.components.algorithms.interventions.quantiles import Quantiles, repaired_values
 from fairbench.components.algorithms.interventions.shared import group_names, last_call
-from numpy.typing import NDArray
-
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Intervention, Model, RawOutputs

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.components.algorithms.interventions.trained_on_groups import TrainedOnGroups
-
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.components.algorithms.interventions.trained_on_groups import TrainedOnGroups
-
 from fairbench.core.errors import check_choice, check_minimum, check_share
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
@@ -42,8 +41,9 @@ class FairGBM(Intervention):
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model."""
-        from fairbench.components.algorithms.estimators.lightgbm import CONSTRAINED
         from sklearn.base import clone
+
+        from fairbench.components.algorithms.estimators.lightgbm import CONSTRAINED
 
         parameters = {
             **estimator.parameters,

@@ -7,7 +7,6 @@ from typing import Any
 
 from fairbench.components.algorithms.interventions.shared import check_label
 from fairbench.components.algorithms.interventions.trained_on_groups import TrainedOnGroups
-
 from fairbench.core.errors import check_minimum
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 
@@ -32,8 +31,9 @@ class FERM(Intervention):
 
     def wrap(self, estimator: Any, seed: int) -> TrainedOnGroups:
         """Return the unfitted model: `estimator`, its classifier replaced by the constrained."""
-        from fairbench.components.algorithms.estimators.ferm import EqualOpportunitySVC, GroupColumn
         from sklearn.base import clone
+
+        from fairbench.components.algorithms.estimators.ferm import EqualOpportunitySVC, GroupColumn
 
         machine = estimator.estimator.classifier
         constrained = EqualOpportunitySVC(machine, self.epsilon, self.label)

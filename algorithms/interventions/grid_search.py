@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from fairbench.components.algorithms.interventions.reductions import (
     Reduced,
     check_constraints,
@@ -17,7 +18,6 @@ from fairbench.components.algorithms.interventions.reductions import (
 )
 from fairbench.components.algorithms.interventions.rows import OnRows, Rows
 from fairbench.components.algorithms.interventions.shared import Array
-
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Capabilities, Intervention, RawOutputs

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.interventions.derived import Array, Derive, Derived, Rule
 from fairbench.components.algorithms.interventions.shared import Groups
 from fairbench.components.algorithms.interventions.threshold_optimizer import thresholds
-from numpy.typing import NDArray
-
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import ANY_FEATURES, BINARY, Capabilities, Intervention
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from fairbench.components.algorithms.interventions.shared import check_label
 from fairbench.components.algorithms.interventions.trained_on_groups import TrainedOnGroups
-
 from fairbench.core.errors import check_choice
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 

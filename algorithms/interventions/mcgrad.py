@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from fairbench.components.algorithms.interventions.recalibrated import (
     Array,
     Change,
@@ -18,7 +19,6 @@ from fairbench.components.algorithms.interventions.recalibrated import (
     Recalibrated,
 )
 from fairbench.components.algorithms.overlapping_groups import JOINED_BY
-
 from fairbench.core.errors import check_minimum, check_share
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.interventions.recalibrated import (
     Array,
     Change,
@@ -15,8 +17,6 @@ from fairbench.components.algorithms.interventions.recalibrated import (
     Recalibrated,
 )
 from fairbench.components.algorithms.overlapping_groups import OverlappingGroups
-from numpy.typing import NDArray
-
 from fairbench.core.errors import check_choice, check_minimum, check_share
 from fairbench.experiments.contracts import BINARY, Capabilities, Intervention
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from fairbench.components.algorithms.interventions.shared import Groups
 from numpy.typing import NDArray
+
+from fairbench.components.algorithms.interventions.shared import Groups
 
 Array = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import pandas as pd
+
 from fairbench.components.algorithms.interventions.rows import OnRows, Rows
 from fairbench.components.algorithms.interventions.shared import Array, group_names
-
 from fairbench.core.errors import check_choice
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Model
@@ -91,6 +91,7 @@ def moment(
     Losses are of values within the range of `y`, (n,), and at most `bound`.
     """
     import fairlearn.reductions
+
     from fairbench.components.algorithms.estimators import moments
 
     if hasattr(oracle.estimator, "predict_proba"):

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from fairbench.components.algorithms.interventions.none import Unconstrained
 from numpy.typing import NDArray
 
+from fairbench.components.algorithms.interventions.none import Unconstrained
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import (

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from fairbench.components.algorithms.interventions.derived import Array, Derived, Rule
 from fairbench.components.algorithms.interventions.shared import Groups
-
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.experiments.contracts import ANY_FEATURES, BINARY, Capabilities, Intervention
 
@@ -74,6 +74,7 @@ def thresholds(
 ) -> Rule:
     """Return the rule that fairlearn's ThresholdOptimizer learns from outputs, (n,)."""
     import fairlearn.postprocessing
+
     from fairbench.components.algorithms.estimators.given import Given
 
     optimizer = fairlearn.postprocessing.ThresholdOptimizer(

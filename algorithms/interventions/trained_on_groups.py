@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from fairbench.components.algorithms.interventions.shared import Groups, group_names
 from numpy.typing import NDArray
 
+from fairbench.components.algorithms.interventions.shared import Groups, group_names
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 from fairbench.experiments.contracts import Model, RawOutputs

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.components.algorithms.learners.tabular_networks import LOSSES, TabularNetworkLearner
-
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Loss
 

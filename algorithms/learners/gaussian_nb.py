@@ -35,6 +35,7 @@ class GaussianNB(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; nothing is drawn, so `seed` changes nothing."""
         import sklearn.naive_bayes
+
         from fairbench.components.algorithms.estimators.weighted import Weighted
 
         bayes = sklearn.naive_bayes.GaussianNB(var_smoothing=self.var_smoothing)

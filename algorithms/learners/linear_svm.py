@@ -36,6 +36,7 @@ class LinearSVM(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.svm
+
         from fairbench.components.algorithms.estimators.calibrated import scored
 
         machine = sklearn.svm.LinearSVC(

@@ -41,6 +41,7 @@ class LogisticRegression(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator; lbfgs draws nothing, so `seed` changes nothing."""
         import sklearn.linear_model
+
         from fairbench.components.algorithms.estimators.weighted import Weighted
 
         regression = sklearn.linear_model.LogisticRegression(

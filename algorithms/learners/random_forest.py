@@ -39,6 +39,7 @@ class RandomForest(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.ensemble
+
         from fairbench.components.algorithms.estimators.weighted import Weighted
 
         name = "RandomForestClassifier" if loss.classes else "RandomForestRegressor"

@@ -40,6 +40,7 @@ class SklearnMLP(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.neural_network
+
         from fairbench.components.algorithms.estimators.weighted import Weighted
 
         name = "MLPClassifier" if loss.classes else "MLPRegressor"

@@ -47,6 +47,7 @@ class SVM(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""
         import sklearn.svm
+
         from fairbench.components.algorithms.estimators.calibrated import scored
 
         machine = sklearn.svm.SVC(C=self.C, kernel=self.kernel)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.components.algorithms.learners.tabular_networks import DEVICES
-
 from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.data.encoding import Encoding
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.methods.baseline import label_sd, point_predictions
-
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import BINARY, MULTICLASS, Capabilities, Method, RawOutputs
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters import conformal
 from fairbench.components.algorithms.methods.baseline import label_sd, point_predictions
-
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters import constant_sd
 from fairbench.components.algorithms.methods.normal_nll import normal_predictions
-
 from fairbench.core.errors import check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters import bag
 from fairbench.components.algorithms.fitters.drawn_members import DrawnMembers
 from fairbench.components.algorithms.methods.baseline import class_predictions, label_sd
 from fairbench.components.algorithms.methods.ensemble import decomposed
-
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs

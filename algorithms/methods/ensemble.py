@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from fairbench.components.algorithms.fitters.bag import Bag
-from fairbench.components.algorithms.methods.baseline import class_predictions
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
+from fairbench.components.algorithms.fitters.bag import Bag
+from fairbench.components.algorithms.methods.baseline import class_predictions
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import (

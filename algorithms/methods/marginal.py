@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters import marginal
 from fairbench.components.algorithms.methods.baseline import label_sd, point_predictions
 from fairbench.components.algorithms.methods.normal_nll import normal_predictions
-
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Method, RawOutputs
 

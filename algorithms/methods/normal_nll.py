@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.losses import NORMAL_LOSSES, NormalLoss
-
 from fairbench.core.errors import check_choice, check_minimum
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import REGRESSION, Capabilities, Method, RawOutputs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from fairbench.components.algorithms.fitters.single import Single
 
+from fairbench.components.algorithms.fitters.single import Single
 from fairbench.core.errors import check_share
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import BINARY, Capabilities, Method, RawOutputs

@@ -103,10 +103,10 @@ def _open(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterato
     if reason == ONE_SPLIT:
         yield "Every task has one split, so that it is not known what further ones would bring."
     if beyond:
-        all_of = "No" if len(beyond) == len(bounds) else f"Of {count(len(beyond))} rivals no"
         yield (
-            f"{all_of} number of splits tells the leader from its rivals, if they differ as they "
-            f"seem to: what {units} differ by leaves each interval wider than the difference."
+            f"{count(len(beyond))} of {count(len(bounds))} rivals cannot be told from the leader "
+            f"by any number of splits, if they differ as they seem to: what {units} differ by leaves "
+            "each interval wider than the difference."
         )
     if reason == BUDGET and len(beyond) < len(bounds):
         left = len(bounds) - len(beyond)

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
 from numpy.typing import NDArray
 
+from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms, Integers

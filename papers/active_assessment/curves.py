@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.papers.active_assessment.measures import Measure
 from fairbench.components.papers.active_assessment.methods import Method, plays_of, start
 from fairbench.components.papers.active_assessment.pools import Pool
-from numpy.typing import NDArray
-
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.rewards import Reward

@@ -11,6 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy import stats
+
 from fairbench.components.papers.active_assessment import least_calibrated, most_costly
 from fairbench.components.papers.active_assessment.curves import GOAL, Curves, Question, curves
 from fairbench.components.papers.active_assessment.methods import OTHERS, PUBLISHED, Method
@@ -29,12 +35,6 @@ from fairbench.components.papers.active_assessment.tables import (
     ece_question,
     worst_question,
 )
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
-from scipy import stats
-
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import Highest

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.papers.active_assessment.curves import Question, curves
 from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
 from fairbench.components.papers.active_assessment.methods import STRENGTH, Method
@@ -22,8 +24,6 @@ from fairbench.components.papers.active_assessment.pools import (
     binned_by_class,
     released,
 )
-from numpy.typing import NDArray
-
 from fairbench.inference.active.arms import BinnedArms
 from fairbench.inference.active.rewards import LeastCalibrated
 from fairbench.reporting.papers.running import Effort

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fairbench.components.papers.active_assessment.pools import ArmPool
 from numpy.typing import NDArray
 
+from fairbench.components.papers.active_assessment.pools import ArmPool
 from fairbench.inference.active.arms import BetaArms
 
 Floats = NDArray[np.float64]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fairbench.components.papers.active_assessment.pools import Pool
 
+from fairbench.components.papers.active_assessment.pools import Pool
 from fairbench.inference.active.arms import Integers
 from fairbench.inference.active.rewards import Estimation, Lowest, Reward
 from fairbench.inference.active.strategies import choose

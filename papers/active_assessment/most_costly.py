@@ -18,6 +18,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import PAPERS, run_main
 from fairbench.components.papers.active_assessment.curves import Question, curves
 from fairbench.components.papers.active_assessment.least_calibrated import EVERY
@@ -26,9 +29,6 @@ from fairbench.components.papers.active_assessment.methods import Method
 from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
 from fairbench.components.papers.black_box.costs import human_costs, superclass_costs
 from fairbench.components.papers.options import number_of_runs
-from numpy.typing import NDArray
-
-from fairbench.cli.command import Results
 from fairbench.core.files import atomic
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from fairbench.components.papers.active_assessment.methods import Method
-from fairbench.components.papers.active_assessment.pools import ArmPool
 from numpy.typing import NDArray
 
+from fairbench.components.papers.active_assessment.methods import Method
+from fairbench.components.papers.active_assessment.pools import ArmPool
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms

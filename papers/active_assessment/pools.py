@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from fairbench.components.papers.black_box.costs import superclasses
-from fairbench.components.papers.black_box.pools import pool
 from numpy.typing import NDArray
 
+from fairbench.components.papers.black_box.costs import superclasses
+from fairbench.components.papers.black_box.pools import pool
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from fairbench.components.papers.active_assessment import confusion, least_calibrated
 from fairbench.components.papers.active_assessment.curves import Curves, Question, curves
 from fairbench.components.papers.active_assessment.measures import (
@@ -30,7 +31,6 @@ from fairbench.components.papers.active_assessment.pools import (
     by_score,
     by_superclass,
 )
-
 from fairbench.reporting.papers.running import Effort
 
 DATASETS = {"cifar100": "CIFAR-100", "svhn": "SVHN"}

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from fairbench.components.papers import run_main
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
 from fairbench.comparison.run_predictions import load_predictions
+from fairbench.components.papers import run_main
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, LowestRate, Rate, accuracy, true_positive_rate

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.papers import run_main
 from fairbench.components.papers.black_box.pools import pool, replications
 from fairbench.components.papers.options import number_of_runs
-from numpy.typing import NDArray
-
 from fairbench.core.options import option
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.reliability import reliability_diagram

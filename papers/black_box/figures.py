@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
 from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
 from fairbench.components.papers.black_box.estimation import (
     ESTIMATES,
@@ -20,11 +25,6 @@ from fairbench.components.papers.black_box.estimation import (
 )
 from fairbench.components.papers.black_box.pools import pool as released
 from fairbench.components.papers.black_box.pools import shown
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
-
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.beta import Beta, probability_less, uniform

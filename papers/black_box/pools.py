@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import yaml
-from fairbench.components.papers import CONF
-from fairbench.components.papers.released_scores import MulticlassFile
 
 from fairbench.components import class_named, made
+from fairbench.components.papers import CONF
+from fairbench.components.papers.released_scores import MulticlassFile
 from fairbench.core.errors import unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores

@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from fairbench.components.papers import CONF, run_main
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
+from fairbench.components.papers import CONF, run_main
 from fairbench.evaluation.summary import summarise
 from fairbench.reporting.papers.matching import runs_needed
 

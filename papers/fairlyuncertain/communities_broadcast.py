@@ -8,12 +8,12 @@ published code makes them: ten 80/20 splits, 10 rounds, depth 6.
 from __future__ import annotations
 
 import numpy as np
-from fairbench.components.papers import CONF, PAPERS, run_main
-from fairbench.components.papers.options import Splits
 from hydra import compose, initialize_config_dir
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import CONF, PAPERS, run_main
+from fairbench.components.papers.options import Splits
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.regression import normal_nll_rows

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from fairbench.components.papers import CONF, PAPERS
 from hydra import compose, initialize_config_dir
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -22,6 +21,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from fairbench.components.papers import CONF, PAPERS
 from fairbench.evaluation.uncertainties import REPLICATE
 from fairbench.experiments import pipeline
 from fairbench.experiments.pipeline import PlannedRun

@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from fairbench.components.papers import CONF, PAPERS, run_main
-from fairbench.components.papers.options import Splits
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import CONF, PAPERS, run_main
+from fairbench.components.papers.options import Splits
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.regression import (

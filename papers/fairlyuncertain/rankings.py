@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
+from fairbench.components.papers import run_main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.inference.rates import Limits

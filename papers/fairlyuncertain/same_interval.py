@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import run_main
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.few_labels.methods import POOL_NOISE, Method, intervals
 from fairbench.components.papers.few_labels.pools import (
@@ -21,9 +24,6 @@ from fairbench.components.papers.few_labels.pools import (
 )
 from fairbench.components.papers.few_labels.tables import pool
 from fairbench.components.papers.options import number_of_runs
-from numpy.typing import NDArray
-
-from fairbench.cli.command import Results
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.table import PartlyLabelled

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import pandas as pd
+
 from fairbench.components.papers import run_main
 from fairbench.components.papers.few_labels.methods import RATES
 from fairbench.components.papers.few_labels.pools import CONFIGURATIONS, everyone_else
 from fairbench.components.papers.few_labels.tables import CONFIGURATION, Key, pool
-
 from fairbench.metrics.group import difference
 from fairbench.metrics.rates import accuracy, total
 

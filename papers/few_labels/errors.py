@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.few_labels.methods import AS_PUBLISHED, RATES, Method
 from fairbench.components.papers.few_labels.pools import (
@@ -30,8 +32,6 @@ from fairbench.components.papers.few_labels.tables import (
     score,
 )
 from fairbench.components.papers.options import csv_file, number_of_runs
-
-from fairbench.cli.command import Results
 from fairbench.core.files import atomic
 from fairbench.reporting.papers.running import Effort
 

@@ -14,6 +14,12 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.stats import beta, gaussian_kde
+
 from fairbench.components.papers.few_labels.curves import METHODS, Curves, curves, figure_pools
 from fairbench.components.papers.few_labels.errors import METHODS as PUBLISHED_METHODS
 from fairbench.components.papers.few_labels.errors import kept_errors
@@ -24,12 +30,6 @@ from fairbench.components.papers.few_labels.pools import (
     true_difference,
 )
 from fairbench.components.papers.few_labels.tables import CONFIGURATION, Key, answers, pool
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
-from scipy.stats import beta, gaussian_kde
-
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,

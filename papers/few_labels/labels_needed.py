@@ -13,9 +13,9 @@ from math import ceil
 from statistics import NormalDist
 
 import numpy as np
-from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 
+from fairbench.components.papers import run_main
 from fairbench.core.seeds import rng
 
 PUBLISHED = 96_000

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from fairbench.components.papers.few_labels.pools import Rows, everyone_else, shares
-from fairbench.components.papers.few_labels.published_code import faulty_counts
 from numpy.typing import NDArray
 
+from fairbench.components.papers.few_labels.pools import Rows, everyone_else, shares
+from fairbench.components.papers.few_labels.published_code import faulty_counts
 from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     PosteriorFamily,

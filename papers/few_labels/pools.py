@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from fairbench.components.papers import CONF
-from fairbench.components.papers.released_scores import ScoreFile
 from numpy.typing import NDArray
 from sklearn.utils import shuffle
 
 from fairbench.comparison.run_predictions import load_predictions, predictions_frame
+from fairbench.components.papers import CONF
+from fairbench.components.papers.released_scores import ScoreFile
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference

@@ -8,9 +8,9 @@ what it calls FNR is the false positive rate, which is read here.
 from __future__ import annotations
 
 import numpy as np
-from fairbench.components.papers.few_labels.pools import Rows
 from numpy.typing import NDArray
 
+from fairbench.components.papers.few_labels.pools import Rows
 from fairbench.inference.few_labels.table import PartlyLabelled
 
 Floats = NDArray[np.float64]

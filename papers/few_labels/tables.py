@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.few_labels.methods import (
     AS_PUBLISHED,
@@ -31,8 +33,6 @@ from fairbench.components.papers.few_labels.pools import (
     released,
     true_difference,
 )
-from numpy.typing import NDArray
-
 from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled

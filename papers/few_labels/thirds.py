@@ -16,6 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from hydra import compose, initialize_config_dir
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import CONF, run_main
 from fairbench.components.papers.few_labels.methods import intervals, rate_of
 from fairbench.components.papers.few_labels.pools import label_orders, released, true_difference
@@ -26,9 +29,6 @@ from fairbench.components.papers.few_labels.tables import (
     score,
 )
 from fairbench.components.papers.options import csv_file, number_of_runs
-from hydra import compose, initialize_config_dir
-
-from fairbench.cli.command import Results
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.data.download import Archive

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from fairbench.components.papers import run_main
-from fairbench.components.papers.uncertainty_fairness.tables import needed, ratios, single_runs
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_fairness.tables import needed, ratios, single_runs
 
 UNITS = (25, 50, 100, 200, 400)
 # What was run -> its experiment, and the initial means where the experiment varies them.

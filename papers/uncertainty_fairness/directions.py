@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from fairbench.components.papers import run_main
-from fairbench.components.papers.uncertainty_fairness.tables import BAND, VARIANCES, needed, ratios
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta
 
 from fairbench.cli.command import Results
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_fairness.tables import BAND, VARIANCES, needed, ratios
 
 EXPERIMENTS = {
     "sd1_3": "SD1-3, five epochs as in the paper",

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fairbench.components.papers import CONF, run_main
-from fairbench.components.papers.options import number_of_seeds
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from rich.console import Console
@@ -23,6 +21,8 @@ from rich.table import Table
 from scipy.stats import t
 
 from fairbench.cli.command import Results
+from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers.options import number_of_seeds
 from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import PlannedRun

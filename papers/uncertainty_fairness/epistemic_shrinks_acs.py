@@ -12,6 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from hydra import compose, initialize_config_dir
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.algorithms.methods.ensemble import decomposed
 from fairbench.components.papers import CONF, run_main
 from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks import (
@@ -20,11 +25,6 @@ from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks import (
     Options,
     ratio,
 )
-from hydra import compose, initialize_config_dir
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
-
 from fairbench.core.seeds import rng
 from fairbench.data.splits import Fold
 from fairbench.experiments import pipeline

@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
 from fairbench.components.datasets import kuzucu
 from fairbench.components.papers import CONF
 from fairbench.components.papers.uncertainty_fairness.capacity import (
@@ -22,11 +27,6 @@ from fairbench.components.papers.uncertainty_fairness.capacity import (
     mean_series,
 )
 from fairbench.components.papers.uncertainty_fairness.tables import SYNTHETIC, values
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
-
 from fairbench.data.download import Archive
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE
 from fairbench.reporting.figures import individual_fairness_figure

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbench.components.papers import run_main
-from fairbench.components.papers.uncertainty_fairness.tables import needed, ratios, single_runs
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_fairness.tables import needed, ratios, single_runs
 
 EXPERIMENTS = {
     "compas_trained": "bayes_by_backprop, 100 units",

@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.datasets import kuzucu
@@ -20,10 +24,6 @@ from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_seeds
 from fairbench.components.papers.uncertainty_fairness.directions import DIRECTIONS, directions
 from fairbench.components.papers.uncertainty_fairness.tables import ratios
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
-
 from fairbench.core.options import option
 from fairbench.data.download import Archive
 from fairbench.data.encoding import Encoder

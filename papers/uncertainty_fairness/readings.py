@@ -15,6 +15,11 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
+from hydra import compose, initialize_config_dir
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import CONF, PAPERS, run_main
 from fairbench.components.papers.options import number_of_seeds
 from fairbench.components.papers.uncertainty_fairness.tables import (
@@ -24,11 +29,6 @@ from fairbench.components.papers.uncertainty_fairness.tables import (
     ratios,
     single_runs,
 )
-from hydra import compose, initialize_config_dir
-from rich.console import Console
-from rich.table import Table
-
-from fairbench.cli.command import Results
 from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from fairbench.components.datasets import simulated_sequences
-from fairbench.components.papers import CONF, run_main
-from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks import ratio
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 
 from fairbench.cli.command import Results
+from fairbench.components.datasets import simulated_sequences
+from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks import ratio
 from fairbench.data.dataset import Dataset
 from fairbench.data.sequences import Modality, Sequences
 from fairbench.reporting.papers.matching import runs_needed

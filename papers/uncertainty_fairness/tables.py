@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from fairbench.components.datasets import adult, compas
 from fairbench.components.papers import CONF
-
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.reporting.papers.matching import command, finished_runs, runs_needed

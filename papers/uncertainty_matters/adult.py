@@ -17,6 +17,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from hydra import compose, initialize_config_dir
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.components.papers import CONF, run_main
@@ -24,9 +27,6 @@ from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER
 from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, RIGHT, Reading, Setting
 from fairbench.components.papers.uncertainty_matters.settings import encoded
 from fairbench.components.papers.uncertainty_matters.tables import read_published
-from hydra import compose, initialize_config_dir
-from numpy.typing import NDArray
-
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from fairbench.components.papers import CONF
 from hydra import compose, initialize_config_dir
 
+from fairbench.components.papers import CONF
 from fairbench.core.errors import unknown_name
 from fairbench.experiments.build import components, plain, protected_attributes
 from fairbench.experiments.study import Study

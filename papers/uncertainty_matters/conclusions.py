@@ -13,15 +13,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters.measured import RHOS
 from fairbench.components.papers.uncertainty_matters.one_partition import Pair, pairs
 from fairbench.components.papers.uncertainty_matters.posteriors import short
 from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, TRUTH, Setting
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 SETTING = Setting("rho_rel_up", level=0.0)
 DRAWS = 2000

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.disparate_impact_remover import (
     DisparateImpactRemover,
@@ -41,8 +43,6 @@ from fairbench.components.papers.uncertainty_matters.solvers.folds import (
     held_out,
     training,
 )
-from numpy.typing import NDArray
-
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import onehot

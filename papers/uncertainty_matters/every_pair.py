@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import CrossValidations
 from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured, measure
@@ -21,11 +26,6 @@ from fairbench.components.papers.uncertainty_matters.posteriors import (
     Cloud,
     short,
 )
-from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from fairbench.inference.practical_difference import (
     A_BETTER,
     B_BETTER,

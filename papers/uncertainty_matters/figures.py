@@ -14,6 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
 from fairbench.components.papers.uncertainty_matters import adult, halves, packed
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured
@@ -33,12 +39,6 @@ from fairbench.components.papers.uncertainty_matters.tables import (
     read_published,
     table_12_1,
 )
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
-
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import (
     independent_draws,

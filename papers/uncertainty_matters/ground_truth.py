@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.papers import ROOT, run_main
 from fairbench.components.papers.options import CrossValidations
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
@@ -28,8 +30,6 @@ from fairbench.components.papers.uncertainty_matters.cross_validation import (
     modules_read,
     solved_here,
 )
-from numpy.typing import NDArray
-
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import code_digest, digest
 from fairbench.core.options import option

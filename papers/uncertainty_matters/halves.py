@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from fairbench.components.papers import run_main
-from fairbench.components.papers.uncertainty_matters.algorithms import study
-from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_matters.algorithms import study
+from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.experiments.study import Study

@@ -10,6 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
@@ -17,11 +22,6 @@ from fairbench.components.papers.uncertainty_matters.algorithms import study
 from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from fairbench.components.papers.uncertainty_matters.posteriors import Cloud, values
 from fairbench.components.papers.uncertainty_matters.settings import Labels, Part, encoded
-from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import mean_shrinkage, shrinkage

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairbench.components.papers import CONF
-from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
-from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, Cloud
 from numpy.typing import NDArray
 
 from fairbench.comparison.settings import Settings
+from fairbench.components.papers import CONF
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, Cloud
 from fairbench.core.seeds import rng
 
 # The paper's choices of rho -> ours.

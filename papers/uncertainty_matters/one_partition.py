@@ -19,6 +19,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.cli.command import Results
+from fairbench.comparison.settings import Settings
 from fairbench.components.papers import run_main
 from fairbench.components.papers.uncertainty_matters import ground_truth, packed
 from fairbench.components.papers.uncertainty_matters.measured import RHOS
@@ -33,13 +40,6 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     Setting,
 )
 from fairbench.components.papers.uncertainty_matters.tables import read_published
-from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from fairbench.cli.command import Results
-from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters import ground_truth, halves
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, study
 from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
 from fairbench.components.papers.uncertainty_matters.readings import READINGS
-from numpy.typing import NDArray
-
-from fairbench.cli.command import Results
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic
 from fairbench.inference.effective_counts import variance_ratio

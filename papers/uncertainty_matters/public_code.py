@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from fairbench.components.papers import run_main
-from fairbench.components.papers.options import CrossValidations
-from fairbench.components.papers.uncertainty_matters import packed
-from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.comparison.settings import Settings
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import CrossValidations
+from fairbench.components.papers.uncertainty_matters import packed
+from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import posterior_draws, table_draws
 from fairbench.inference.practical_difference import highest_density_region

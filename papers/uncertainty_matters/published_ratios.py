@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from fairbench.components.papers import run_main
-from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, short
-from fairbench.components.papers.uncertainty_matters.tables import AREA, read_published
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import run_main
+from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, short
+from fairbench.components.papers.uncertainty_matters.tables import AREA, read_published
 from fairbench.inference.effective_counts import mean_shrinkage, relative_rho
 
 

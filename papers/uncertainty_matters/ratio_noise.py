@@ -8,12 +8,12 @@ halves may be), and the ratios of the 13 algorithms on German.
 from __future__ import annotations
 
 import numpy as np
-from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import run_main
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import variance_ratio
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
 from numpy.typing import NDArray
 
+from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
 from fairbench.inference.objectives import objective
 from fairbench.inference.practical_difference import Comparison, highest_density_region
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from fairbench.components.papers import run_main
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 from scipy.stats import norm
 
+from fairbench.components.papers import run_main
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import (

@@ -13,17 +13,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters.algorithms import study
 from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from fairbench.components.papers.uncertainty_matters.posteriors import Cloud
-from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from fairbench.core.seeds import rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import shrinkage

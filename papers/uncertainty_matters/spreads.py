@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import CrossValidations
 from fairbench.components.papers.uncertainty_matters.measured import Measured, measure
 from fairbench.components.papers.uncertainty_matters.posteriors import short, values
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 _SHORT = {"accuracy": "acc.", "EO": "EO"}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from numpy.typing import NDArray
 
 from fairbench.comparison.half_runs import HALF_SPLITS, HalfRuns, VarianceRatios
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import Labels
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.reporting.papers.matching import finished_runs
 from fairbench.results.catalogue import Catalogue
 

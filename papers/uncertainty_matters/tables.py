@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
 from fairbench.components.papers import PAPERS, run_main
 from fairbench.components.papers.uncertainty_matters import ground_truth
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.measured import Measured, measure
 from fairbench.components.papers.uncertainty_matters.posteriors import Cloud, events, values
-from numpy.typing import NDArray
-
 from fairbench.core.files import atomic
 from fairbench.reporting.papers.running import Effort
 

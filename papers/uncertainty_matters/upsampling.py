@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fairbench.components.papers import run_main
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -23,6 +22,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import run_main
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.reporting.charts import BLUE, GREY, ORANGE

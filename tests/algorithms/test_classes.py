@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest, entropy
+
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.interventions.reweighing import independence_weights
@@ -18,8 +20,6 @@ from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.algorithms.methods.binomial_nll import BinomialNLL
 from fairbench.components.algorithms.methods.deep_ensemble import DeepEnsemble
 from fairbench.components.algorithms.methods.ensemble import Ensemble
-from scipy.stats import binomtest, entropy
-
 from fairbench.data.dataset import Task
 from fairbench.data.splits import Fold, KFold
 from fairbench.evaluation.predictions import read_predictions

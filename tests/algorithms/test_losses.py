@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from fairbench.components.algorithms.losses import Binomial, Softmax, SquaredError
 from scipy import stats
 from sklearn.metrics import log_loss, mean_squared_error
+
+from fairbench.components.algorithms.losses import Binomial, Softmax, SquaredError
 
 LOSSES = {loss.name: loss for loss in (Binomial(), SquaredError())}
 

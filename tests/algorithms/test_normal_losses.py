@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from fairbench.components.algorithms.losses import NormalLoss
 from scipy import stats
+
+from fairbench.components.algorithms.losses import NormalLoss
 
 LOSSES = [
     NormalLoss(),

@@ -47,6 +47,7 @@ def result(tmp_path_factory):
         return assess(read_audit_table(options), options)
 
 
+@pytest.mark.thorough
 def test_of_few_labels_a_gap_lies_in_its_interval(result):
     assert len(result.gaps) == 5
     assert all(gap.lower <= gap.value <= gap.upper for gap in result.gaps)

@@ -32,6 +32,7 @@ def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
     return (largest_gap(GroupLimits.of(found, sizes, level=1 - RISK)).lower > 0).mean()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("equally", [False, True])
 @pytest.mark.parametrize(("shares", "rate"), [((0.5, 0.5), 0.9), ((0.8, 0.15, 0.05), 0.3)])
 def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equally):

@@ -45,6 +45,7 @@ def test_at_most_one_page_of_twenty_is_wrong(key):
     assert not result.amiss
 
 
+@pytest.mark.thorough
 def test_a_quick_look_at_a_population_of_every_kind():
     first = {kind: population for (kind, _), population in reversed(SHORT.items())}
     assert set(first) == set(KINDS)

@@ -97,7 +97,6 @@ def people(path, n=800, flip=None):
 
 def test_test_rows_have_no_say_in_what_is_tried_and_chosen(tmp_path):
     from fairbench.components.datasets import table
-
     from fairbench.data.splits import SameTest
 
     pages, logs = [], []

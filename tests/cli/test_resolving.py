@@ -48,6 +48,7 @@ def test_rounds_add_splits_and_the_page_says_what_they_bought(tmp_path, capsys):
     assert again[:before] == rounds  # no round is made twice
 
 
+@pytest.mark.thorough
 def test_a_record_that_is_damaged_is_refused(tmp_path, capsys):
     resolved(tmp_path, capsys)
     (record,) = tmp_path.glob("resolve/*/rounds.json")

@@ -50,6 +50,7 @@ def table(values, seed):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_as_many_agree_as_are_expected(same_rows):
     """Of 570 differences; three standard errors are 2.8 points."""

@@ -98,6 +98,7 @@ def of_families(difference, between, splits, seed=0, noise=0.02, families=30):
     return answer, bound
 
 
+@pytest.mark.thorough
 def test_no_number_of_splits_makes_an_interval_narrower_than_the_bound():
     """Of few splits the bound is known already, and it holds of many in 19 of 20 samples."""
     beyond = 0

@@ -4,10 +4,10 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import product
 
-from fairbench.components.datasets import simulated, simulated_sequences
 from omegaconf import OmegaConf
 
 from fairbench.components import made
+from fairbench.components.datasets import simulated, simulated_sequences
 from fairbench.experiments.compatibility import Combination, refusal
 from tests.covering import all_pairs
 from tests.harness import CONF, configuration, options

@@ -340,7 +340,7 @@ STUDIES = [name for name in modules() if name.startswith("papers.")]
 FIRST = {name.split(".")[1]: name for name in reversed(STUDIES)}  # of each paper
 
 
-@pytest.mark.parametrize("module", quick(STUDIES, FIRST.values()))
+@pytest.mark.parametrize("module", quick(STUDIES, list(FIRST.values())[:2]))
 def test_every_study_starts_or_says_in_a_line_what_it_misses(module, checkout):
     own = Printed(module.replace(".", "/"), ("python", "-m", module))
     for study in of(*own.words) or [own]:

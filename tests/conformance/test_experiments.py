@@ -43,7 +43,7 @@ def planned(words, results, monkeypatch, capsys):
     return outcomes, printed.err + printed.out
 
 
-@pytest.mark.parametrize("name", quick(EXPERIMENTS, EXPERIMENTS[::6]))
+@pytest.mark.parametrize("name", quick(EXPERIMENTS, EXPERIMENTS[::12]))
 def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, capsys):
     file = f"conf/experiment/{name}.yaml"
     outcomes, printed = planned([f"experiment={name}"], results, monkeypatch, capsys)

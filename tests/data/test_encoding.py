@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from fairbench.components.algorithms.learners.xgboost import XGBoost
-from fairbench.components.algorithms.losses import Binomial
 from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 
+from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import (
     Encoder,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fairbench.components.datasets import simulated_sequences
 
+from fairbench.components.datasets import simulated_sequences
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.encoding import Encoder, Encoding, SequenceEncoding, onehot
 from fairbench.data.sequences import Sequences

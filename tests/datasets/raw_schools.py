@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-from fairbench.components.datasets.communities import _COLUMNS
 
+from fairbench.components.datasets.communities import _COLUMNS
 from tests.datasets.raw_format import Raw, cycle, table, whole, words
 
 

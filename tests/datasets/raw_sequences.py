@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+
 from fairbench.components.datasets import dvlog
 
 HEAD = "index,label,duration,gender,fold"

@@ -7,8 +7,8 @@ import folktables
 import numpy as np
 import pandas as pd
 import pytest
-from fairbench.components.datasets import acs, acs_pums
 
+from fairbench.components.datasets import acs, acs_pums
 from fairbench.core.errors import DataError, UserError
 from tests.datasets.raw_files import RAW
 

@@ -9,9 +9,9 @@ import zipfile
 
 import pooch
 import pytest
-from fairbench.components.datasets import german
 
 from benchmarks.faults.servers import server
+from fairbench.components.datasets import german
 from fairbench.core.errors import DataError
 from fairbench.data import download
 from fairbench.data.dataset import Source
@@ -211,6 +211,7 @@ def test_a_damaged_zip_archive(tmp_path):
 
 
 # pooch leaves the connection of a download that ends early to the collector.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("behaviour", "size", "reason"),

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from fairbench.components.datasets import acs, adult, german, simulated
 
+from fairbench.components.datasets import acs, adult, german, simulated
 from fairbench.core.errors import DataError
 from fairbench.data import cache as dataset_cache
 from fairbench.data.catalogue import entries

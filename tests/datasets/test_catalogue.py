@@ -1,9 +1,9 @@
 """The catalogue: a page that says what the loaders do, and a check of every raw file."""
 
 import pytest
-from fairbench.components.datasets import german
 
 from fairbench.cli.main import main
+from fairbench.components.datasets import german
 from fairbench.data import catalogue
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from fairbench.components.datasets import acs, hmda_boston, loan_application, recid, resume
 
 from fairbench.components import imported
+from fairbench.components.datasets import acs, hmda_boston, loan_application, recid, resume
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET

@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from fairbench.components.datasets import dvlog
 
+from fairbench.components.datasets import dvlog
 from fairbench.core.errors import DataError
 from fairbench.data.splits import Predefined
 from tests.datasets.raw_sequences import HEAD, files, npy

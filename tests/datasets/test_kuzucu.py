@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from fairbench.components.datasets import kuzucu
 from scipy.stats import norm
 
+from fairbench.components.datasets import kuzucu
 from fairbench.core.errors import UserError
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.datasets import (
     acs,
     adult,
@@ -19,7 +20,6 @@ from fairbench.components.datasets import (
     student,
     twins,
 )
-
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.encoding import onehot_names
 from tests.datasets.raw_files import RAW

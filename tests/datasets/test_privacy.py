@@ -5,8 +5,8 @@ import functools
 
 import pandas as pd
 import pytest
-from fairbench.components.datasets import compas
 
+from fairbench.components.datasets import compas
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset
 from fairbench.data.delimited import read_table

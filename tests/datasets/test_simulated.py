@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pandas as pd
 import pytest
-from fairbench.components.datasets import simulated
 
+from fairbench.components.datasets import simulated
 from fairbench.core.errors import UserError
 
 MANY = 40_000

@@ -4,9 +4,9 @@ import hashlib
 
 import numpy as np
 import pytest
-from fairbench.components.datasets import simulated_sequences
 from sklearn.metrics import roc_auc_score
 
+from fairbench.components.datasets import simulated_sequences
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoder, SequenceEncoding
 

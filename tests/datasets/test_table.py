@@ -6,11 +6,11 @@ from decimal import Decimal
 import pandas as pd
 import pyarrow as pa
 import pytest
-from fairbench.components.datasets import table
 from pyarrow import parquet
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
+from fairbench.components.datasets import table
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
 

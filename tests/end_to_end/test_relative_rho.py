@@ -67,6 +67,7 @@ def by_hand(results, name):
     return total / (2 * len(stored.repeats))
 
 
+@pytest.mark.thorough
 def test_ratio_is_that_of_the_halves_by_hand(results):
     expected = by_hand(results, "half_lr") / by_hand(results, "half_svm")
     run_ = load(results, "lr")

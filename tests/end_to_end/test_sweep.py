@@ -117,6 +117,7 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
         pd.testing.assert_frame_equal(metrics, found[run])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.thorough)]
 )
@@ -177,6 +178,7 @@ def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):
     assert not (tmp_path / "results" / "runs").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "launcher",
     [

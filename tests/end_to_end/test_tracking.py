@@ -274,6 +274,7 @@ def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):
     assert path.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "content",
     ["half", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("nothing", "text"))],

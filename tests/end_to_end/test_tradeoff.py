@@ -36,6 +36,7 @@ def results(tmp_path_factory):
     return folder, ids
 
 
+@pytest.mark.thorough
 def test_runs_of_one_split_are_found_once_each_and_named(results):
     folder, ids = results
     found = {each.run.id: each.names for each in candidates("simulated", "", Catalogue(folder))}

@@ -182,6 +182,7 @@ def test_the_rate_is_chosen_on_the_rows_named(seed):
     assert chosen(test, None, choose_on="test").value == on_test.value
 
 
+@pytest.mark.thorough
 def test_a_rate_chosen_on_validation_rows_never_depends_on_test_targets():
     test, validation = simulated(0), simulated(51, n=200)
     rates = {chosen(permuted(test, seed), validation).value for seed in range(6)}

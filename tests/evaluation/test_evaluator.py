@@ -257,6 +257,7 @@ def table_of(columns, **options):
     )
 
 
+@pytest.mark.thorough
 @deterministic
 @given(inputs())
 def test_the_order_of_the_rows_does_not_matter(drawn):

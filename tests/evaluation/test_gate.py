@@ -271,6 +271,7 @@ def at_most(share, repeats):
     return share + 3.1 * np.sqrt(share * (1 - share) / repeats)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", AT_BOUND)
 def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name):
     condition, cells = AT_BOUND[name]

@@ -158,6 +158,7 @@ def test_groups_unlike_everyone_else_are_those_that_a_false_discovery_rate_allow
     assert sure["rest"] == pytest.approx(153 / 510)
 
 
+@pytest.mark.thorough
 def test_groups_that_are_alike_are_rarely_said_to_be_unlike_everyone_else():
     draw, sizes, named = np.random.default_rng(0), np.array([300, 100, 50, 20]), 0
     for _ in range(60):

@@ -4,9 +4,9 @@ import importlib.util
 import re
 
 import pytest
+
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.methods.baseline import Baseline
-
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.experiments import compatibility, pipeline
 from tests.harness import TINY, configuration

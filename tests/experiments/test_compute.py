@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
-
 from fairbench.data.dataset import Source
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs

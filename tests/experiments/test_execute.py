@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from fairbench.components.algorithms.methods.ensemble import Ensemble
 from omegaconf import OmegaConf
 
+from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import (
     KILLED,

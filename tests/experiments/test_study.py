@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.fitters.bag import Bag
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
-
 from fairbench.core import fingerprint
 from fairbench.data.dataset import Source
 from fairbench.data.splits import Fold

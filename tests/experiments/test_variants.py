@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.algorithms.methods.ensemble import Ensemble
-
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, compute, raw_outputs

@@ -6,6 +6,7 @@ import pytest
 from fairbench.inference.duplicates import beyond_chance
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kinds", [30, 1000, 30_000, 10**7])
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_chance_is_not_taken_for_repeats_and_repeats_not_for_chance(kinds, spread):

@@ -39,6 +39,7 @@ def test_a_large_family_of_tasks_counts_once():
     assert new.best[1] > new.best[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("holes", [0.0, 0.2])
 def test_probabilities_are_calibrated(holes):
     """In bins of what was said, the share of new tasks is near it: to 5 points, by 400 tables."""

@@ -150,6 +150,7 @@ ALIKE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ALIKE)
 @pytest.mark.parametrize(("methods", "units"), [(8, 3), (4, 7), (10, 15), (3, 60)])
 def test_methods_that_are_alike_are_seldom_told_apart(kind, methods, units):

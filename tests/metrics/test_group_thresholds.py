@@ -72,8 +72,9 @@ def test_a_group_of_one_label_keeps_the_constant_decisions(target):
 )
 def test_at_parity_it_is_fairlearns_threshold_optimizer(metric, constraint):
     """Which tries a grid of rates, so that it is at most a little worse."""
-    from fairbench.components.algorithms.estimators.given import Given
     from fairlearn.postprocessing import ThresholdOptimizer
+
+    from fairbench.components.algorithms.estimators.given import Given
 
     target, score, group = simulated()
     (ours,) = solved(hulls_of(target, score, group), GAPS[metric].rates, [0])

@@ -40,6 +40,7 @@ def test_two_normals_match_the_closed_form(distance, sd):
     assert found == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("scale", [0.05, 0.3, 2])
 def test_mixtures_are_within_the_tolerance_of_a_dense_grid(seed, scale):

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
-from fairbench.components.papers.black_box.costs import SUPERCLASSES
 
+from fairbench.components.papers.black_box.costs import SUPERCLASSES
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
 from tests.datasets.raw_sequences import files as sequences

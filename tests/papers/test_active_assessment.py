@@ -3,6 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.active_assessment import (
     confusion,
@@ -16,9 +19,6 @@ from fairbench.components.papers.active_assessment.curves import Curves
 from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
 from fairbench.components.papers.black_box import figures as black_box
 from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs
-from matplotlib.figure import Figure
-from scipy import stats
-
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms
 from fairbench.inference.beta import Beta, centred
@@ -228,6 +228,7 @@ FIGURES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("module", "name"), FIGURES, ids=lambda value: str(value))
 def test_every_figure_is_drawn(released, module, name, tmp_path):
     pictures = list(getattr(module, name)(tmp_path, Effort.FIRST))

@@ -1,9 +1,9 @@
 """The study of black boxes: its cost matrices, and its estimates of the calibration error."""
 
 import numpy as np
+
 from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
 from fairbench.components.papers.black_box.estimation import ece_errors, full_ece
-
 from fairbench.data.class_scores import MulticlassScores
 
 CLASSES = tuple(SUPERCLASSES.split())

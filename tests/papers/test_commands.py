@@ -6,13 +6,13 @@ import sys
 from importlib import import_module
 
 import pytest
+
+from fairbench.cli.options import options_of, read
 from fairbench.components.papers import PAPERS, ROOT, NoOptions
 from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.few_labels import errors, thirds
 from fairbench.components.papers.uncertainty_fairness import population
 from fairbench.components.papers.uncertainty_matters import ground_truth
-
-from fairbench.cli.options import options_of, read
 from fairbench.core.errors import UserError
 from tests.papers.commands import options_class
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+
 from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks_acs import (
     SIZES,
     TEST,

@@ -3,6 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import wasserstein_distance
+
+from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.fairlyuncertain import abstention_choice, figures, rankings
 from fairbench.components.papers.fairlyuncertain.figures import (
@@ -11,9 +14,6 @@ from fairbench.components.papers.fairlyuncertain.figures import (
     draw_distributions,
     draw_ranges,
 )
-from scipy.stats import wasserstein_distance
-
-from fairbench.cli.command import Results
 from fairbench.experiments import pipeline
 from fairbench.reporting.papers.running import Effort
 
@@ -33,6 +33,7 @@ def panels(figure):
     return {axes.get_title().partition(":")[0].replace(" ", "_"): axes for axes in figure.axes}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("figure", "experiment", "values"),
     [

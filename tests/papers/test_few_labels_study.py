@@ -3,6 +3,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
+from fairbench.cli.options import read
 from fairbench.components.papers import CONF, PAPERS
 from fairbench.components.papers.few_labels import datasets, errors, figures, tables
 from fairbench.components.papers.few_labels.methods import (
@@ -22,8 +24,6 @@ from fairbench.components.papers.few_labels.pools import (
 )
 from fairbench.components.papers.few_labels.published_code import faulty_counts
 from fairbench.components.papers.few_labels.tables import score
-
-from fairbench.cli.options import read
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.table import PartlyLabelled
@@ -227,6 +227,7 @@ def test_an_error_that_is_undefined_in_every_run_is_missing():
     assert errors.best(frame).empty
 
 
+@pytest.mark.thorough
 def test_every_figure_is_drawn(one_pool, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "figure_pools", lambda: {"people": one_pool})
     paper = Paper.read("few_labels", PAPERS)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from fairbench.components.papers.few_labels.labels_needed import (
     PUBLISHED,
     Population,
@@ -7,7 +8,6 @@ from fairbench.components.papers.few_labels.labels_needed import (
     by_simulation,
     chance,
 )
-
 from fairbench.core.seeds import rng
 
 
@@ -16,6 +16,7 @@ def test_the_published_number_is_that_of_the_example():
     assert chance(Population(), PUBLISHED, rng(0, "test")) == pytest.approx(0.95, abs=0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("margin", [0.02, 0.05])
 def test_closed_form_and_simulation_agree(margin):
     population = Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from fairbench.components.papers.fairlyuncertain.rankings import paired
 from scipy import stats
+
+from fairbench.components.papers.fairlyuncertain.rankings import paired
 
 
 def test_a_paired_difference_has_nadeau_and_bengios_interval():

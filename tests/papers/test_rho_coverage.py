@@ -1,6 +1,8 @@
 """What the coverage study rests on: its fits, its populations, and Bayle et al.'s interval."""
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+
 from fairbench.components.papers.uncertainty_matters.rho_coverage import (
     FOLDS,
     Sample,
@@ -9,7 +11,6 @@ from fairbench.components.papers.uncertainty_matters.rho_coverage import (
     fit,
     replicate,
 )
-from sklearn.linear_model import LogisticRegression
 
 
 def test_batched_fits_are_scikit_learns():

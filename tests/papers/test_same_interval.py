@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.integrate import quad
+
+from fairbench.cli.options import read
 from fairbench.components.papers.fairlyuncertain.same_interval import (
     DENSITIES,
     END,
@@ -10,10 +14,6 @@ from fairbench.components.papers.fairlyuncertain.same_interval import (
     sample,
     summary,
 )
-from scipy import stats
-from scipy.integrate import quad
-
-from fairbench.cli.options import read
 from fairbench.core.errors import UserError
 
 

@@ -5,9 +5,9 @@ import hashlib
 import numpy as np
 import pytest
 import yaml
-from fairbench.components.papers.released_scores import ScoreFile
 
 from fairbench.components import made
+from fairbench.components.papers.released_scores import ScoreFile
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.harness import CONF, options

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from fairbench.components.papers.few_labels import thirds
 
+from fairbench.components.papers.few_labels import thirds
 from fairbench.inference.few_labels.table import PartlyLabelled
 
 ROW = {

@@ -5,12 +5,12 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
+
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.components.papers.uncertainty_fairness.directions import directions
 from fairbench.components.papers.uncertainty_fairness.tables import METRICS, ratios
-from rich.console import Console
-
 from fairbench.reporting.papers.running import Effort
 
 PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"

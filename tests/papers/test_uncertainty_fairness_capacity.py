@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.papers.uncertainty_fairness import capacity, figures
 from fairbench.components.papers.uncertainty_fairness.capacity import (
     METRICS,
@@ -10,7 +11,6 @@ from fairbench.components.papers.uncertainty_fairness.capacity import (
     mean_series,
     ratio_series,
 )
-
 from fairbench.core.errors import UserError
 from fairbench.reporting.papers.running import Effort
 

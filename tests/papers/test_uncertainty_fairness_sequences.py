@@ -5,11 +5,11 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from fairbench.components.datasets import simulated_sequences
-from fairbench.components.papers.uncertainty_fairness import sequences
 from rich.console import Console
 
 from fairbench.cli.command import Results
+from fairbench.components.datasets import simulated_sequences
+from fairbench.components.papers.uncertainty_fairness import sequences
 from fairbench.core.errors import UserError
 
 OPTIONS = {"event": 4, "noise": 0.5, "strength": 4.0}

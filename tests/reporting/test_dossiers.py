@@ -293,6 +293,7 @@ def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_applies(dos
     assert "2 August 2028" in first["audited"]["Rules"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("kind", ["ai-act", "model-card"])
 def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(folder, capsys, width, kind):

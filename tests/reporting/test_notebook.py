@@ -79,6 +79,7 @@ def test_saving_writes_what_the_ending_says(report, tmp_path):
         report.save(tmp_path / "mine.doc")
 
 
+@pytest.mark.thorough
 def test_a_folder_gets_everything(report, tmp_path):
     report.save(tmp_path / "all")
     names = {path.name for path in (tmp_path / "all").iterdir()}
@@ -122,6 +123,7 @@ VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_columns_are_given_by_value_as_well(frame, values):
     frame = frame.set_axis([f"C-{i}" for i in range(len(frame))])

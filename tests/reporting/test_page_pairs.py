@@ -64,6 +64,7 @@ def page(results):
     return unescape(report.path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.thorough
 def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_blocks):
     found, table, left_out = compared(of_blocks["simulated-1"], results)
     assert not left_out

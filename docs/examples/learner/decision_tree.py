@@ -26,6 +26,7 @@ class DecisionTree(Learner):
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted tree: a regression's where the loss is the squared error."""
         import sklearn.tree
+
         from fairbench.components.algorithms.estimators.weighted import Weighted
 
         kind = "Regressor" if loss.name == "squared_error" else "Classifier"

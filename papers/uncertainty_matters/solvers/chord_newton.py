@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+
 from fairbench.components.papers.uncertainty_matters.solvers.folds import Array, Rows, times
 
 # Of F problems, those listed (k,) at the points (k, p): gradients (k, p), Hessians (k, p, p).

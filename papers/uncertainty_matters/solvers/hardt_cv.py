@@ -11,9 +11,10 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.interventions.hardt import equalised_odds
 from fairbench.components.papers.uncertainty_matters.solvers.folds import Array
-from numpy.typing import NDArray
 
 SLACK = 1e-9
 FLAT = 1e-9  # rates that tell so little of the label are left to the linear programme

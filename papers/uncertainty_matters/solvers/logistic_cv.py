@@ -7,6 +7,8 @@ of all rows less its test rows' share.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
+
 from fairbench.components.papers.uncertainty_matters.solvers.chord_newton import chord_newton
 from fairbench.components.papers.uncertainty_matters.solvers.folds import (
     Array,
@@ -14,7 +16,6 @@ from fairbench.components.papers.uncertainty_matters.solvers.folds import (
     Rows,
     add_diagonals,
 )
-from scipy.special import expit
 
 
 def margins(

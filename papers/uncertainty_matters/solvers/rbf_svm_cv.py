@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from fairbench.components.papers.uncertainty_matters.solvers.folds import Array, Folds, Rows
 from numpy.typing import NDArray
 from scipy.linalg.lapack import sposv
+
+from fairbench.components.papers.uncertainty_matters.solvers.folds import Array, Folds, Rows
 
 Single = NDArray[np.float32]
 States = NDArray[np.int8]

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from fairbench.components.algorithms.interventions.quantiles import Quantiles
 from fairbench.components.papers.uncertainty_matters.solvers.folds import Array, Rows
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ fit of all rows, with its Hessian less the test rows' share.
 from __future__ import annotations
 
 import numpy as np
+
 from fairbench.components.papers.uncertainty_matters.solvers.chord_newton import chord_newton
 from fairbench.components.papers.uncertainty_matters.solvers.folds import (
     Array,

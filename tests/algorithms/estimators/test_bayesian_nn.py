@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
-from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
 from scipy.special import expit
 from scipy.stats import kstest, norm
 from sklearn.linear_model import LogisticRegression
 
+from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
 from fairbench.metrics.group_means import variance_decomposition
 from tests.harness import Lazily

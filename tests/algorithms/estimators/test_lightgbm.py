@@ -3,10 +3,10 @@
 import fairgbm
 import numpy as np
 import pytest
-from fairbench.components.algorithms.learners.lightgbm import LightGBM
-from fairbench.components.algorithms.losses import Binomial, SquaredError
 from scipy.sparse import csr_matrix
 
+from fairbench.components.algorithms.learners.lightgbm import LightGBM
+from fairbench.components.algorithms.losses import Binomial, SquaredError
 from fairbench.core.errors import UserError
 
 both = pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import sklearn.svm
+
 from fairbench.components.algorithms.learners.linear_svm import LinearSVM
 from fairbench.components.algorithms.learners.svm import SVM
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.core.errors import UserError
 
 

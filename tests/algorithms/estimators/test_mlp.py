@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.learners.mlp import MLP
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
-
 from fairbench.core.errors import UserError
 from tests.harness import Lazily
 

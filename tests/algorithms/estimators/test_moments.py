@@ -4,6 +4,7 @@ import fairlearn.reductions
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.estimators import moments
 
 ROWS = 400

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
+
 from fairbench.components.algorithms.learners.sequence_transformer import SequenceTransformer
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.components.datasets import simulated_sequences
-from sklearn.metrics import roc_auc_score
-
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoder
 from fairbench.data.sequences import Sequences

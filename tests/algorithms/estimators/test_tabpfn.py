@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.learners.tabpfn import TabPFN
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
-
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.experiments import compatibility, pipeline
 from fairbench.experiments.execute import carry_out

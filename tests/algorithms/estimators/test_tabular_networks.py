@@ -6,11 +6,11 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.estimators.tabular_columns import TabularColumns
 from fairbench.components.algorithms.learners.ft_transformer import FTTransformer
 from fairbench.components.algorithms.learners.tabm import TabM
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
-
 from fairbench.core.errors import UserError
 from tests.harness import TINY, Lazily, run_py
 

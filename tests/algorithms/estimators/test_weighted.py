@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.learners.gaussian_nb import GaussianNB
 from fairbench.components.algorithms.learners.linear_svm import LinearSVM
 from fairbench.components.algorithms.learners.random_forest import RandomForest
 from fairbench.components.algorithms.learners.sklearn_mlp import SklearnMLP
 from fairbench.components.algorithms.learners.svm import SVM
 from fairbench.components.algorithms.losses import Binomial, SquaredError
-
 from fairbench.core.errors import UserError
 
 LEARNERS = [

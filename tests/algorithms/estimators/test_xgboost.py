@@ -4,11 +4,11 @@ from glob import glob
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.estimators import xgboost as shared
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.learners.xgboost_tuned import TunedXGBoost
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
-
 from fairbench.core.errors import UserError
 
 TWO_SCORES = [

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.fitters.bag import Bag, bootstrap_weights
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments.contracts import TrainingSet

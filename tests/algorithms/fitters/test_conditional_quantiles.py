@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linprog
+
 from fairbench.components.algorithms.fitters.conditional_quantiles import covering_threshold
 from fairbench.components.algorithms.overlapping_groups import OverlappingGroups
-from scipy.optimize import linprog
 
 # Cells of two attributes with 2 and 3 groups; the groups, and one combination.
 CELLS = [(a, b) for a in range(2) for b in range(3)]

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
+
 from fairbench.components.algorithms.fitters.bag import DeepEnsemble
 from fairbench.components.algorithms.fitters.conformal import Conformal
 from fairbench.components.algorithms.fitters.constant_sd import ConstantSD
@@ -10,8 +12,6 @@ from fairbench.components.algorithms.fitters.marginal import Marginal
 from fairbench.components.algorithms.interventions.none import Unconstrained
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import SquaredError
-from scipy.special import ndtr
-
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.experiments.contracts import TrainingSet

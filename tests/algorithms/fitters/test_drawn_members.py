@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.learners.mlp import MLP
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 

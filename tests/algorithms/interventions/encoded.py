@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from fairbench.components.datasets import simulated
 
+from fairbench.components.datasets import simulated
 from fairbench.data.encoding import Encoder, Encoding, Frame
 
 

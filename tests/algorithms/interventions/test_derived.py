@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.interventions.derived import Derived
 from fairbench.components.algorithms.interventions.hardt import Hardt
 from fairbench.components.algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import Rows, rows
 

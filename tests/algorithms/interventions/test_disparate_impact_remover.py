@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.stats import ks_2samp
+
 from fairbench.components.algorithms.interventions.disparate_impact_remover import (
     DisparateImpactRemover,
 )
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
-from scipy.sparse import csr_matrix
-from scipy.stats import ks_2samp
-
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding, sparse_onehot
 from tests.algorithms.interventions.encoded import Rows, rows

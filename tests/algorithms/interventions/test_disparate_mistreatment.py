@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.estimators.convex_concave import step
 from fairbench.components.algorithms.estimators.disparate_mistreatment import (
     covariance_shares,
@@ -13,7 +14,6 @@ from fairbench.components.algorithms.interventions.disparate_mistreatment import
 )
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import Rows
 from tests.harness import Lazily

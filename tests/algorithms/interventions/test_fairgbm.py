@@ -4,10 +4,10 @@ import fairgbm
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.interventions.fairgbm import FairGBM
 from fairbench.components.algorithms.learners.lightgbm import LightGBM
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
 from tests.algorithms.interventions.encoded import Rows, rows

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.svm import SVC
+
 from fairbench.components.algorithms.estimators.ferm import EqualOpportunitySVC, mean_difference
 from fairbench.components.algorithms.interventions.ferm import FERM
 from fairbench.components.algorithms.interventions.linear_ferm import LinearFERM
@@ -9,9 +12,6 @@ from fairbench.components.algorithms.learners.linear_svm import LinearSVM
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.svm import SVM
 from fairbench.components.algorithms.losses import Binomial
-from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.svm import SVC
-
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import rows
 from tests.harness import Lazily

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.interventions.hardt import Hardt, equalised_odds
 from fairbench.components.algorithms.interventions.threshold_optimizer import thresholds
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
-
 from tests.algorithms.interventions.encoded import rows
 
 

@@ -3,6 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from fairbench.components.algorithms.interventions.mcgrad import MCGrad
 from fairbench.components.algorithms.interventions.multicalibration import (
     Multicalibration,
@@ -10,9 +13,6 @@ from fairbench.components.algorithms.interventions.multicalibration import (
     patches,
 )
 from fairbench.components.algorithms.interventions.recalibrated import HeldOut
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from fairbench.core.errors import UserError
 
 

@@ -8,6 +8,9 @@ import pandas as pd
 import pytest
 import sklearn.linear_model
 import xgboost
+from sklearn.dummy import DummyClassifier
+from threadpoolctl import threadpool_limits
+
 from fairbench.components.algorithms.estimators.xgboost import XGBoostEstimator
 from fairbench.components.algorithms.interventions.exponentiated_gradient import (
     ExponentiatedGradient,
@@ -18,9 +21,6 @@ from fairbench.components.algorithms.interventions.rows import OnRows, Rows
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial, SquaredError
-from sklearn.dummy import DummyClassifier
-from threadpoolctl import threadpool_limits
-
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
 from fairbench.experiments.execute import carry_out

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.algorithms.interventions.reweighing import (
     Reweighing,
     independence_weights,
 )
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.core.errors import UserError
 from tests.algorithms.interventions.encoded import rows
 

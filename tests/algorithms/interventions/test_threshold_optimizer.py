@@ -3,11 +3,11 @@
 import fairlearn.postprocessing
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
-
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Encoding
 from tests.algorithms.interventions.encoded import rows

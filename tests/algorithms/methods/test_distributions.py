@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.methods.conformal import Conformal
 from fairbench.components.algorithms.methods.constant_sd import ConstantSD
 from fairbench.components.algorithms.methods.deep_ensemble import DeepEnsemble
 from fairbench.components.algorithms.methods.marginal import Marginal
 from fairbench.components.algorithms.methods.normal_nll import NormalNLL
-
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions

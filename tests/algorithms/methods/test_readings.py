@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
+
 from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.algorithms.methods.binomial_nll import BinomialNLL
 from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.components.algorithms.methods.random import Random
 from fairbench.components.algorithms.methods.thresholded import Thresholded
-from scipy.stats import binomtest
-
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.mlp import MLP
 from fairbench.components.algorithms.learners.xgboost import XGBoost
@@ -12,7 +13,6 @@ from fairbench.components.algorithms.methods.constant_sd import ConstantSD
 from fairbench.components.algorithms.methods.deep_ensemble import DeepEnsemble
 from fairbench.components.algorithms.methods.normal_nll import NormalNLL
 from fairbench.components.datasets import simulated
-
 from fairbench.data.encoding import Encoder
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.experiments.contracts import TrainingSet

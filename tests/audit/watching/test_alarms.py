@@ -25,6 +25,7 @@ def test_what_may_go_wrong_adds_up_to_five_percent():
     assert shares.sum() < 1
 
 
+@pytest.mark.thorough
 def test_false_alarms_are_rare_where_gaps_are_epsilon_to_the_hair():
     assert sum(each > 0 for each in false_alarms(10, rows=8000)) <= 2
 

@@ -135,6 +135,7 @@ def test_labels_that_come_late_are_counted_when_they_come(look, state):
     assert content(state)["marks"][-1]["counts"] == late["counts"]
 
 
+@pytest.mark.thorough
 def test_a_new_file_each_week(look, state):
     weeks = [rows(300, seed=i).assign(week=f"week {i}") for i in (8, 9, 10, 11)]
     look(weeks[0], *USUAL, "time=week", name="a.csv")
@@ -248,6 +249,7 @@ def test_help_says_what_the_exit_status_is(capsys):
         assert word in out
 
 
+@pytest.mark.thorough
 def test_combinations_of_columns_are_groups(look, state):
     frame = rows(1200).assign(race=np.tile(["White", "Black", ""], 400))
     look(frame, *USUAL[:2], "group=[sex,sex x race]")
@@ -263,6 +265,7 @@ def test_combinations_of_columns_are_groups(look, state):
     assert "race" in refused
 
 
+@pytest.mark.thorough
 def test_bands_of_a_column_are_combined(look, state):
     frame = rows(900).assign(age=np.tile([20, 35, 70], 300))
     look(frame, *USUAL[:2], "group=[sex x age:30,50]")

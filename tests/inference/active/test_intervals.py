@@ -40,6 +40,7 @@ def test_no_interval_of_a_growing_sample_misses(rate):
     assert ever_missed(rate_limits, rate, 200, first=30) > 0.2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("right", "rows"), [(3, 10), (45.5, 60.25), (280, 300)])
 def test_ends_are_where_the_averaged_likelihood_is_twenty_times_that_of_the_rate(right, rows):
     def ratio(p):

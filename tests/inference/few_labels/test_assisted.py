@@ -131,6 +131,7 @@ def test_of_many_labels_it_is_the_prediction_powered_estimate(rate):
     np.testing.assert_allclose((ours.upper - ours.lower) / 2, 1.96 * error, rtol=0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slope", [1.0, -1.0, 0.3])
 @pytest.mark.parametrize("rows", [5, 12, 60])
 def test_labels_are_never_worth_less_and_intervals_hold(slope, rows):

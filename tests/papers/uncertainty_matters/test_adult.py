@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.svm import SVC
+
 from fairbench.components.datasets import adult as dataset
 from fairbench.components.papers.uncertainty_matters import adult
 from fairbench.components.papers.uncertainty_matters.readings import RIGHT
 from fairbench.components.papers.uncertainty_matters.tables import read_published
-from sklearn.svm import SVC
-
 from fairbench.data.download import Archive
 from fairbench.reporting.papers.running import Effort
 

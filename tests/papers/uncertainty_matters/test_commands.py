@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+
+from fairbench.cli.options import read
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import CrossValidations
 from fairbench.components.papers.uncertainty_matters import ground_truth, packed, spreads
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.measured import RHOS
 from fairbench.components.papers.uncertainty_matters.tables import packed_measure
-
-from fairbench.cli.options import read
 
 
 def test_a_count_is_given_or_has_its_default():

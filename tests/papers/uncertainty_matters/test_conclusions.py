@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.papers.uncertainty_matters.conclusions import (
     Conclusions,
     conclusions,

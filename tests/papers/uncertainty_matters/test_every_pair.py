@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.every_pair import (
     A_ACCURATE,

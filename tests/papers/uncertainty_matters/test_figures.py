@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.uncertainty_matters.figures import (
     PRIORS,
@@ -18,7 +19,6 @@ from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measu
 from fairbench.components.papers.uncertainty_matters.one_partition import Pair
 from fairbench.components.papers.uncertainty_matters.readings import CHOSEN
 from fairbench.components.papers.uncertainty_matters.tables import AREA
-
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort, function_of
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
+from fairbench.cli.options import read
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.disparate_impact_remover import (
     DisparateImpactRemover,
@@ -27,8 +29,6 @@ from fairbench.components.papers.uncertainty_matters.cross_validation import (
     held_out_labels,
     partitions,
 )
-
-from fairbench.cli.options import read
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.data.encoding import onehot

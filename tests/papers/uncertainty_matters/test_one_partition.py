@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.datasets import german
 from fairbench.components.papers.uncertainty_matters import ground_truth, halves, packed
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
@@ -27,7 +28,6 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     Setting,
 )
 from fairbench.components.papers.uncertainty_matters.tables import read_published
-
 from fairbench.data.download import Archive
 
 NAMES = ("Linear SVM + Hardt", "FERM")

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from fairbench.components.papers.uncertainty_matters import public_code
 from fairbench.components.papers.uncertainty_matters.public_code import (
     BANDWIDTH,
@@ -10,7 +12,6 @@ from fairbench.components.papers.uncertainty_matters.public_code import (
     steps,
     truncated_draws,
 )
-from scipy import stats
 
 
 @pytest.fixture(autouse=True)

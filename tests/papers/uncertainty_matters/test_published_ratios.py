@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.papers.uncertainty_matters.published_ratios import readings
 from fairbench.components.papers.uncertainty_matters.tables import AREA, read_published
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from fairbench.components.papers.uncertainty_matters.ratio_noise import SAMPLES, equal_ratios
 from scipy import stats
+
+from fairbench.components.papers.uncertainty_matters.ratio_noise import SAMPLES, equal_ratios
 
 
 def test_mean_ratio_of_many_halvings_has_the_mean_of_its_f_distribution():

@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
 from fairbench.components.algorithms.estimators.ferm import EqualOpportunitySVC
 from fairbench.components.algorithms.estimators.without_direction import WithoutDirection
 from fairbench.components.papers.uncertainty_matters.settings import (
@@ -11,10 +16,6 @@ from fairbench.components.papers.uncertainty_matters.settings import (
     encoded,
     miss,
 )
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import SVC, LinearSVC
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import sklearn.linear_model
 import sklearn.svm
+from sklearn.preprocessing import StandardScaler
+
 from fairbench.components.algorithms.interventions.hardt import equalised_odds
 from fairbench.components.papers.uncertainty_matters.solvers import (
     hardt_cv,
@@ -12,7 +14,6 @@ from fairbench.components.papers.uncertainty_matters.solvers import (
     squared_hinge_cv,
 )
 from fairbench.components.papers.uncertainty_matters.solvers.folds import Folds, held_out, training
-from sklearn.preprocessing import StandardScaler
 
 LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
 # Solver, scikit-learn's estimator at a tight tolerance, and how far margins may differ.

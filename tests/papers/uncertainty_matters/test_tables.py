@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from fairbench.components.papers.uncertainty_matters.measured import Measured
 from fairbench.components.papers.uncertainty_matters.posteriors import (
     Cloud,

@@ -1,6 +1,7 @@
 """Copies of rows are no new rows: intervals of an upsampled test set are too narrow."""
 
 import numpy as np
+
 from fairbench.components.papers.uncertainty_matters.upsampling import (
     Population,
     coverage,

@@ -105,8 +105,8 @@ def _open(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterato
     if beyond:
         yield (
             f"{count(len(beyond))} of {count(len(bounds))} rivals cannot be told from the leader "
-            f"by any number of splits, if they differ as they seem to: what {units} differ by leaves "
-            "each interval wider than the difference."
+            "by any number of splits, if they differ as they seem to: what "
+            f"{units} differ by leaves each interval wider than the difference."
         )
     if reason == BUDGET and len(beyond) < len(bounds):
         left = len(bounds) - len(beyond)

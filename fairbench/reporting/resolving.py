@@ -11,7 +11,7 @@ from fairbench.comparison.rank.further_splits import RivalBound, TaskNoise
 from fairbench.comparison.rank.rounds import BOUND, BUDGET, ONE_SPLIT, RESOLVED, Round
 from fairbench.comparison.rank.sentences import PLURALS, joined, units_in_words
 from fairbench.core import VERSION
-from fairbench.core.formats import count, number, percent, two_digits
+from fairbench.core.formats import count, percent, two_digits
 from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section, Table
 from fairbench.reporting.group_tables import table_of
 
@@ -163,7 +163,7 @@ def _bounds_table(answer: Ranking, bounds: Sequence[RivalBound]) -> Table:
         [
             ("rival", Column("rival", heads=True)),
             (lambda bound: bound.difference.value, Column("leader - rival", "signed", decimals=4)),
-            (lambda bound: number(bound.floor), Column("no narrower than ±", right=True)),
+            ("floor", Column("no narrower than ±", "number", decimals=4)),
             (
                 lambda bound: "no" if bound.is_out_of_reach else "may",
                 Column("further splits tell them apart"),
@@ -174,8 +174,8 @@ def _bounds_table(answer: Ranking, bounds: Sequence[RivalBound]) -> Table:
         caption=(
             f"leader: {answer.leader}. no narrower than: half the width of the interval with any "
             f"number of splits, a bound that is right with a chance of 95 %; {units} needed: in "
-            "all, to tell the two apart in four of five such benchmarks "
-            f"(now {count(answer.units)})"
+            "all, with many splits of each task, to tell the two apart in four of five such "
+            f"benchmarks (now {count(answer.units)})"
         ),
         most=30,
     )

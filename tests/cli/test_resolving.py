@@ -4,6 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +20,13 @@ SWEEP = (
     "dataset.n_samples=120,140,160,180,200,220", "learner=gaussian_nb,logistic_regression",
     "method=baseline", "split.repeats=2", "figures=false", "tracking=none",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def ticking(monkeypatch):
+    """Have half a second go by whenever the time is asked for, however slow the machine."""
+    clock = SimpleNamespace(monotonic=partial(next, count(step=0.5)))
+    monkeypatch.setattr("fairbench.cli.resolving.time", clock)
 
 
 def resolved(folder, capsys, *more):

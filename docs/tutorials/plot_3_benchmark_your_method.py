@@ -2,7 +2,7 @@
 Benchmark your method
 =====================
 
-You have an idea for measuring a model's uncertainty. This lesson adds it to a checkout of
+You have an idea for measuring a model's uncertainty. This lesson adds it to
 fairbench as one Python file and one line of YAML, runs it beside existing methods on the same
 splits, and reads the results.
 """
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 
 import fairbench
 from fairbench.results import Catalogue
@@ -32,19 +31,17 @@ print(method)
 # Where it goes
 # -------------
 #
-# The Python file goes to ``algorithms/methods``, and the line that names it to ``conf/method``.
-# We work in a copy of the checkout, so that yours stays as it is.
+# The Python file goes to ``algorithms/methods``, and the line that names it to ``conf/method``: of
+# the checkout, or of any folder that you work in, such as this empty one.
 
-checkout = Path(tempfile.mkdtemp())
+folder = Path(tempfile.mkdtemp())
 new = {
-    "run.py": (root / "run.py").read_text(),
     "algorithms/methods/margin.py": method,
     "conf/method/margin.yaml": "_target_: algorithms.methods.margin.Margin\n",
 }
-for name in ("fairbench", "datasets", "algorithms", "conf"):
-    copytree(root / name, checkout / name, ignore=ignore_patterns("__pycache__"))
 for name, text in new.items():
-    (checkout / name).write_text(text)
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text(text)
 
 # %%
 # A sweep
@@ -58,8 +55,8 @@ words = (
     "figures=false", "tracking=none",
 )  # fmt: skip
 done = subprocess.run(
-    [sys.executable, "run.py", *words],
-    cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout)},
+    [sys.executable, "-m", "fairbench", "run", *words],
+    cwd=folder, env={**os.environ, "PYTHONPATH": str(root)},
     capture_output=True, text=True, check=True,
 )  # fmt: skip
 print(done.stdout)
@@ -70,7 +67,7 @@ print(done.stdout)
 #
 # Finished runs lie in the folder ``results``, and are found by what they are made of.
 
-runs = Catalogue(checkout / "results")
+runs = Catalogue(folder / "results")
 runs
 
 # %%

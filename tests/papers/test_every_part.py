@@ -117,7 +117,7 @@ def test_all_papers_are_listed_and_recorded(results, monkeypatch, tmp_path):
     copytree(PAPERS, tmp_path / "papers")
     (tmp_path / "docs").mkdir()
     (tmp_path / "conf").symlink_to(CONF)
-    monkeypatch.setattr(verb, "checkout", lambda name: tmp_path)
+    monkeypatch.setattr(verb, "components_folder", lambda **options: tmp_path)
     for words in ((), ("record=true",)):
         assert main(["paper", "all", *words, f"results={results}"]) == 0
     page = (tmp_path / "docs" / "papers.md").read_text()

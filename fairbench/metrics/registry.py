@@ -57,7 +57,8 @@ class Metric:
         ``rate`` : confusion counts (..., 4) to (...); from the counts. It is one of its `rates`,
         or the mean of two.
         ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
-        ``difference``, ``ratio`` : the same to (..., G - 1), the others against the reference.
+        ``difference``, ``ratio`` : the same to (..., G - 1), one rate of the others against the
+        reference's.
         ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; from their moments.
         ``heavy_mean`` : the same, of losses that grow like squares.
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
@@ -138,7 +139,7 @@ def declared() -> tuple[Metric, ...]:
 
     Raises
     ------
-    ValueError : two metrics of one task have one name, or a gap is not that of its rates.
+    ValueError : two metrics of one task have one name, or one of counts is not that of its rates.
     """
     package = import_module("fairbench.metrics")
     found: dict[tuple[str, str], Metric] = {}
@@ -149,25 +150,42 @@ def declared() -> tuple[Metric, ...]:
                 continue
             if found.setdefault((value.name, value.task), value) is not value:
                 raise ValueError(f"two metrics are called {value.name}: see {info.name}.py")
-            _check_gap(value, info.name)
+            _check_rates(value, info.name)
     return tuple(found.values())
 
 
-def _check_gap(metric: Metric, module: str) -> None:
-    """Refuse a gap that is something else than the largest gap of its rates.
+def _check_rates(metric: Metric, module: str) -> None:
+    """Refuse a metric of counts that is something else than its interval is made of.
 
-    Its interval is made of theirs, and would be another quantity's.
+    An interval is made of the metric's rates, and would be another quantity's.
     """
-    if metric.task != BINARY or not metric.is_gap or not metric.rates:
+    if metric.task != BINARY or not metric.rates:
         return
     counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups
-    gaps = [np.ptp(rate(counts)) for rate in metric.rates]
-    if not np.isclose(metric(counts), max(gaps)):
+    rates = np.array([rate(counts) for rate in metric.rates])
+    most, expected = 1, metric(counts)
+    if metric.interval == "rate":
+        most, expected = 2, rates.mean(axis=0)
+    elif metric.interval == "difference":
+        expected = rates[0, 1:] - rates[0, 0]
+    elif metric.interval == "ratio":
+        expected = rates[0, 1:] / rates[0, 0]
+    elif metric.is_gap:
+        most, expected = len(rates), np.ptp(rates, axis=1).max()
+    if len(rates) > most or not np.allclose(metric(counts), expected):
         raise ValueError(
-            f"{metric.name} in {module}.py: interval='widest' is for the largest difference of two "
-            "groups in one of its rates, and its function is another one: declare a gap of each "
-            "rate"
+            f"{metric.name} in {module}.py: interval={metric.interval!r} is for "
+            f"{_MADE_OF[metric.interval]}, and its function is something else, whose interval this "
+            "would not be: declare a metric for each rate"
         )
+
+
+_MADE_OF = {
+    "rate": "one of its rates, or the mean of two",
+    "difference": "one rate of every group minus the reference group's",
+    "ratio": "one rate of every group over the reference group's",
+    "widest": "the largest difference of two groups in one of its rates, or a ratio of one rate",
+}
 
 
 @lru_cache(maxsize=16)

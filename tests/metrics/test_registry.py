@@ -141,19 +141,38 @@ def test_two_metrics_of_one_name_are_refused(monkeypatch):
         registry.declared.cache_clear()
 
 
-def test_a_gap_that_is_not_that_of_its_rates_is_refused(monkeypatch):
-    """Of a mean of two rates, the interval of equalized odds once held another quantity."""
+def gap_in_mean(counts):
+    rates = [rate(counts) for rate in find("equalized_odds").rates]
+    return np.ptp(np.mean(rates, axis=0), axis=-1)
+
+
+def difference_in_mean(counts):
+    mean = np.mean([rate(counts) for rate in find("equalized_odds").rates], axis=0)
+    return mean[..., 1:] - mean[..., :1]
+
+
+@pytest.mark.parametrize(
+    ("like", "changes"),
+    [
+        ("equalized_odds", {"function": gap_in_mean}),
+        (
+            "false_positive_rate_difference",
+            {"function": difference_in_mean, "rates": find("equalized_odds").rates},
+        ),
+        ("false_positive_rate_ratio", {"function": difference_in_mean}),
+        ("false_positive_rate_ratio", {"rates": find("equalized_odds").rates}),
+        ("error_rate", {"rates": find("accuracy").rates}),
+    ],
+)
+def test_a_metric_that_is_not_that_of_its_rates_is_refused(monkeypatch, like, changes):
+    """Of a mean of two rates, the interval of one of them once held another quantity."""
     from fairbench.metrics import group
 
-    def gap_in_mean(counts):
-        rates = [rate(counts) for rate in find("equalized_odds").rates]
-        return np.ptp(np.mean(rates, axis=0), axis=-1)
-
-    odd = dataclasses.replace(find("equalized_odds"), name="mean_gap", function=gap_in_mean)
+    odd = dataclasses.replace(find(like), name="odd", **changes)
     monkeypatch.setattr(group, "AGAIN", odd, False)
     registry.declared.cache_clear()
     try:
-        with pytest.raises(ValueError, match=r"mean_gap in group\.py.*declare a gap of each rate"):
+        with pytest.raises(ValueError, match=r"odd in group\.py.*declare a metric for each rate"):
             declared()
     finally:
         registry.declared.cache_clear()

@@ -22,7 +22,7 @@ from benchmarks.stages import stages
 from fairbench.data.encoding import sparse_onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import compute, execute, pipeline
-from fairbench.experiments.build import choices
+from fairbench.experiments.configuration import choice
 from fairbench.experiments.execute import Execution, Here
 from fairbench.experiments.pipeline import PlannedRun
 
@@ -73,7 +73,7 @@ def _rows(title: str, folder: str) -> Iterator[dict[str, Any]]:
     sweep, found = SWEEPS[title], str(Path(folder) / title.partition(",")[0])
     composing = cpu_of(lambda: configs.extend(_composed(sweep, DATA_SETS, found, repeats=REPEATS)))
     for name in DATA_SETS:
-        mine = [each for each in configs if choices(each)["dataset"] == name]
+        mine = [each for each in configs if choice(each, "dataset") == name]
         row = _measured(mine) | {"composing": 1e3 * composing / len(configs) / REPEATS}
         yield row | {"name": f"{name}: {title}", "ours": row["ours"] + row["composing"]}
 

@@ -21,6 +21,7 @@ from fairbench.data.dataset import Task
 from fairbench.data.encoding import onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import build, compute, execute, pipeline, run_evaluation
+from fairbench.experiments.configuration import plain
 from fairbench.experiments.execute import Execution, Here
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.results.cells import Store
@@ -72,7 +73,7 @@ def main() -> None:
 
 def _there(name: str) -> bool:
     try:
-        build.load_dataset(configuration(f"dataset={name}"))
+        build.load_dataset(plain(configuration(f"dataset={name}")))
     except DataError:
         print(f"{name}: no data file, left out")
         return False

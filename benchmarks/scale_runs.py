@@ -101,7 +101,7 @@ def stored(*words: str) -> Iterator[Row]:
             for name in ids:
                 run.store.read(name)
             writer = RunWriter(run.store.run_path(digest(number, 12)))
-            writer.write(run.config, ids, tables, run.dataset, environment)
+            writer.write(run.identity.config, ids, tables, run.dataset, environment)
 
         started = time.perf_counter()
         cpu = cpu_of(store_all)

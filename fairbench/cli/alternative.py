@@ -14,6 +14,7 @@ import yaml
 
 from fairbench.cli.command import as_typed, check_run_words, components_folder, quoted, with_note
 from fairbench.cli.command_line import CommandLine, hydra_of, listed_choices
+from fairbench.cli.jobs import drawing, hold
 from fairbench.cli.options import options_of
 from fairbench.cli.output import explaining, print_line
 from fairbench.cli.summary import log_runs
@@ -103,7 +104,6 @@ def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
 
 def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
     """Draw candidates until it is enough, and judge what is chosen."""
-    from fairbench.cli.jobs import hold
     from fairbench.cli.run import set_up_process
 
     root = components_folder()
@@ -111,7 +111,8 @@ def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, st
     set_up_process()
     with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as held:
         asked = Asked(options, root / "conf")
-        hold([asked.line.compose(asked.fixed)], held)
+        config = asked.line.compose(asked.fixed)
+        hold([config["results"]], held, make=not config["plan"])
         search = asked.search()
         search.check()
         place = options.results / "alternative" / search.record.folder.name
@@ -131,11 +132,9 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    from fairbench.cli.jobs import drawing
-
     used, chosen = search.default_plan, plan(search.compose(search.everyone[search.place].values))
     runs = list({run.id: run for run in (used, chosen)}.values())
-    for end in Execution(runs, search.executor, drawing(used.config)).carry_out():
+    for end in Execution(runs, search.executor, drawing(used.config["figures"])).carry_out():
         end.checked()
     shared = shared_rows([prepared(run).folder for run in runs])
     both = shared.judging.prediction[:, [0, len(runs) - 1]]

@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
 
 
-def hold(configs: Iterable[Any], held: ExitStack) -> None:
-    """Have nothing that these runs find in their results folders collected while they last."""
+def hold(folders: Iterable[str], held: ExitStack, *, make: bool) -> None:
+    """Have nothing that runs find in their results folders collected while they last.
+
+    Parameters
+    ----------
+    make : whether folders that are not there are made, as they are for what is more than a plan.
+    """
     from fairbench.core.locks import using
     from fairbench.results.packs import refuse_pack
 
-    for folder, make in dict.fromkeys((str(each["results"]), not each["plan"]) for each in configs):
-        refuse_pack(Path(folder))
-        held.enter_context(using(Path(folder), make=make))
+    for folder in map(Path, dict.fromkeys(folders)):
+        refuse_pack(folder)
+        held.enter_context(using(folder, make=make))
 
 
-def drawing(config: Any) -> Any:
+def drawing(wanted: bool) -> Any:
     """Return what draws the figures of a run, None where none are wanted."""
-    return draw_figures if config["figures"] else None
+    return draw_figures if wanted else None
 
 
 def draw_figures(*arguments: Any) -> None:
@@ -65,7 +70,7 @@ def carry_out_jobs(
     execution = Execution(
         [outcome.run for outcome in planned if outcome.run],
         executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
-        drawing(config),
+        drawing(config["figures"]),
         progress.cell,
         lambda end: progress.outcome(Outcome.of(end)),
     )
@@ -97,7 +102,7 @@ def _planned(job: Job, varied: Sequence[str]) -> Outcome:
     import traceback
 
     from fairbench.cli.summary import Outcome, job_name
-    from fairbench.experiments.build import run_name
+    from fairbench.experiments.configuration import run_name
     from fairbench.experiments.execute import plan
 
     words, config = job

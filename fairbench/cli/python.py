@@ -77,8 +77,8 @@ def _carry_out(line: Any, held: ExitStack) -> Plan:
     config = line.compose(line.jobs[0])
     if config["plan"]:
         raise UserError("plan=true returns no run: leave it out, or use the command line")
-    hold([config], held)
+    hold([config["results"]], held, make=not config["plan"])
     executor = processes(config["n_jobs"], config["timeout_min"])
-    planned = carry_out(config, executor=executor, draw=drawing(config)).run
+    planned = carry_out(config, executor=executor, draw=drawing(config["figures"])).run
     log_runs([planned], config["tracking"])
     return planned

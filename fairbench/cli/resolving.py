@@ -113,7 +113,8 @@ def resolve(lines: Sequence[CommandLine], asked: Resolving, held: ExitStack) -> 
     with SweepProgress(jobs=len(jobs)) as progress:
         composed: list[Job] = [(job, line.compose(job)) for line, job in progress.composing(jobs)]
         _check(composed)
-        hold([config for _, config in composed], held)
+        folders = [config["results"] for _, config in composed]
+        hold(folders, held, make=not composed[0][1]["plan"])
         varied = varied_names([job for job, _ in composed])
 
         def run(part: Sequence[Job]) -> Sequence[Outcome]:

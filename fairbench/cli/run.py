@@ -138,14 +138,15 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     from fairbench.reporting.runs import document_of
 
     config = line.compose(line.jobs[0])
-    hold([config], held)
+    hold([config["results"]], held, make=not config["plan"])
     planned = plan(config)
     if config["plan"]:
         show_plan([planned])
         return 0
     executor = processes(config["n_jobs"], config["timeout_min"])
     with SweepProgress(planned.name) as progress:
-        execution = Execution([planned], executor, drawing(config), progress.cell)
+        draw = drawing(config["figures"])
+        execution = Execution([planned], executor, draw, progress.cell)
         progress.planned(execution)
         (end,) = execution.carry_out()
     if end.error:
@@ -177,7 +178,8 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], held: ExitStack) 
     with SweepProgress(jobs=len(every)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
         jobs = [(job, line.compose(job)) for line, job in progress.composing(every)]
-        hold([config for _, config in jobs], held)
+        folders = [config["results"] for _, config in jobs]
+        hold(folders, held, make=not jobs[0][1]["plan"])
         size, varied = settings.batch or len(jobs), varied_names([job for job, _ in jobs])
         for start in range(0, len(jobs), size):
             part = jobs[start : start + size]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from fairbench.cli.output import print_line
 from fairbench.cli.progress import console
 from fairbench.core.errors import UserError, refused
-from fairbench.experiments.build import IDENTITY
+from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan, RunEnd
 from fairbench.results.sweeps import keep_sweep, sweep_name
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.cli.jobs import drawing, hold
 from fairbench.cli.options import read
 from fairbench.cli.output import print_line
 from fairbench.cli.progress import print_error
@@ -74,14 +75,12 @@ class UnfinishedRunError(Exception):
 
 def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions]:
     """Return the search that a command line asks for, and how its answer is printed."""
-    from fairbench.cli.jobs import hold
-
     options = _options(line.sweeper_options())
     (fixed,) = line.jobs
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")
     base = line.compose(fixed)
-    hold([base], held)
+    hold([base["results"]], held, make=not base["plan"])
     search = Search(
         Tuning(*(getattr(options, name) for name in Tuning.__dataclass_fields__)),
         [dimension(each, base) for each in line.spaces.values()],
@@ -111,13 +110,11 @@ def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
     ------
     UnfinishedRunError : a run that could not be evaluated.
     """
-    from fairbench.cli.jobs import drawing
-
     trials, config = search.carry_out(), search.default_plan.config
     people = len(prepared(search.default_plan).cells[0].fold.test)
     answer = promised(trials, search.goals, search.tuning, test_rows=people)
     runs = search.default_plan, plan(search.compose(answer.best.values))
-    for end in Execution(runs, search.executor, drawing(config)).carry_out():
+    for end in Execution(runs, search.executor, drawing(config["figures"])).carry_out():
         if end.error:
             raise UnfinishedRunError(end)
     return judged(answer, search.goals, *(prepared(each) for each in runs)), runs

@@ -17,7 +17,7 @@ from fairbench.comparison.run_predictions import RunPredictions, load_prediction
 from fairbench.comparison.runs import Labels
 from fairbench.comparison.settings import MEAN
 from fairbench.core.errors import UserError
-from fairbench.experiments.build import IDENTITY
+from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.presets import Presets
 from fairbench.inference.effective_counts import variance_ratio
 from fairbench.inference.objectives import objective

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
-import yaml
-from omegaconf import DictConfig, OmegaConf
-
-from fairbench.components import HOME, imported
+from fairbench.components import imported
 from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
 from fairbench.core.fingerprint import digest
 from fairbench.data import cache as dataset_cache
@@ -19,32 +16,24 @@ from fairbench.data.dataset import Dataset, check_combinable, family_of
 from fairbench.data.download import Archive
 from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.experiments.configuration import Config, choice
 from fairbench.experiments.contracts import Intervention, Learner, Method
 from fairbench.experiments.study import Consistency
-from fairbench.results.record import GROUPS
 
-# What a run is, as against how and where it is computed.
-IDENTITY = (
-    "dataset",
-    "split",
-    "learner",
-    "intervention",
-    "method",
-    "evaluator",
-    "consistency",
-    "seed",
-    "protect",
-)
-COMPONENTS = (*GROUPS, "consistency")
-# A composed configuration as plain values; of Hydra's own part it has the choices.
-Config: TypeAlias = Mapping[str, Any]
 _loaded: OrderedDict[str, Dataset] = OrderedDict()
 _KEPT = 4
 
 
 @dataclass(frozen=True)
 class Components:
-    """The parts of a run."""
+    """The parts of a run.
+
+    Attributes
+    ----------
+    protect : the attributes that learners and interventions protect, together.
+    family : of the data set.
+    verified : whether the data set's raw files were compared with the checksums that are known.
+    """
 
     dataset: Dataset
     split: Split
@@ -53,20 +42,9 @@ class Components:
     method: Method
     evaluator: Evaluator
     consistency: Consistency
-
-
-def plain(cfg: DictConfig | Config) -> Config:
-    """Return a configuration as plain, resolved values; of Hydra's own part, the choices alone."""
-    if not isinstance(cfg, DictConfig):
-        return cfg
-    chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    own = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
-    return {**own, "hydra": {"runtime": {"choices": chosen}}}
-
-
-def container(node: Any) -> Any:
-    """Return a part of a configuration as plain, resolved values."""
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    protect: tuple[str, ...]
+    family: str
+    verified: bool
 
 
 def components(config: Config) -> Components:
@@ -77,14 +55,23 @@ def components(config: Config) -> Components:
         _made(config, name)
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
     )
+    dataset = load_dataset(config)
     return Components(
-        load_dataset(config), split, learner, intervention, method, evaluator, consistency
+        dataset,
+        split,
+        learner,
+        intervention,
+        method,
+        evaluator,
+        consistency,
+        _protected(config, dataset),
+        _family(config, dataset),
+        _verified(config, dataset),
     )
 
 
-def load_dataset(cfg: DictConfig | Config) -> Dataset:
+def load_dataset(config: Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
-    config = plain(cfg)
     options = config["dataset"]
     archive = Archive.of(**config["data"])
     key = digest([options, str(archive)])
@@ -100,7 +87,7 @@ def load_dataset(cfg: DictConfig | Config) -> Dataset:
     return _loaded[key]
 
 
-def family(config: Config, dataset: Dataset) -> str:
+def _family(config: Config, dataset: Dataset) -> str:
     """Return the family of a run's data set; a file of the user's is one by itself."""
     if config["dataset"].get("path"):
         return dataset.name
@@ -169,7 +156,7 @@ def check_varied(config: Config) -> None:
         raise unknown_name(f"option of {group}={choice(config, group)} to vary", option, valid)
 
 
-def protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
+def _protected(config: Config, dataset: Dataset) -> tuple[str, ...]:
     """Return the attributes that `protect` names, the data set's first by default.
 
     Raises
@@ -184,92 +171,10 @@ def protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
     return names
 
 
-def stored_configuration(cfg: DictConfig | Config) -> dict[str, Any]:
-    """Return what the run is: every component by its name, never by where its code lies."""
-    config = plain(cfg)
-    stored: dict[str, Any] = {
-        group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
-    }
-    for options in stored.values():
-        del options["_target_"]
-    return {**stored, "seed": int(config["seed"]), "protect": config["protect"]}
+def _verified(config: Config, dataset: Dataset) -> bool:
+    """Say whether the raw files of a data set were compared with the checksums that are known.
 
-
-def run_id(stored: Mapping[str, Any]) -> str:
-    """Return the id of the run of a stored configuration: the same command is the same run."""
-    return digest(stored, 12)
-
-
-def choice(config: Config, group: str) -> str:
-    """Return the option chosen for a group, as Hydra composed it.
-
-    The configuration has to be composed with ``return_hydra_config=True``.
+    A table of the user's has none, nor has what is simulated.
     """
-    return str(config["hydra"]["runtime"]["choices"][group])
-
-
-@cache
-def configurations(group: str) -> dict[str, dict[str, Any]]:
-    """Return every choice of a group as its file has it, by name; none outside of a checkout."""
-    paths = sorted((HOME / "conf" / group).glob("*.yaml"))
-    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def choices(config: Config) -> dict[str, str]:
-    """Return the option chosen for every group that makes up a run."""
-    return {group: choice(config, group) for group in GROUPS}
-
-
-def run_name(chosen: dict[str, str]) -> str:
-    """Return a short name for people: data set, learner, intervention, method."""
-    names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
-    return ", ".join(name for name in names if name != "none")
-
-
-def telling_name(name: str, stored: Mapping[str, Any]) -> str:
-    """Return a run's name with every option that is not as its configuration file has it.
-
-    Two runs of one name differ in what was chosen or set, so that this tells them apart.
-
-    Parameters
-    ----------
-    name : of the run: its data set, learner, intervention and method.
-    stored : of :func:`stored_configuration`.
-    """
-    usual, named = _usual_choices(), ("dataset", "learner", "intervention", "method")
-    parts = []
-    for group in (*named, *(group for group in COMPONENTS if group not in named)):
-        chosen = str(stored[group]["name"])
-        if group not in named and chosen != usual.get(group):
-            parts.append(chosen)
-        known = configurations(group).get(chosen, {})
-        parts += [
-            f"{option}={_short(value)}"
-            for option, value in stored[group].items()
-            if option in known and known[option] != value
-        ]
-    parts += [
-        f"{option}={_short(stored[option])}"
-        for option in ("seed", "protect")
-        if stored[option] != usual.get(option)
-    ]
-    return ", ".join([name, *parts])
-
-
-_LONGEST = 40
-
-
-def _short(value: Any) -> str:
-    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-@cache
-def _usual_choices() -> dict[str, Any]:
-    """Return what a run chooses and sets that is told nothing; nothing outside of a checkout."""
-    path = HOME / "conf" / "config.yaml"
-    if not path.is_file():
-        return {}
-    known = yaml.safe_load(path.read_text(encoding="utf-8"))
-    chosen = [each for each in known.pop("defaults") if isinstance(each, dict)]
-    return {**known, **{name: value for each in chosen for name, value in each.items()}}
+    own = bool(config["dataset"].get("path")) or not dataset.sources
+    return own or bool(config["data"]["verify"])

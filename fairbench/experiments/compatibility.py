@@ -17,7 +17,8 @@ from fairbench.data.dataset import Dataset, Task
 from fairbench.data.encoding import SequenceEncoding
 from fairbench.data.sequences import Sequences
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.experiments.build import configurations, constructor
+from fairbench.experiments.build import Components, constructor
+from fairbench.experiments.configuration import configurations
 from fairbench.experiments.contracts import Capabilities, Intervention, Learner, Method
 
 _LISTED = 6
@@ -78,40 +79,35 @@ def refusal(combination: Combination) -> str | None:
     return next((sentence for sentence, _ in _objections(combination)), None)
 
 
-def check(combination: Combination) -> None:
+def check(components: Components, names: Mapping[str, str]) -> None:
     """Refuse components that cannot work together, and say which other choices can.
+
+    Parameters
+    ----------
+    names : group -> the name of its choice.
 
     Raises
     ------
-    IncompatibleError : the first reason.
+    UserError : a modality that a data set of sequences does not have.
+    IncompatibleError : the first reason of any other kind.
     """
+    parts = components
+    combination = Combination(
+        parts.dataset, parts.learner, parts.intervention, parts.method, parts.protect, names
+    )
     for sentence, group in _objections(combination):
         advice = _alternatives(combination, group)
         raise IncompatibleError(f"{sentence}: {advice}" if advice else sentence)
-
-
-def check_weights(dataset: Dataset) -> None:
-    """Refuse to weigh the rows of a data set that has no weights.
-
-    Raises
-    ------
-    IncompatibleError : it has none.
-    """
-    if dataset.weight is None:
+    _check_sequences(parts.dataset, parts.learner, parts.evaluator)
+    if parts.evaluator.weights and parts.dataset.weight is None:
         raise IncompatibleError(
-            f"evaluator.weights=true, but dataset={dataset.name} has no survey weights: leave it "
-            "out (a table of yours has them where dataset.weight names their column)"
+            f"evaluator.weights=true, but dataset={parts.dataset.name} has no survey weights: "
+            "leave it out (a table of yours has them where dataset.weight names their column)"
         )
 
 
-def check_options(dataset: Dataset, learner: Learner, evaluator: Evaluator) -> None:
-    """Refuse options that a data set of sequences cannot meet.
-
-    Raises
-    ------
-    UserError : a modality that it does not have.
-    IncompatibleError : metrics that compare columns.
-    """
+def _check_sequences(dataset: Dataset, learner: Learner, evaluator: Evaluator) -> None:
+    """Refuse options that a data set of sequences cannot meet."""
     if not isinstance(dataset.features, Sequences):
         return
     if isinstance(learner.encoding, SequenceEncoding):

@@ -25,9 +25,8 @@ from fairbench.core.door import remove
 from fairbench.core.errors import UserError, refused
 from fairbench.core.packages import missing_package
 from fairbench.experiments import pipeline
-from fairbench.experiments.build import Config, plain
+from fairbench.experiments.configuration import Config, plain
 from fairbench.experiments.pipeline import ensure
-from fairbench.experiments.prices import cost_key
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import BusyCellError, Store
 from fairbench.results.garbage import note_begun
@@ -169,7 +168,7 @@ def plan(cfg: DictConfig | Config) -> Plan:
     finished = bool(config["resume"]) and run.finished
     noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
     drawn = run.writer.has_figures()
-    cost, rows = cost_key(run.study), run.cells[0].fold.rows
+    cost, rows = run.study.cost_key, run.cells[0].fold.rows
     planned = Plan(config, run.id, run.name, cells, finished, drawn, cost, rows, noted)
     _keep(planned.key, run)
     return planned

@@ -22,16 +22,16 @@ from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import build
-from fairbench.experiments.compatibility import Combination, check, check_options, check_weights
+from fairbench.experiments.compatibility import check
 from fairbench.experiments.compute import compute
+from fairbench.experiments.configuration import Config, Identity, plain
 from fairbench.experiments.contracts import Method
-from fairbench.experiments.prices import cost_key
 from fairbench.experiments.run_evaluation import RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.record import PURPOSES, STUDY
 from fairbench.results.run_writer import RunTables, RunWriter, machine
-from fairbench.results.runs import UNVERIFIED, VERIFIED, Run
+from fairbench.results.runs import Run
 
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
 DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
@@ -41,9 +41,7 @@ DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
 class PlannedRun:
     """A composed run, checked and ready: nothing has been fitted yet."""
 
-    id: str
-    choices: dict[str, str]
-    config: dict[str, Any]
+    identity: Identity
     study: Study
     cells: list[Cell]
     methods: dict[str, Method]
@@ -53,9 +51,14 @@ class PlannedRun:
     purpose: str = STUDY
 
     @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.identity.id
+
+    @property
     def name(self) -> str:
         """A short name for people: data set, learner, intervention, method."""
-        return build.run_name(self.choices)
+        return self.identity.name
 
     @property
     def dataset(self) -> Dataset:
@@ -101,7 +104,7 @@ class PlannedRun:
         return digest([cells, parts, code_digest(modules)])
 
 
-def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
+def prepare(cfg: DictConfig | Config) -> PlannedRun:
     """Build every component of a configuration and refuse what cannot work.
 
     Raises
@@ -109,54 +112,36 @@ def prepare(cfg: DictConfig | build.Config) -> PlannedRun:
     UserError : unknown names, bad values, missing data.
     IncompatibleError : a combination that cannot work.
     """
-    config = build.plain(cfg)
+    config = plain(cfg)
     if (purpose := config["purpose"]) not in PURPOSES:
         raise unknown_name("purpose", str(purpose), PURPOSES)
     components = build.components(config)
-    dataset, learner, intervention = (
+    identity = Identity.of(config, verified=components.verified)
+    check(components, identity.choices)
+    method, seed = components.method, int(config["seed"])
+    study = Study(
         components.dataset,
         components.learner,
         components.intervention,
+        method.fitter,
+        seed,
+        components.protect,
     )
-    method, seed = components.method, int(config["seed"])
-    protect = build.protected_attributes(config, dataset)
-    chosen = build.choices(config)
-    check(Combination(dataset, learner, intervention, method, protect, chosen))
-    check_options(dataset, learner, components.evaluator)
-    if components.evaluator.weights:
-        check_weights(dataset)
-    study = Study(dataset, learner, intervention, method.fitter, seed, protect)
-    folds = _folds(components.split, dataset, seed)
+    folds = _folds(components.split, components.dataset, seed)
     cells, methods = cells_of(study, folds), {"": method}
     for variant in components.consistency.variants(study, method):
         cells += cells_of(variant.study, folds, variant.label)
         methods[variant.label] = variant.method
-    stored = build.stored_configuration(config)
-    if not verified(config, dataset):
-        # Another run, and by another name wherever it is listed, compared or shown.
-        stored["dataset"][VERIFIED] = False
-        chosen["dataset"] += UNVERIFIED
     return PlannedRun(
-        build.run_id(stored),
-        chosen,
-        stored,
+        identity,
         study,
         cells,
         methods,
         components.evaluator,
         Store(Path(config["results"]), float(config["wait_min"])),
-        build.family(config, dataset),
+        components.family,
         purpose,
     )
-
-
-def verified(config: build.Config, dataset: Dataset) -> bool:
-    """Say whether the raw files of a data set were compared with the checksums that are known.
-
-    A table of the user's has none, nor has what is simulated.
-    """
-    own = bool(config["dataset"].get("path")) or not dataset.sources
-    return own or bool(config["data"]["verify"])
 
 
 @lru_cache(maxsize=4)
@@ -234,7 +219,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
-        "choices": run.choices,
+        "choices": run.identity.choices,
         "seed": run.study.seed,
         "protect": run.protect,
         "purpose": run.writer.purpose(run.purpose),
@@ -243,14 +228,14 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
         "cost": {
-            "key": cost_key(run.study),
+            "key": run.study.cost_key,
             "seconds_per_cell": each,
             "seconds": each * len(cells),
         },
         **machine(),
     }
     tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
-    run.writer.write(run.config, cells, tables, run.dataset, environment)
+    run.writer.write(run.identity.config, cells, tables, run.dataset, environment)
 
 
 def task_facts(run: PlannedRun) -> dict[str, Any]:

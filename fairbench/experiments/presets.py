@@ -14,7 +14,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 
 from fairbench.core.errors import unknown_name
-from fairbench.experiments.build import IDENTITY, stored_configuration
+from fairbench.experiments.configuration import IDENTITY, Identity
 from fairbench.results.catalogue import flat
 from fairbench.results.runs import UNVERIFIED, Run
 
@@ -173,7 +173,7 @@ class Presets:
         with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
             composed = compose("config", [override], return_hydra_config=True)
         sweep = dict(composed.hydra.sweeper.get("params") or {})
-        return {**stored_configuration(composed), "sweep": sweep}
+        return {**Identity.of(composed).config, "sweep": sweep}
 
     @cached_property
     def by_default(self) -> dict[str, str]:

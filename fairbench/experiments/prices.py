@@ -6,17 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairbench.core.fingerprint import describe, digest
-from fairbench.experiments.study import Study
 from fairbench.results.catalogue import Catalogue
 
 _ALIKE = ("dataset", "learner", "intervention", "method")
-
-
-def cost_key(study: Study) -> str:
-    """Return a hash that runs with cells of about the same cost share."""
-    parts = [describe(each) for each in (study.learner, study.intervention, study.fitter)]
-    return digest([study.dataset.digest, *parts])
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class Prices:
 
     Attributes
     ----------
-    exact : by :func:`cost_key`. alike : by the names of the data set and the components.
+    exact : by the `cost_key` of a study. alike : by the names of the data set and the components.
     """
 
     exact: dict[str, _Cost] = field(default_factory=dict)
@@ -56,7 +48,7 @@ class Prices:
 
         Parameters
         ----------
-        key : of :func:`cost_key`.
+        key : the `cost_key` of its study.
         rows : of the data set that its run uses.
         choices : the option that the run chose for every group.
         """

@@ -42,6 +42,12 @@ class Study:
         components = (self.learner, self.intervention, self.fitter)
         return any(each.capabilities.group_at_prediction for each in components)
 
+    @property
+    def cost_key(self) -> str:
+        """A hash that studies share whose cells cost about the same."""
+        parts = [describe(each) for each in (self.learner, self.intervention, self.fitter)]
+        return digest([self.dataset.digest, *parts])
+
     def identity(self) -> dict[str, Any]:
         """Return what, with the rows, determines the raw outputs.
 

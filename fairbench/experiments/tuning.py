@@ -25,7 +25,7 @@ from fairbench.core.locks import BusyError, locked
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
-from fairbench.experiments.build import Config
+from fairbench.experiments.configuration import Config
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.study import Cell
@@ -149,7 +149,7 @@ class Search:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
         # Cells do not tell whose gaps are meant, nor how a method reads what they predict.
-        read = [list(self._run.study.protect), self._run.config["method"]]
+        read = [list(self._run.study.protect), self._run.identity.config["method"]]
         key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)
 

@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from fairbench.core.door import is_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.experiments import pipeline
-from fairbench.experiments.build import COMPONENTS
 from fairbench.experiments.compute import compute
+from fairbench.experiments.configuration import COMPONENTS
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
 from fairbench.results.run_writer import machine

@@ -19,7 +19,7 @@ from fairbench.core.errors import warn
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
-from fairbench.experiments.build import IDENTITY
+from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import refuse_pack

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairbench.experiments.build import telling_name
+from fairbench.experiments.configuration import telling_name
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:

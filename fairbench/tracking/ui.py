@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from fairbench.core.deadline import Progress
 from fairbench.core.formats import visible
-from fairbench.experiments.build import IDENTITY
+from fairbench.experiments.configuration import IDENTITY
 from fairbench.results.sweeps import Sweep, read_sweeps
 from fairbench.tracking.database import TrackingError
 from fairbench.tracking.importer import LoggedRun, Tracking, entries, experiment_id, set_view

@@ -84,7 +84,7 @@ def ranges(
     if effort is Effort.FIRST:
         words = [*words, f"consistency.values={list(few)}"]
     for dataset, runs in planned(experiment, results, effort, words):
-        lines = {run.choices["method"]: uncertainties(run) for run in runs}
+        lines = {run.identity.choices["method"]: uncertainties(run) for run in runs}
         yield dataset, draw_ranges(lines, f"{dataset}, {len(next(iter(lines.values())))} values")
 
 
@@ -175,7 +175,7 @@ def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
         for run in runs:
             (cell,) = run.cells
             test = _evaluation(run).read(cell, {}).test
-            kept[run.choices["method"]] = keep_weights(test.column("uncertainty"), RATE)
+            kept[run.identity.choices["method"]] = keep_weights(test.column("uncertainty"), RATE)
             if test.features is not None:
                 features = test.features.reset_index(drop=True)
         yield dataset, draw_distributions(features, kept, dataset)
@@ -263,7 +263,9 @@ def _outcomes(run: PlannedRun) -> Outcomes:
     test = _evaluation(run).read(cell, groups).test
     sd = test.column("sd") if "sd" in test.predictions else None
     labels = test.groups[run.protect]
-    return Outcomes(run.choices["method"], test.target, test.column("prediction"), sd, labels)
+    return Outcomes(
+        run.identity.choices["method"], test.target, test.column("prediction"), sd, labels
+    )
 
 
 def draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:

@@ -30,7 +30,8 @@ from fairbench.components.papers.uncertainty_matters.tables import read_publishe
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
-from fairbench.experiments.build import components, plain
+from fairbench.experiments.build import components
+from fairbench.experiments.configuration import plain
 from fairbench.inference.posterior import (
     independent_draws,
     joint_confusion,

@@ -8,7 +8,8 @@ from hydra import compose, initialize_config_dir
 
 from fairbench.components.papers import CONF
 from fairbench.core.errors import unknown_name
-from fairbench.experiments.build import components, plain, protected_attributes
+from fairbench.experiments.build import components
+from fairbench.experiments.configuration import plain
 from fairbench.experiments.study import Study
 
 # German credit as the paper has it: 61 one-hot columns, groups age > 25 and age <= 25.
@@ -66,5 +67,5 @@ def study(name: str) -> Study:
         parts.intervention,
         parts.method.fitter,
         int(cfg["seed"]),
-        protected_attributes(cfg, parts.dataset),
+        parts.protect,
     )

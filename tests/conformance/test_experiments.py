@@ -15,6 +15,7 @@ from fairbench.core.errors import UserError
 from fairbench.data.catalogue import entries
 from fairbench.data.dataset import family_of
 from fairbench.experiments import build
+from fairbench.experiments.configuration import Identity
 from fairbench.experiments.presets import Presets, experiment_files, experiments_in
 from fairbench.results.catalogue import flat
 from tests.harness import CONF, ROOT, configuration, quick
@@ -95,20 +96,18 @@ def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(nam
     other = "split.train=0.7" if name == "figure4" else "dataset.n_samples=404"
     for words, found in (((), True), ((other,), False)):
         overrides = [*(f"{key}={text}" for key, text in jobs.items()), *words]
-        cfg = build.plain(configuration(f"experiment={experiment}", *overrides))
-        run = SimpleNamespace(
-            id="x", config=build.stored_configuration(cfg), choices=build.choices(cfg)
-        )
+        identity = Identity.of(configuration(f"experiment={experiment}", *overrides))
+        run = SimpleNamespace(id="x", config=identity.config, choices=identity.choices)
         assert bool(presets.runs_of(experiment, {"x": run})) == found
 
 
 @pytest.mark.parametrize("same", ["table7", "figure2"])
 def test_presets_of_the_same_study_are_the_same_runs(same):
     one, other = (
-        build.stored_configuration(configuration(f"experiment=fairlyuncertain/{name}"))
+        Identity.of(configuration(f"experiment=fairlyuncertain/{name}"))
         for name in ("table1", same)
     )
-    assert build.run_id(one) == build.run_id(other)
+    assert one.id == other.id
 
 
 def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
@@ -133,10 +132,8 @@ def test_runs_of_a_folder_are_those_of_its_experiments():
     presets = Presets(CONF)
     jobs = {key: texts[0] for key, texts in presets.experiment("atlas/6_fairgbm").varied.items()}
     words = [f"{key}={text}" for key, text in jobs.items()]
-    cfg = build.plain(configuration("experiment=atlas/6_fairgbm", *words))
-    run = SimpleNamespace(
-        id="x", config=build.stored_configuration(cfg), choices=build.choices(cfg)
-    )
+    identity = Identity.of(configuration("experiment=atlas/6_fairgbm", *words))
+    run = SimpleNamespace(id="x", config=identity.config, choices=identity.choices)
     assert presets.runs_of_all("atlas", {"x": run}) == {"x"}
     assert presets.runs_of_all("uncertainty_matters", {"x": run}) == set()
     with pytest.raises(UserError, match="atlas"):

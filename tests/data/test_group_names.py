@@ -11,6 +11,7 @@ import fairbench
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.experiments.build import load_dataset
+from fairbench.experiments.configuration import plain
 from tests.harness import configuration
 
 LABELS = st.lists(st.text("ax ", max_size=5), min_size=1, max_size=3, unique=True)
@@ -68,4 +69,4 @@ def test_a_data_set_is_refused_when_it_is_loaded(tmp_path):
     table = ("dataset=table", f"dataset.path={path}", "dataset.target=hired")
     columns = "dataset.sensitive=[sex,race]"
     with pytest.raises(UserError, match="^dataset=.*: label 'a x b' of column 'sex' has an x"):
-        load_dataset(configuration(*table, columns, results=tmp_path))
+        load_dataset(plain(configuration(*table, columns, results=tmp_path)))

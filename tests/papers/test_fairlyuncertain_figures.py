@@ -21,7 +21,7 @@ from fairbench.reporting.papers.running import Effort
 def measured(experiment, results, words=(), methods=()):
     """Return the metrics of the cells that a figure was drawn of, by method."""
     ((_, runs),) = figures.planned(experiment, results, Effort.FIRST, words, methods)
-    return {run.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
+    return {run.identity.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
 
 
 def only(drawn):

@@ -11,7 +11,7 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
-from fairbench.experiments.build import IDENTITY, stored_configuration
+from fairbench.experiments.configuration import IDENTITY, Identity
 from fairbench.experiments.presets import Presets, options_of
 from fairbench.inference.ranking import probability_better
 from fairbench.reporting.page.blocks import blocks, measured
@@ -180,7 +180,7 @@ def test_commands_compute_the_same_run(results):
     presets = Presets(CONF)
     for run in collection.runs.values():
         words = [f"{name}={text}" for name, text in presets.overrides(run).items()]
-        composed = stored_configuration(configuration(*words))
+        composed = Identity.of(configuration(*words)).config
         assert options_of(composed, IDENTITY) == options_of(run.config, IDENTITY)
     jobs = [
         {"dataset": d, "method": m, "intervention": i}
@@ -192,7 +192,7 @@ def test_commands_compute_the_same_run(results):
 @pytest.mark.parametrize("choice", ["consistency=gamma", "method=ensemble", "dataset=german"])
 def test_choices_are_read_as_they_are_composed(choice):
     group, _, option = choice.partition("=")
-    composed = {group: stored_configuration(configuration(choice))[group]}
+    composed = {group: Identity.of(configuration(choice)).config[group]}
     assert Presets(CONF).choice(group, option) == options_of(composed, [group])
 
 
@@ -201,7 +201,7 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     # Of Table 8 to 13's sweep: what it fixes is as in conf, the data set is called german.
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
     presets = Presets(CONF)
-    german = stored_configuration(configuration("dataset=german"))["dataset"]
+    german = Identity.of(configuration("dataset=german")).config["dataset"]
     as_there = {"dataset": german, "evaluator.choose_on": "test"}
     copy(folder, "two", config=as_there, dataset="german")
     copy(folder, "three", config=as_there | {"split.repeats": 3}, dataset="german")
@@ -218,9 +218,9 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
 
 def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
-    german = stored_configuration(configuration("dataset=german"))["dataset"]
+    german = Identity.of(configuration("dataset=german")).config["dataset"]
     chosen = configuration("evaluator.choose_on=test")
-    evaluator = stored_configuration(chosen)["evaluator"]
+    evaluator = Identity.of(chosen).config["evaluator"]
     assert evaluator.pop("neighbours") == 0
     copy(folder, "old", config={"dataset": german, "evaluator": evaluator}, dataset="german")
     other = {"dataset": german, "evaluator": evaluator | {"neighbours": 5}}

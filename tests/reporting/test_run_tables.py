@@ -15,7 +15,7 @@ from fairbench.cli.verbs.store import runs_lines
 from fairbench.comparison.run_predictions import load_predictions, predictions_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.headlines import headlines
-from fairbench.experiments.build import telling_name
+from fairbench.experiments.configuration import telling_name
 from fairbench.reporting.run_tables import runs_table, tidy
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store

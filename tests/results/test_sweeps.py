@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairbench.experiments.build import IDENTITY
+from fairbench.experiments.configuration import IDENTITY
 from fairbench.results.sweeps import Sweep, keep_sweep, read_sweeps, sweep_name
 
 DONE = [

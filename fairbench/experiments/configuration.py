@@ -1,0 +1,162 @@
+"""What a run is: its configuration as plain values, and the id and the names that it has by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeAlias
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+
+from fairbench.components import HOME
+from fairbench.core.fingerprint import digest
+from fairbench.results.record import GROUPS
+from fairbench.results.runs import UNVERIFIED, VERIFIED
+
+# What a run is, as against how and where it is computed.
+IDENTITY = (
+    "dataset",
+    "split",
+    "learner",
+    "intervention",
+    "method",
+    "evaluator",
+    "consistency",
+    "seed",
+    "protect",
+)
+COMPONENTS = (*GROUPS, "consistency")
+# A composed configuration as plain values; of Hydra's own part it has the choices.
+Config: TypeAlias = Mapping[str, Any]
+
+
+def plain(cfg: DictConfig | Config) -> Config:
+    """Return a configuration as plain, resolved values; of Hydra's own part, the choices alone."""
+    if not isinstance(cfg, DictConfig):
+        return cfg
+    chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
+    own = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
+    return {**own, "hydra": {"runtime": {"choices": chosen}}}
+
+
+def container(node: Any) -> Any:
+    """Return a part of a configuration as plain, resolved values."""
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a run is: the same command is the same run, wherever it is given.
+
+    Attributes
+    ----------
+    choices : the option chosen for every group of components.
+    config : what is stored: every component by its name, never by where its code lies.
+    """
+
+    choices: dict[str, str]
+    config: dict[str, Any]
+
+    @classmethod
+    def of(cls, cfg: DictConfig | Config, *, verified: bool = True) -> Identity:
+        """Return what the run of a configuration is.
+
+        Parameters
+        ----------
+        verified : whether the raw files of its data set are those that are known. Of others, it is
+            another run, and by another name wherever it is listed, compared or shown.
+        """
+        config = plain(cfg)
+        stored: dict[str, Any] = {
+            group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
+        }
+        for options in stored.values():
+            del options["_target_"]
+        choices = {group: choice(config, group) for group in GROUPS}
+        if not verified:
+            stored["dataset"][VERIFIED] = False
+            choices["dataset"] += UNVERIFIED
+        seed, protect = int(config["seed"]), config["protect"]
+        return cls(choices, {**stored, "seed": seed, "protect": protect})
+
+    @cached_property
+    def id(self) -> str:
+        """The id of the run."""
+        return digest(self.config, 12)
+
+    @property
+    def name(self) -> str:
+        """A short name for people: data set, learner, intervention, method."""
+        return run_name(self.choices)
+
+
+def choice(config: Config, group: str) -> str:
+    """Return the option chosen for a group, as Hydra composed it.
+
+    The configuration has to be composed with ``return_hydra_config=True``.
+    """
+    return str(config["hydra"]["runtime"]["choices"][group])
+
+
+@cache
+def configurations(group: str) -> dict[str, dict[str, Any]]:
+    """Return every choice of a group as its file has it, by name; none outside of a checkout."""
+    paths = sorted((HOME / "conf" / group).glob("*.yaml"))
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def run_name(chosen: Mapping[str, str]) -> str:
+    """Return a short name for people of what a run chose, such as ``german, xgboost, ensemble``."""
+    names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
+    return ", ".join(name for name in names if name != "none")
+
+
+def telling_name(name: str, stored: Mapping[str, Any]) -> str:
+    """Return a run's name with every option that is not as its configuration file has it.
+
+    Two runs of one name differ in what was chosen or set, so that this tells them apart.
+
+    Parameters
+    ----------
+    name : of the run: its data set, learner, intervention and method.
+    stored : its configuration, as an `Identity` has it.
+    """
+    usual, named = _usual_choices(), ("dataset", "learner", "intervention", "method")
+    parts = []
+    for group in (*named, *(group for group in COMPONENTS if group not in named)):
+        chosen = str(stored[group]["name"])
+        if group not in named and chosen != usual.get(group):
+            parts.append(chosen)
+        known = configurations(group).get(chosen, {})
+        parts += [
+            f"{option}={_short(value)}"
+            for option, value in stored[group].items()
+            if option in known and known[option] != value
+        ]
+    parts += [
+        f"{option}={_short(stored[option])}"
+        for option in ("seed", "protect")
+        if stored[option] != usual.get(option)
+    ]
+    return ", ".join([name, *parts])
+
+
+_LONGEST = 40
+
+
+def _short(value: Any) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+@cache
+def _usual_choices() -> dict[str, Any]:
+    """Return what a run chooses and sets that is told nothing; nothing outside of a checkout."""
+    path = HOME / "conf" / "config.yaml"
+    if not path.is_file():
+        return {}
+    known = yaml.safe_load(path.read_text(encoding="utf-8"))
+    chosen = [each for each in known.pop("defaults") if isinstance(each, dict)]
+    return {**known, **{name: value for each in chosen for name, value in each.items()}}

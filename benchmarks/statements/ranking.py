@@ -17,7 +17,7 @@ from fairbench.audits.findings import SHARE, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import ranking
 from fairbench.audits.question import Options
-from fairbench.evaluation.places import shares_of_places
+from fairbench.evaluation.ranking_shares import shares_of_places
 from fairbench.inference.exposure import exposure_weights, top_weights
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.question import Options
-from fairbench.core.door import make_folder, read_bytes
+from fairbench.core.safe_open import make_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.results.packs import written_beside

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairbench.core.door import (
+from fairbench.core.safe_open import (
     StrangeFileError,
     entry,
     guard,

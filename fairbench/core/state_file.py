@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fairbench.core.door import TEXT, names_in, opened, read_bytes, remove
+from fairbench.core.safe_open import TEXT, names_in, opened, read_bytes, remove
 from fairbench.core.errors import UserError, note, refused, warn
 from fairbench.core.files import UNREADABLE, DamagedError, half_of, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked

@@ -15,7 +15,7 @@ from fairbench.data.groups import group_columns
 from fairbench.evaluation.conditions import Condition, check_gate, conditions_of
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.gate import gate_of_labelled
-from fairbench.evaluation.given import (
+from fairbench.evaluation.user_arrays import (
     SensitiveFeatures,
     check_lengths,
     classes_and_columns,

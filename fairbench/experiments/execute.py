@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
-from fairbench.core.door import remove
+from fairbench.core.safe_open import remove
 from fairbench.core.errors import UserError, refused
 from fairbench.core.packages import missing_package
 from fairbench.experiments import pipeline

@@ -18,7 +18,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.door import names_in, remove
+from fairbench.core.safe_open import names_in, remove
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.door import TEXT, is_file, make_folder, opened, read_bytes, remove
+from fairbench.core.safe_open import TEXT, is_file, make_folder, opened, read_bytes, remove
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fairbench.core.door import guard, is_file
+from fairbench.core.safe_open import guard, is_file
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.core.door import (
+from fairbench.core.safe_open import (
     TEXT,
     entry,
     holds_only,
@@ -24,7 +24,7 @@ from fairbench.core.door import (
     read_text,
     remove_folder,
 )
-from fairbench.core.door import remove as remove_file
+from fairbench.core.safe_open import remove as remove_file
 from fairbench.core.errors import UserError
 from fairbench.core.files import half_of, is_aside, write_text
 from fairbench.core.fingerprint import digest

@@ -23,7 +23,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from fairbench.core.door import opened, read_bytes
+from fairbench.core.safe_open import opened, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,

@@ -15,7 +15,7 @@ from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.door import TEXT, entry, names_in, read_bytes, remove, remove_folder, rename
+from fairbench.core.safe_open import TEXT, entry, names_in, read_bytes, remove, remove_folder, rename
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,

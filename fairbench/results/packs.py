@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.door import is_file, names_in, read_bytes
+from fairbench.core.safe_open import is_file, names_in, read_bytes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
 from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, found_sums

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fairbench.core.door import make_private
+from fairbench.core.safe_open import make_private
 from fairbench.core.errors import UserError
 from fairbench.core.files import UNREADABLE, DamagedError, read_table, set_aside, write_table
 from fairbench.core.from_plain import from_plain

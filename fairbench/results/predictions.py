@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fairbench.core.door import read_bytes
+from fairbench.core.safe_open import read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from fairbench.core.door import (
+from fairbench.core.safe_open import (
     is_file,
     is_folder,
     make_folder,

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.door import TEXT, names_in, read_bytes
+from fairbench.core.safe_open import TEXT, names_in, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,

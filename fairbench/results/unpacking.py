@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from fairbench.core.door import make_private, opened
+from fairbench.core.safe_open import make_private, opened
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sha256, write_bytes, write_files, write_table
 from fairbench.results.cells import CorruptCellError, Store, plain_id

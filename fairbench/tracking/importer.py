@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.deadline import Progress
-from fairbench.core.door import is_file, names_in
+from fairbench.core.safe_open import is_file, names_in
 from fairbench.core.errors import warn
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbench.core.door import TEXT, read_bytes
+from fairbench.core.safe_open import TEXT, read_bytes
 from fairbench.core.files import unsealed_json, write_cache
 from fairbench.tracking.database import Stamp
 

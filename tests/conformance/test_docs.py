@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.audit.tables import predictions
+from tests.audits.tables import predictions
 from tests.harness import ROOT, quick
 
 DOCS = ROOT / "docs"

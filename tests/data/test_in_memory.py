@@ -13,7 +13,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.in_memory import texts_of_table
-from tests.audit.tables import predictions, written
+from tests.audits.tables import predictions, written
 
 ASKED = Options(path=Path("frame"), target="label", score="score", group=("sex", "race"))
 MAKERS = {

@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from tests.audit.tables import predictions, written
+from tests.audits.tables import predictions, written
 from tests.harness import ROOT, fairbench, verb
 
 LABEL = verb("label")

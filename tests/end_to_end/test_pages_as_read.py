@@ -8,7 +8,7 @@ import pytest
 
 from fairbench.audits.kinds import document_of
 from fairbench.reporting.document.html import to_html
-from tests.audit.tables import parse, predictions
+from tests.audits.tables import parse, predictions
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 OFF_SCREEN = """<script>addEventListener("load", () => {

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.audit.tables import predictions, written
+from tests.audits.tables import predictions, written
 from tests.harness import ROOT
 
 CODE = {

@@ -14,7 +14,7 @@ from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.page.figures import MOST, _styled
-from tests.audit.tables import parse, predictions
+from tests.audits.tables import parse, predictions
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.
 SEEN = {

@@ -36,7 +36,7 @@ from fairbench.reporting.document.terminal import (
 )
 from fairbench.reporting.document.word import to_word
 from fairbench.reporting.document.writing import FORMS, check_forms, form_of, write_document
-from tests.audit.tables import parse, predictions, written
+from tests.audits.tables import parse, predictions, written
 from tests.harness import quick
 
 COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"

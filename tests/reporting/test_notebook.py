@@ -10,7 +10,7 @@ import pytest
 
 import fairbench
 from fairbench.core.errors import UserError
-from tests.audit.tables import predictions
+from tests.audits.tables import predictions
 
 COLUMNS = {"target": "label", "prediction": "decision", "groups": ["sex", "race"]}
 

@@ -19,7 +19,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Verdict,
 )
-from tests.audit.tables import parse, predictions
+from tests.audits.tables import parse, predictions
 
 OPTIONS = ["predictions.csv", "target=label", "score=score", "group=[sex,race]"]
 

@@ -16,7 +16,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.columns import Place, numbers_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
-from fairbench.evaluation.places import (
+from fairbench.evaluation.ranking_shares import (
     EXPOSURE,
     TOP,
     in_long_form,

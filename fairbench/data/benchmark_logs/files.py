@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.door import guard, names_in, opened, read_bytes
+from fairbench.core.safe_open import guard, names_in, opened, read_bytes
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import check_json, check_memory, most_memory
 

@@ -1,0 +1,158 @@
+"""What labels say to a question: for any metric, whenever one stops, never of too few labels."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fairbench.audits.assessment import assess
+from fairbench.audits.gaps import SMALL
+from fairbench.audits.labelling.measures import askable, measure, metric_named
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
+from fairbench.core.errors import UserError
+from tests.audits.labelling.sessions import answer as answered
+from tests.audits.labelling.sessions import label_actively, pool, session
+
+
+def asked(begun, **changes):
+    return replace(begun, state=replace(begun.state, **changes))
+
+
+def answer(begun):
+    """Return what labels say, with the figures by group."""
+    question = question_of(begun)
+    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    table, label = pool(1500, bias=0.4)
+    return label_actively(session(table), label, 200, step=20)
+
+
+def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
+    metrics = askable(labelled)
+    assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
+    assert "selection_rate" not in metrics
+    for name, metric in metrics.items():
+        for question in QUESTIONS:
+            begun = asked(labelled, metric=name, question=question)
+            try:
+                question_of(begun).reward()
+            except UserError:
+                neither = question == "worst" and metric.better == "neither"
+                assert neither or (question == "calibration" and metric.interval != "rate")
+                continue
+            found = answer(begun)
+            assert len(next_rows(begun, 2)) == 2
+            for each in found.groups.itertuples():
+                assert not each.value < each.lower
+                assert not each.value > each.upper
+                if not np.isnan(each.whenever[0]):
+                    width, fixed = np.diff(each.whenever), np.diff(each.fixed)
+                    assert width >= fixed
+
+
+def test_without_scores_and_without_labels_there_is_an_answer_too():
+    table, _ = pool(300)
+    for name in ("accuracy", "false_positive_rate"):
+        begun = asked(session(replace(table, score=None)), metric=name)
+        assert answer(begun).sentences[0] == "No label says anything yet."
+        assert len(next_rows(begun, 3)) == 3
+    assert "brier_score" not in askable(begun)
+    begun = asked(session(table), metric="brier_score")
+    assert np.isfinite(question_of(begun).known().draws).all()
+    assert np.isnan(answer(begun).groups["upper"][0])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
+)
+def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
+    assert metric_named(name, labelled) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("equalized_odds", "is of true_positive_rate and false_positive_rate"),
+        ("acuracy", "did you mean accuracy.*valid: accuracy, balanced_accuracy"),
+        ("statistical_parity", "valid: accuracy"),
+        ("mae", "valid: accuracy"),
+    ],
+)
+def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(labelled, name, sentence):
+    with pytest.raises(UserError, match=sentence):
+        metric_named(name, labelled)
+
+
+def test_the_worst_is_the_highest_of_an_error(labelled):
+    right, wrong = (answer(asked(labelled, metric=name)) for name in ("accuracy", "error_rate"))
+    assert right.found == wrong.found == ["Female x Black"]
+    assert right.possible == wrong.possible
+    np.testing.assert_allclose(right.groups["lower"], 1 - wrong.groups["upper"], atol=1e-9)
+
+
+def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
+    found = answer(labelled)
+    few = list(found.groups.query("labels < 30")["group"])
+    assert few
+    assert list(found.groups.query("few")["group"]) == few
+    assert set(few) <= set(found.possible)
+    assert any("Too few labels to be called fine" in each and few[0] in each
+               for each in found.sentences)  # fmt: skip
+    if found.found[0] not in few:
+        assert not found.settled
+
+
+@pytest.mark.thorough
+def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
+    monkeypatch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
+    table, label = pool(1500, bias=0.0)
+    begun = session(table)
+    rare = np.flatnonzero(begun.codes == 3)
+    others = np.flatnonzero(begun.codes != 3)
+    for count, small in ((29, False), (30, True)):
+        done = answered(begun, np.concatenate([rare[:count], others]), label)
+        options = replace(done.state.options, epsilon=0.6)
+        gaps = assess(done.audited(), options).gaps
+        mine = [
+            gap for gap in gaps if gap.attribute == "sex x race" and gap.metric == "accuracy_gap"
+        ]
+        assert (mine[0].verdict == SMALL) is small
+        assert list(mine[0].short_of_labels) == ([] if small else ["Female x Black"])
+
+
+def test_intervals_fit_how_labelling_stops(labelled):
+    labels = len(labelled.state.labels)
+    forever, there = answer(labelled), answer(asked(labelled, stop=labels))
+    before, beyond = (answer(asked(labelled, stop=each)) for each in (labels + 10, labels - 10))
+    assert "stop here" in there.sentences[-1]
+    assert "10 from here" in before.sentences[-1]
+    assert "There are 10 more" in beyond.sentences[-1]
+    for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
+        assert (one.lower, one.upper) == one.whenever == other.whenever
+        assert (other.lower, other.upper) == other.fixed == one.fixed
+
+
+def test_the_report_s_own_intervals_fit_it_too(labelled):
+    table = asked(labelled, stop=len(labelled.state.labels)).audited()
+    options = labelled.state.options
+    once, always = (assess(each, options).metrics for each in (table, labelled.audited()))
+    both = once.join(always, rsuffix="_w")
+    assert (both["metric"] == both["metric_w"]).all()
+    rows = both[both["metric"].isin(["accuracy", "true_positive_rate", "brier_score"])]
+    rows = rows[rows["upper"].notna() & rows["upper_w"].notna()]
+    assert len(rows) > 20
+    width, wider = rows["upper"] - rows["lower"], rows["upper_w"] - rows["lower_w"]
+    assert (wider > 1.05 * width).all()
+    known = both[both["metric"] == "selection_rate"]
+    np.testing.assert_array_equal(known["lower"], known["lower_w"])
+
+
+def test_a_measure_of_means_has_one_figure_a_group(labelled):
+    found = measure(asked(labelled, metric="log_loss"))
+    assert found.rows.sum() == 200
+    assert len(found.limits(0.95, whenever=True).value) == 4

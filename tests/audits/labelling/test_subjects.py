@@ -1,0 +1,212 @@
+"""Sessions about several classes and about numbers: choice, checks, answers and report."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audits.findings import LEVEL
+from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
+from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
+from fairbench.audits.labelling.session import PREDICTED, open_session
+from fairbench.audits.labelling.state import Answer, State
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from tests.audits.tables import parse, written
+
+CLASSES = ("cat", "dog", "emu")
+
+
+def classified(rows=900, *, seed=0):
+    """Return predictions of three classes, wrong more often in the north, and their labels."""
+    draw = np.random.default_rng(seed)
+    place = draw.choice(["north", "south", "west"], rows)
+    confidence = draw.uniform(0.5, 1, rows).round(3)
+    right = draw.random(rows) < np.where(place == "north", 0.35, confidence)
+    predicted = draw.integers(0, 3, rows)
+    true = np.where(right, predicted, (predicted + draw.integers(1, 3, rows)) % 3)
+    names = np.array(CLASSES)
+    frame = {"predicted": names[predicted], "confidence": confidence, "place": place}
+    return pd.DataFrame(frame), names[true]
+
+
+def numeric(rows=900, *, seed=0):
+    """Return predicted numbers, less exact and too small in the north, and the true ones."""
+    draw = np.random.default_rng(seed)
+    place = draw.choice(["north", "south", "west"], rows)
+    predicted = draw.normal(10, 2, rows).round(3)
+    spread = np.where(place == "north", 2.0, 1.0)
+    true = predicted + (place == "north") + spread * draw.normal(size=rows)
+    return pd.DataFrame({"predicted": predicted, "place": place}), true.round(3)
+
+
+def begun(options, frame, *, by, metric, answers=()):
+    state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
+    return open_session(state, frame.astype(str))
+
+
+def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
+    session = begun(options, frame, by=by, metric=metric)
+    given = []
+    for _ in range(0, number, step):
+        rows = next_rows(session, step)
+        given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
+        session = begun(options, frame, by=by, metric=metric, answers=given)
+    return session
+
+
+def answer(session):
+    """Return what labels say, with the figures by group."""
+    question = question_of(session)
+    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
+
+
+def of_classes(*more):
+    return parse(["x.csv", "prediction=predicted", "score=confidence", "group=place", *more])
+
+
+def of_numbers():
+    return parse(["x.csv", "prediction=predicted", "group=place"])
+
+
+def test_the_worst_group_of_several_classes_is_found():
+    frame, true = classified()
+    session = labelled(of_classes(), frame, true, 300)
+    verdict = answer(session)
+    assert (verdict.found, verdict.settled) == (["north"], False)
+    found = answer(replace(session, state=replace(session.state, stop=300)))
+    assert (found.possible, found.settled) == (["north"], True)
+    assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    (worst,) = found.groups.query("group == 'north'").itertuples()
+    assert worst.labels > 110
+    assert worst.lower < 0.35 < worst.upper
+
+
+def test_without_groups_rows_are_chosen_among_predicted_classes():
+    frame, true = classified()
+    options = parse(["x.csv", "prediction=predicted", "score=confidence"])
+    session = labelled(options, frame, true, 60, by=PREDICTED)
+    assert session.names == list(CLASSES)
+    for question in QUESTIONS:
+        assert question_of(
+            replace(session, state=replace(session.state, question=question))
+        ).reward()
+
+
+def test_regression_is_asked_about_its_errors():
+    frame, true = numeric()
+    session = labelled(of_numbers(), frame, true, 300, metric="mae")
+    assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
+    found = answer(session)
+    assert found.found == ["north"]
+    residual = measure(session, "mean_residual")
+    groups = group_figures(session, residual, partial(residual.limits, LEVEL))
+    (north,) = groups.query("group == 'north'").itertuples()
+    assert north.lower < 1 < north.upper
+    assert of_everyone(session, measure(session, "rmse")) is None
+    value, lower, upper = of_everyone(session, residual)
+    assert lower < value < upper
+
+
+@pytest.mark.parametrize("question", ["worst", "gap", "each"])
+@pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
+def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
+    frame, true = numeric(300)
+    session = labelled(of_numbers(), frame, true, 40, metric="mae")
+    state = session.state
+    changed = replace(state, question=question, strategy="thompson", metric=metric)
+    asked = replace(session, state=changed)
+    rows = next_rows(asked, 5)
+    assert len(set(rows)) == 5
+    assert np.isnan(asked.table.label[rows]).all()
+    assert answer(asked).sentences
+
+
+def test_a_mean_residual_is_neither_better_nor_worse():
+    frame, _ = numeric(100)
+    session = begun(of_numbers(), frame, by="place", metric="mean_residual")
+    with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
+        question_of(session).reward()
+
+
+@pytest.mark.thorough
+def test_intervals_of_a_regression_hold_whoever_is_labelled():
+    """Errors in the population: normal, so that the mean of their size is known.
+
+    A mean error has an interval from a hundred rows on; of fewer labels there is none.
+    """
+    held, truth = [], {"south": np.sqrt(2 / np.pi), "west": np.sqrt(2 / np.pi)}
+    shifted = np.abs(1 + 2 * np.random.default_rng(5).normal(size=2_000_000)).mean()
+    truth["north"] = shifted
+    for seed in range(30):
+        frame, true = numeric(700, seed=seed)
+        session = labelled(of_numbers(), frame, true, 500, metric="mae", step=125)
+        for each in answer(session).groups.itertuples():
+            lower, upper = each.fixed
+            assert np.isnan(lower) == np.isnan(upper) == (each.labels < 100)
+            if each.labels >= 100:
+                held.append(lower <= truth[each.group] <= upper)
+    assert len(held) > 50
+    assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
+
+
+def test_a_person_s_labels_go_before_the_marks_of_the_file():
+    frame, true = classified(100)
+    frame = frame.assign(true=true, shown=np.where(np.arange(100) < 50, "true", "false"))
+    given = [Answer(1, "", ""), Answer(60, "okapi", "")]
+    options = of_classes("target=true", "labelled=shown")
+    session = begun(options, frame, by="place", metric="accuracy", answers=given)
+    assert session.table.known.tolist() == [*range(1, 50), 59]
+    assert session.told[59] == "okapi"
+    with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
+        bare = frame.assign(true=np.where(np.arange(100) == 4, "", true))
+        begun(options, bare, by="place", metric="accuracy")
+
+
+def run(capsys, *words, status=0):
+    assert main(["label", *map(str, words)]) == status
+    printed = capsys.readouterr()
+    return printed.err if status else printed.out
+
+
+def test_several_classes_on_the_command_line(tmp_path, capsys):
+    frame, true = classified(200)
+    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
+    out = run(capsys, "next", path, state, "prediction=predicted", "score=confidence",
+              "group=place", "n=2", "stop=4")  # fmt: skip
+    assert "In which group are predictions least often right?" in out
+    assert "4 stored" in run(capsys, "ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
+    assert "did you mean emu" in run(capsys, "ask", state, "9=emo", status=2)
+    assert "1 stored" in run(capsys, "ask", state, "9=okapi")
+    out = run(capsys, "report", state, f"out={tmp_path / 'r'}")
+    assert "200 rows, 5 of them with a label" in out
+    content = json.loads((tmp_path / "r" / "audit.json").read_text())
+    assert content["labelling"]["metric"] == "accuracy"
+    assert content["labelling"]["whenever"] is True
+    assert sum(each["labels"] for each in content["labelling"]["groups"]) == 5
+    sentence = run(capsys, "next", state, "metric=true_positive_rate", status=2)
+    assert "valid: accuracy, brier_score, error_rate" in sentence
+
+
+def test_numbers_on_the_command_line(tmp_path, capsys):
+    frame, true = numeric(200)
+    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
+    out = run(capsys, "next", path, state, "prediction=predicted", "group=place", "n=2")
+    assert "In which group is the MAE worst?" in out
+    given = [f"{row + 1}={true[row]}" for row in range(60)]
+    assert "61 stored: 60 of 200" in run(capsys, "ask", state, *given, "70=?")
+    assert "is no number" in run(capsys, "ask", state, "80=much", status=2)
+    out = run(capsys, "report", state, f"out={tmp_path / 'r'}")
+    assert "MAE of each group" in out
+    assert "RMSE of each group" in out
+    assert "needs no" not in run(capsys, "next", state, "metric=rmse", "question=gap")
+    assert "valid: mae, mean_residual, r2, rmse" in run(
+        capsys, "next", state, "metric=accuracy", status=2
+    )
+    assert "calibration compares a rate" in run(
+        capsys, "next", state, "question=calibration", status=2
+    )

@@ -1,0 +1,298 @@
+"""What an audit says: of all labels what fairbench.evaluate says, of fewer what can be known."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.audits.assessment import assess
+from fairbench.audits.table import read_audit_table
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from tests.audits.tables import audit, concluded, parse, predictions, written
+
+
+def assessed(frame, folder, *more, target="target=label", group="group=[sex,race]"):
+    words = [str(written(frame, folder)), "score=score", group, *more]
+    options = parse([*words, target] if target else words)
+    return assess(read_audit_table(options), options)
+
+
+@pytest.fixture
+def without_simulation(monkeypatch):
+    monkeypatch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
+
+
+def test_all_labels_give_what_evaluate_gives(tmp_path):
+    frame = predictions(300, bias=0.2)
+    ours = assessed(frame, tmp_path).metrics
+    read = pd.read_csv(tmp_path / "predictions.csv")
+    theirs = fairbench.evaluate(
+        read["label"],
+        (read["score"] > 0.5).astype(int),
+        score=read["score"],
+        sensitive_features=read[["sex", "race"]],
+        privileged={"sex": "Male", "race": "White"},
+    )
+    # How uncertain a score says it is, is no matter of labels: an audit does not ask.
+    judged = theirs[~theirs["metric"].str.startswith("predictive_uncertainty")]
+    pd.testing.assert_frame_equal(ours, judged.reset_index(drop=True))
+
+
+@pytest.mark.parametrize(
+    ("labels", "beside"), [(0, False), (60, True), (1500, False), (3000, False)]
+)
+def test_what_follows_if_scores_are_right_stands_beside_some_labels(labels, beside, tmp_path):
+    frame = predictions(3000, labels=labels)
+    result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+    assert (result.assumed is not None) is beside
+    assert result.labels == labels
+    assert result.complete is (labels == 3000)
+    assert all(np.isfinite(gap.supposed).all() == beside for gap in result.gaps)
+
+
+@pytest.mark.parametrize(("rows", "labels"), [(3000, 1000), (2000, 1999)])
+def test_one_more_label_changes_nothing_much(rows, labels, tmp_path, without_simulation):
+    """Whatever the number of labels, the estimator is the same; the last one is one more, too."""
+    widths = []
+    for known in (labels, labels + 1):
+        frame = predictions(rows, labels=known)
+        result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+        widths.append([gap.upper - gap.lower for gap in result.gaps])
+    np.testing.assert_allclose(*widths, rtol=0.03)
+
+
+def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(tmp_path, without_simulation):
+    """Labels of women are the other way round: that is found, and both intervals know it."""
+    frame = predictions(4000, labels=300)
+    women = frame["sex"] == "Female"
+    frame["label"] = np.where(women, 1 - frame["label"], frame["label"])
+    right = (frame["score"] > 0.5) == frame["label"]
+    truth = right[women].mean() - right[~women].mean()
+    result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+    gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
+    assert gap.lower < truth < gap.upper
+    assert gap.supposed[1] < truth < gap.supposed[2]
+    assert gap.verdict == "large"
+    notes = " ".join(concluded(result).notes)
+    assert "sex: the labels of Male and Female fit least how the scores of the other" in notes
+
+
+def test_what_labels_contradict_and_how_far_scores_may_be_wrong_is_said(
+    tmp_path, without_simulation
+):
+    frame = predictions(4000, labels=300)
+    result = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.1", group="group=[sex]")
+    (stress,) = [gap.stress for gap in result.gaps if gap.metric == "accuracy_gap"]
+    assert stress.follows == "small"
+    assert stress.less < 1 < stress.more
+    notes = " ".join(concluded(result).notes)
+    interval = "sex: if scores are calibrated alike, the 95 % interval of the gap in accuracy lies"
+    assert f"{interval} under 0.1. It no longer does if the scores of" in notes
+    other = [replace(gap, supposed=(0.5, 0.45, 0.55)) for gap in result.gaps]
+    assert "does not overlap with it" in " ".join(concluded(replace(result, gaps=other)).notes)
+
+
+def test_a_large_gap_is_found_and_a_small_one_confirmed(tmp_path, without_simulation):
+    frame = predictions(6000, labels=1200, bias=0.6)
+    gaps = assessed(frame, tmp_path, "labelled=is_labelled", "epsilon=0.08").gaps
+    by = {(gap.attribute, gap.metric): gap for gap in gaps}
+    precision, decisions = by["sex", "predictive_parity"], by["sex", "statistical_parity"]
+    assert (precision.verdict, precision.named) == ("large", ["Female", "Male"])
+    assert precision.lower > 0.08
+    assert decisions.verdict == "small"
+    assert by["race", "statistical_parity"].verdict == "small"
+
+
+@pytest.fixture(scope="module")
+def population_accuracy():
+    """Return the share of right predictions among women, whom intervals are to hold it of."""
+    everyone = predictions(1_000_000, seed=99)
+    right = (everyone["score"] > 0.5) == everyone["label"]
+    return right[everyone["sex"] == "Female"].mean()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("labels", [30, 300, 1500])
+def test_intervals_hold_the_population_value(
+    labels, tmp_path, population_accuracy, without_simulation, monkeypatch
+):
+    """Of 40 intervals at 95 %, fewer than 31 would hold it once in ten thousand studies."""
+    monkeypatch.setattr("fairbench.audits.assessment.with_supposed", lambda gaps, *_: gaps)
+    held = 0
+    for seed in range(40):
+        frame = predictions(2000, labels=labels, seed=seed)
+        more = ("labelled=is_labelled", f"seed={seed}")
+        result = assessed(frame, tmp_path, *more, group="group=[sex]").metrics
+        rows = result.query("metric == 'accuracy' and group == 'Female'")
+        held += int(rows["lower"].iloc[0] <= population_accuracy <= rows["upper"].iloc[0])
+    assert held >= 31
+
+
+def test_without_labels_scores_are_taken_at_their_word_and_it_says_so(tmp_path):
+    frame = predictions(800, bias=0.4)
+    result = assessed(frame, tmp_path, target="", group="group=[sex]")
+    read = pd.read_csv(tmp_path / "predictions.csv")
+    score = read["score"][read["sex"] == "Male"]
+    expected = np.where(score > 0.5, score, 1 - score).mean()
+    rows = result.metrics.query("metric == 'accuracy' and group == 'Male'")
+    assert rows["value"].iloc[0] == pytest.approx(expected, abs=0.003)
+    conclusions = concluded(result)
+    assert "There are no labels" in conclusions.warning
+    assert "By sex, if the scores are right, " in " ".join(conclusions.cannot)
+    assert not any("true positive" in sentence for sentence in conclusions.can)
+    assert any(gap.needed.labels for gap in result.gaps)
+
+
+def test_a_group_of_one_row_is_kept_and_left_out_of_gaps(tmp_path):
+    frame = predictions(300)
+    frame.loc[0, "race"] = "Lone"
+    result = assessed(frame, tmp_path, group="group=[race]")
+    assert all(gap.left_out[-1] == "Lone" for gap in result.gaps)
+    alone = result.metrics.query("group == 'Lone' and metric == 'accuracy'").iloc[0]
+    assert (alone["status"], alone["reason"]) == ("insufficient", "n=1 in group 'Lone'")
+    assert "left out" in " ".join(concluded(result).notes)
+
+
+def test_a_rate_without_rows_is_too_few_to_compare(tmp_path):
+    frame = predictions(200).assign(label=0)
+    result = assessed(frame, tmp_path, group="group=[sex]")
+    verdicts = {gap.metric: gap.verdict for gap in result.gaps}
+    assert verdicts["equal_opportunity"] == "not measured"
+    assert verdicts["accuracy_gap"] != "not measured"
+
+
+def test_texts_marks_decisions_and_empty_groups_are_understood(tmp_path):
+    frame = predictions(120, labels=80)
+    decision = np.where(frame["score"] > 0.3, "yes", "no")
+    marks = np.where(frame["is_labelled"], "True", "no")
+    label = np.where(frame["label"] == 1, "yes", "no")
+    frame = frame.assign(decision=decision, label=label, is_labelled=marks)
+    frame.loc[:14, "sex"] = None
+    more = ("labelled=is_labelled", "prediction=decision", "positive=yes", "favourable=no")
+    result = assessed(frame, tmp_path, *more)
+    assert result.labels == 80
+    assert result.table.labels == ("no", "yes")
+    assert result.table.prediction.mean() == (decision == "yes").mean()
+    assert "unknown" in {size.group for size in result.sizes}
+    assert "somebody with 'no' is predicted 'yes'" in " ".join(concluded(result).basis)
+
+
+def test_decisions_alone_are_enough_with_labels(tmp_path):
+    frame = predictions(400, labels=200).assign(decision=lambda f: f["label"])
+    words = [str(written(frame, tmp_path)), "target=label", "prediction=decision", "group=sex"]
+    result = assess(read_audit_table(o := parse([*words, "labelled=is_labelled"])), o)
+    assert result.assumed is None
+    right = result.metrics.query("metric == 'accuracy'")
+    assert (right["lower"] > 0.9).all()
+    assert not result.calibrations
+
+
+def test_parquet_and_csv_agree(tmp_path):
+    frame = predictions(200, labels=50)
+    frame["race"] = frame["race"].astype("category")
+    tables = []
+    for name in ("predictions.csv", "predictions.parquet"):
+        path = written(frame, tmp_path, name)
+        words = ["target=label", "score=score", "group=[sex,race]", "labelled=is_labelled"]
+        tables.append(read_audit_table(parse([str(path), *words])))
+    for name in ("score", "label", "prediction"):
+        np.testing.assert_array_equal(getattr(tables[0], name), getattr(tables[1], name))
+    pd.testing.assert_series_equal(tables[0].cells, tables[1].cells)
+
+
+def test_hostile_texts_are_escaped(tmp_path, capsys):
+    frame = predictions(150).replace({"Male": "<script>alert(1)</script>", "White": "[red]&"})
+    path = written(frame, tmp_path, "<b>x.csv")
+    words = [str(path), "target=label", "score=score", "group=[sex,race]"]
+    assert audit([*words, f"out={tmp_path / 'out'}"]) == 0
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert "<script" not in page
+    assert "<b>x.csv" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "://" not in page
+    assert "[red]&" in capsys.readouterr().out
+
+
+def test_json_holds_every_metric(tmp_path, capsys):
+    path = written(predictions(300, labels=40), tmp_path)
+    words = [str(path), "target=label", "score=score", "group=[sex]", "labelled=is_labelled"]
+    assert audit([*words, f"out={tmp_path}"]) == 0
+    content = json.loads((tmp_path / "audit.json").read_text(), parse_constant=pytest.fail)
+    assert (content["rows"], content["labels"]) == (300, 40)
+    assert {row["metric"] for row in content["if_calibrated_alike"]} >= {"accuracy"}
+    found = {(row["metric"], row["statistic"]) for row in content["metrics"]}
+    assert found >= {("accuracy", "value"), ("equalized_odds", "below_epsilon")}
+    assert len(content["gaps"]) == 5
+    assert capsys.readouterr().out.count("written:") == 1
+
+
+def test_the_same_command_gives_the_same_report(tmp_path):
+    frame = predictions(300, labels=40)
+    words = ("labelled=is_labelled", "epsilon=0.2")
+    first, second = (assessed(frame, tmp_path, *words, group="group=[sex]") for _ in range(2))
+    pd.testing.assert_frame_equal(first.metrics, second.metrics)
+    one, other = ([gap.needed.settled for gap in found.gaps] for found in (first, second))
+    assert one == other
+
+
+def test_without_words_it_says_where_to_begin(capsys):
+    assert main(["audit"]) == 2
+    assert "nothing to audit: give a file" in capsys.readouterr().err
+
+
+def surveyed(frame, folder, seed=4):
+    draw = np.random.default_rng(seed)
+    people, home = draw.lognormal(0, 1, len(frame)), draw.integers(0, len(frame) // 4, len(frame))
+    return frame.assign(people=people, home=[f"home {each}" for each in home])
+
+
+def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
+    frame = surveyed(predictions(300, bias=0.2), tmp_path)
+    result = assessed(frame, tmp_path, "weight=people", "cluster=home")
+    read = pd.read_csv(tmp_path / "predictions.csv")
+    theirs = fairbench.evaluate(
+        read["label"],
+        (read["score"] > 0.5).astype(int),
+        score=read["score"],
+        sensitive_features=read[["sex", "race"]],
+        privileged={"sex": "Male", "race": "White"},
+        sample_weight=read["people"],
+        clusters=read["home"],
+    )
+    judged = theirs[~theirs["metric"].str.startswith("predictive_uncertainty")]
+    pd.testing.assert_frame_equal(result.metrics, judged.reset_index(drop=True))
+    said = " ".join(concluded(result).basis)
+    assert "Rows count by 'people'" in said
+    assert "Rows with the same 'home' belong together" in said
+    table = result.metrics.set_index(["metric", "attribute", "group"]).sort_index()
+    (gap,) = (
+        each for each in result.gaps if (each.attribute, each.metric) == ("sex", "accuracy_gap")
+    )
+    row = table.loc[("accuracy_difference", "sex", "Female")].iloc[0]
+    ends = row["value"], row["lower"], row["upper"]
+    assert (gap.value, gap.lower, gap.upper) == pytest.approx(ends)
+    assert not any(gap.needed.labels for gap in result.gaps)
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "message"),
+    [
+        ({"people": -1}, ["weight=people"], "column 'people', row 1: '-1' is not a weight of 0 or"),
+        ({"people": "many"}, ["weight=people"], "is no number"),
+        ({"people": 0}, ["weight=people"], "column 'people' is 0 in every row"),
+        ({"home": "one"}, ["cluster=home"], "column 'home' has one mark in all rows"),
+        ({"home": None}, ["cluster=home"], "column 'home', row 1: '' is not a mark of rows"),
+        ({}, ["weight=people", "labelled=is_labelled"], "weight= and cluster= need a label in"),
+        ({}, ["cluster=home", "interval=dirichlet"], "interval=dirichlet takes neither weights"),
+    ],
+)
+def test_weights_and_clusters_that_cannot_be_are_refused(change, words, message, tmp_path):
+    frame = surveyed(predictions(60, labels=40), tmp_path).assign(**change)
+    with pytest.raises(UserError) as caught:
+        assessed(frame, tmp_path, *words)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,94 @@
+"""The rule by which findings are said, and the error rate that they share."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairbench.audits.findings import (
+    LARGE,
+    OPEN,
+    SMALL,
+    ErrorBudget,
+    GapAnswer,
+    answer_gap,
+)
+from fairbench.audits.gaps import Gap, gaps_of
+from fairbench.evaluation.group_intervals import GapInterval, group_intervals
+from fairbench.evaluation.groups import Counted
+from fairbench.inference.gaps import GroupLimits, leads
+from fairbench.inference.posterior import DIRICHLET, posterior_draws
+from tests.audits.tables import bounds_of
+
+
+def _answer(successes, size, *, bound=0.05, risk=0.01):
+    counts = np.array(successes, float), np.full(len(successes), float(size))
+    return answer_gap(
+        lambda level: GapInterval.of(GroupLimits.of(*counts, level=level)), bound, risk
+    )
+
+
+def test_of_a_small_gap_nothing_more_is_said():
+    small = _answer([50_000, 51_000], 100_000)
+    assert (small.verdict, list(small.pairs)) == (SMALL, [])
+    assert _answer([50_000, 51_000], 100_000, bound=0.005).pairs == [(1, 0)]
+
+
+def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
+    """Of more groups, pairs are told apart at half of it, as they are said beside the gap."""
+    for successes in ([400, 450, 470], [400, 480]):
+        risk = 0.01 / (1 + (len(successes) > 2))
+        limits = GroupLimits.of(np.array(successes), np.full(len(successes), 1000), level=1 - risk)
+        answer = _answer(successes, 1000)
+        assert set(answer.pairs) == {
+            (int(high), int(low)) for high, low in np.argwhere(leads(limits) > 0)
+        }
+
+
+def test_a_large_gap_names_its_groups_first():
+    answer = _answer([200, 800, 500], 1000)
+    assert (answer.verdict, answer.named) == (LARGE, (1, 0))
+    assert answer.pairs[0] == (1, 0)
+    assert len(answer.pairs) == 3
+
+
+@pytest.mark.parametrize(
+    ("groups", "answer", "freed"),
+    [
+        (2, GapAnswer(SMALL), 1.0),
+        (2, GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
+        (3, GapAnswer(SMALL), 1.0),
+        (3, GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+        (3, GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
+        (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
+    ],
+)
+def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
+    gap = Gap("sex", "accuracy_gap", list(range(groups)), [], assumed=False, answer=answer)
+    assert gap.freed == freed
+    assert replace(gap, assumed=True).freed == 0
+    assert ErrorBudget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)
+
+
+@pytest.mark.parametrize("selected", range(100, 200, 4))
+def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(selected):
+    counts = np.array([[250, 250, 0, 0], [500 - selected, selected, 0, 0]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(selected))
+    intervals = group_intervals(counts, draws, 0.95, DIRICHLET)
+    counted = Counted("sex", ["a", "b"], counts, intervals)
+    (gap,) = gaps_of([counted], bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"])
+    least = max(0.0, gap.lower, -gap.upper)
+    most = max(abs(gap.lower), abs(gap.upper))
+    assert gap.small >= 0.05 or least > 0.1
+    assert gap.small <= 0.95 or most < 0.1
+
+
+def test_a_gap_that_is_called_small_is_probably_small():
+    """With one question of a page, and three groups, a posterior may be less sure than that."""
+    counts = np.array([[1000, 1000, 0, 0]] * 2 + [[1005, 995, 0, 0]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(0))
+    counted = Counted("sex", ["a", "b", "c"], counts, group_intervals(counts, draws, 0.95))
+    for epsilon in np.linspace(0.02, 0.05, 16):
+        bounds = replace(bounds_of(float(epsilon), 10), budget=ErrorBudget(1))
+        (gap,) = gaps_of([counted], bounds, assumed=False, metrics=["statistical_parity"])
+        assert gap.small >= 0.95 or gap.verdict == OPEN

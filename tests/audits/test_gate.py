@@ -1,0 +1,316 @@
+"""Gates of files and tables: policies, labels that are missing, what is refused, and watches."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.audits.gate.asking import GatedOptions
+from fairbench.audits.gate.policy import policy_of
+from fairbench.audits.question import Options
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from tests.audits.tables import predictions, written
+
+RATIO = "impact_ratio<0.8"
+
+
+def decided(rows, men, women, *, seed=0):
+    """Return decisions about men and women, who are hired at these rates, and labels."""
+    random = np.random.default_rng(seed)
+    sex = np.where(np.arange(rows) % 2, "women", "men")
+    hired = random.random(rows) < np.where(sex == "women", women, men)
+    label = random.random(rows) < 0.5
+    return pd.DataFrame({"sex": sex, "hired": hired.astype(int), "label": label.astype(int)})
+
+
+def judge(frame, *conditions, **options):
+    return fairbench.gate(
+        frame, prediction="hired", groups="sex", fail_if=list(conditions or [RATIO]), **options
+    )
+
+
+def test_decisions_alone_settle_what_needs_no_labels():
+    assert judge(decided(4000, 0.5, 0.5)).outcome == "passes"
+    assert judge(decided(4000, 0.5, 0.3)).outcome == "fails"
+    assert judge(decided(40, 0.5, 0.4)).outcome == "open"
+
+
+def test_what_needs_labels_is_refused_without_a_column_and_open_without_labels():
+    frame = decided(2000, 0.5, 0.5)
+    with pytest.raises(UserError, match="accuracy<0.2 needs labels.*target="):
+        judge(frame, "accuracy<0.2")
+    scored = frame.assign(score=np.random.default_rng(1).random(len(frame)).round(3))
+    none = scored.assign(label="")
+    gate = judge(none, "accuracy<0.2", "selection_rate>0.9", target="label", score="score")
+    assert [one.verdict for one in gate.statements] == ["open", "passes"]
+    assert gate.exit_status == 3 and "there are no labels" in gate.line
+
+
+def test_of_few_labels_nothing_is_cleared_and_of_more_it_is():
+    frame = predictions(4000, labels=3000)
+    frame = frame.assign(label=frame["label"].where(frame["is_labelled"], np.nan))
+    given = {"target": "label", "score": "score", "group": "sex", "fail_if": "accuracy<0.3"}
+    assert fairbench.gate(frame, **given).outcome == "passes"
+    shown = frame["label"].where(frame.index < 40, np.nan)
+    few = fairbench.gate(frame.assign(label=shown), **given)
+    assert few.outcome == "open" and "under 30 labels in" in few.line
+    nobody = frame["label"].mask(frame["sex"] == "Female")
+    unlabelled = fairbench.gate(
+        frame.assign(label=nobody), **{**given, "fail_if": "equal_opportunity>0.9"}
+    )
+    assert unlabelled.outcome == "open"
+
+
+def test_weights_count_and_need_labels_as_in_an_audit():
+    frame = decided(4000, 0.5, 0.5).assign(weight=np.random.default_rng(2).random(4000) + 0.5)
+    plain, weighted = judge(frame), judge(frame, target="label", weight="weight")
+    assert weighted.outcome == "passes"
+    width = [one.statements[0].upper - one.statements[0].lower for one in (plain, weighted)]
+    assert plain.statements[0].value != weighted.statements[0].value and width[1] > width[0] * 0.99
+    some = frame.assign(label=frame["label"].where(frame.index < 3000, np.nan))
+    with pytest.raises(UserError, match="need a label in every row"):
+        judge(some, target="label", weight="weight")
+
+
+def test_arrays_and_tables_have_one_verdict():
+    """Of random tables: evaluate, gate, and an audit of them say the same of every condition."""
+    conditions = ["impact_ratio<0.8", "equalized_odds>0.15", "accuracy<0.45", "sex:f1_score<0.4"]
+    outcomes = set()
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        frame = predictions(int(random.integers(50, 3000)), bias=float(random.random()), seed=seed)
+        frame = frame.assign(decided=(frame["score"] > 0.4).astype(int))
+        asked = {"prediction": "decided", "target": "label", "groups": ["sex", "race"]}
+        gate = fairbench.gate(frame, **asked, fail_if=conditions)
+        try:
+            fairbench.evaluate(
+                frame["label"],
+                frame["decided"],
+                sensitive_features=frame[["sex", "race"]],
+                fail_if=conditions,
+            )
+            own = "passes"
+        except fairbench.GateError as error:
+            own = error.gate.outcome
+            for one, other in zip(gate.statements, error.gate.statements, strict=True):
+                assert one.condition == other.condition and one.verdict == other.verdict
+                ends = (one.value, one.lower, one.upper), (other.value, other.lower, other.upper)
+                np.testing.assert_allclose(*ends, rtol=1e-12)
+        assert own == gate.outcome
+        outcomes.add(own)
+    assert len(outcomes) > 1
+
+
+def test_impact_ratios_are_of_the_good_decision():
+    """Everybody but few is refused: the ratio of refusals is near 1, that of the hired is not."""
+    frame = decided(8000, 0.1, 0.05)
+    frame["outcome"] = 1 - frame["hired"]
+    given = {"prediction": "outcome", "group": "sex", "fail_if": RATIO}
+    assert fairbench.gate(frame, favourable="1", **given).outcome == "passes"
+    assert fairbench.gate(frame, favourable="0", **given).outcome == "fails"
+
+
+def test_kinds_without_gates_and_options_that_are_none_are_refused_in_a_line():
+    frame = decided(300, 0.5, 0.5)
+    frame["three"] = np.resize(["x", "y", "z"], len(frame))
+    frame["said"] = np.resize(["y", "z", "x"], len(frame))
+    for options, why in (
+        ({"target": "three", "prediction": "said", "group": "sex"}, "does not apply to an audit"),
+        ({"score": "hired", "group": "sex", "top": 20}, "does not apply to an audit of a ranking"),
+        ({"prediction": "hired"}, "a gate compares groups"),
+        ({"prediction": "hired", "group": "sex", "interval": "dirichlet"}, "repeated samples"),
+        ({"prediction": "hired", "group": "sex", "require": "point"}, "valid: pass, verdict"),
+        ({"prediction": "hired", "grop": "sex"}, "did you mean group"),
+    ):
+        with pytest.raises(UserError, match=why):
+            fairbench.gate(frame, fail_if=RATIO, **options)
+    with pytest.raises(UserError, match="nothing to judge"):
+        fairbench.gate(fail_if=RATIO, prediction="hired", group="sex")
+
+
+def test_an_audit_has_the_same_gate_and_leaves_it_half_of_its_error_rate():
+    frame = decided(1500, 0.5, 0.3)
+    given = {"prediction": "hired", "target": "label", "groups": "sex"}
+    plain = fairbench.audit(frame, **given)
+    report = fairbench.audit(frame, **given, fail_if=[RATIO])
+    assert plain.gate is None and "gate" not in plain.document.data
+    assert report.gate.data == judge(frame, target="label").data
+    assert report.document.data["gate"]["outcome"] == "fails"
+    assert "Gate: fails" in report.tables
+    assert report.document.summary.found[0].startswith("Gate fails: the impact ratio by sex")
+    with pytest.raises(fairbench.GateError, match="gate fails"):
+        report.gate.check()
+    unsure = fairbench.audit(frame[:60], **given, fail_if=RATIO).document.summary
+    assert unsure.still_open[0].startswith("Gate is open: these rows cannot tell")
+    assert not any("gate" in sentence.lower() for sentence in unsure.found)
+    assert GatedOptions(prediction="hired", fail_if=(RATIO,)).require == "verdict"
+
+
+def test_findings_beside_a_gate_have_what_it_leaves_them():
+    from fairbench.audits.assessment import assess
+    from fairbench.audits.table import read_audit_table
+    from tests.audits.tables import parse
+
+    words = ["p.csv", "prediction=hired", "target=label", "group=sex"]
+    frame = decided(400, 0.5, 0.4).astype(str)
+    plain = parse(words)
+    gated = GatedOptions(
+        path=plain.path, prediction="hired", target="label", group=("sex",), fail_if=(RATIO,)
+    )
+    rates = [
+        assess(read_audit_table(options, frame), options, only_findings=True).bounds.budget.rate
+        for options in (plain, gated)
+    ]
+    assert rates == [0.05, 0.025]
+
+
+POLICY = """\
+# What the model card promises.
+predictions: hiring.csv
+prediction: hired
+group: [sex]
+target: label
+fail_if:
+  - impact_ratio<0.8
+  - sex:equal_opportunity>0.5
+"""
+
+
+def test_a_policy_is_the_same_for_python_and_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "policy").mkdir()
+    policy = tmp_path / "policy" / "fairbench.yaml"
+    policy.write_text(POLICY)
+    frame = decided(4000, 0.5, 0.5)
+    written(frame, tmp_path / "policy", "hiring.csv")
+    monkeypatch.chdir(tmp_path)
+    gate = fairbench.gate(policy="policy/fairbench.yaml")
+    assert main(["gate", "policy=policy/fairbench.yaml"]) == 0
+    assert capsys.readouterr().out == f"{gate.line}\n"
+    assert len(gate.statements) == 2
+    assert fairbench.audit(frame, policy=policy).gate.data == gate.data
+    # What is given goes before what the policy says.
+    assert main(["gate", "policy=policy/fairbench.yaml", "fail_if=accuracy<0.9"]) == 1
+    assert fairbench.gate(frame, policy=policy, fail_if="accuracy<0.9").exit_status == 1
+    other = written(decided(4000, 0.5, 0.3), tmp_path, "other.csv")
+    assert main(["gate", str(other), f"policy={policy}"]) == 1
+    assert fairbench.gate(other, policy=policy).outcome == "fails"
+    assert main(["audit", str(other), f"policy={policy}"]) == 1
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1].startswith("gate fails: the impact ratio by sex is")
+    kept = json.loads((tmp_path / "other-audit" / "audit.json").read_text())
+    assert kept["gate"]["exit_status"] == 1
+
+
+def test_words_of_a_policy_are_texts(tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text("positive: yes\nfavourable: no\nthreshold: 0.50\nrare: 10\nleave_out: sex=x\n")
+    assert policy_of(path, Options) == {
+        "positive": "yes",
+        "favourable": "no",
+        "threshold": 0.5,
+        "rare": 10,
+        "leave_out": ("sex=x",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("grup: sex", "unknown option in p.yaml 'grup': did you mean group"),
+        ("junit: gate.xml", "unknown option in p.yaml 'junit'"),
+        ("group: sex\ngroup: race", "p.yaml gives group twice"),
+        ("group: {sex: 1}", "line 1: group is a text or a list of texts"),
+        ("group: [[sex]]", "line 1: group is a text or a list of texts"),
+        ("- sex", "is no policy"),
+        ("", "is no policy"),
+        ("just words", "is no policy"),
+        ("group: [sex", "p.yaml, line 2 cannot be read"),
+        ("group: sex\n---\ngroup: race", "cannot be read"),
+        ("threshold: half", "threshold is 'half'; it must be a number"),
+        ("predictions: [a, b]", "predictions is one file"),
+        ("&a group: *b", "cannot be read"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused_in_a_line(tmp_path, text, why, capsys):
+    path = tmp_path / "p.yaml"
+    path.write_text(f"{text}\n")
+    with pytest.raises(UserError, match=re.escape(why)):
+        policy_of(path, GatedOptions)
+    assert main(["gate", "x.csv", f"policy={path}"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1 and not printed.out
+
+
+def test_a_policy_that_is_missing_or_no_text_is_refused_in_a_line(tmp_path, capsys):
+    assert main(["gate", f"policy={tmp_path / 'none.yaml'}"]) == 2
+    (tmp_path / "p.yaml").write_bytes(b"\xff\xfe\x00")
+    assert main(["gate", f"policy={tmp_path / 'p.yaml'}"]) == 2
+    (tmp_path / "long.yaml").write_text("# " + "x" * 200_000)
+    assert main(["gate", f"policy={tmp_path / 'long.yaml'}"]) == 2
+    missing, binary, long = capsys.readouterr().err.splitlines()
+    assert "there is no such file" in missing and "no text in UTF-8" in binary
+    assert "at most 100,000 are read" in long
+
+
+def watched(tmp_path, frame, *words):
+    """Look at a table, and return the exit status."""
+    path = written(frame, tmp_path, "w.csv")
+    usual = ("target=label", "prediction=hired", "group=sex", "epsilon=0.9")
+    state, page = f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"
+    return main(["watch", str(path), *usual, state, page, *words])
+
+
+def test_a_watch_ends_as_its_conditions_do(tmp_path, capsys):
+    frame = decided(6000, 0.6, 0.4)
+    gap = "fail_if=statistical_parity>0.1"
+    assert watched(tmp_path, frame[:100], gap) == 3
+    assert capsys.readouterr().out.splitlines()[-1].startswith("gate is open: these rows cannot")
+    assert watched(tmp_path, frame, gap, f"junit={tmp_path / 'w.xml'}") == 1
+    assert "failures=" in (tmp_path / "w.xml").read_text()
+    assert "gate fails: the gap in selection rate" in capsys.readouterr().out
+    assert watched(tmp_path, frame, "fail_if=sex:statistical_parity>0.5") == 0
+    assert watched(tmp_path, frame) == 0
+    capsys.readouterr()
+    assert watched(tmp_path, frame, "fail_if=impact_ratio<0.8") == 2
+    assert "impact_ratio is not watched, but statistical_parity" in capsys.readouterr().err
+
+
+def test_a_watch_reads_a_policy_of_its_own_options(tmp_path, capsys):
+    policy = tmp_path / "watch.yaml"
+    text = "target: label\nprediction: hired\ngroup: [sex]\nepsilon: 0.9\n"
+    policy.write_text(f"{text}fail_if: statistical_parity>0.1\n")
+    path = written(decided(6000, 0.6, 0.4), tmp_path, "w.csv")
+    words = ["watch", str(path), f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"]
+    assert main([*words, f"policy={policy}"]) == 1
+    assert "gate fails: the gap in selection rate by sex" in capsys.readouterr().out
+    assert main([*words, f"policy={policy}", "fail_if=statistical_parity>0.5"]) == 0
+    policy.write_text(f"{text}weight: w\n")
+    assert main([*words, f"policy={policy}"]) == 2
+    assert "unknown option in watch.yaml 'weight'" in capsys.readouterr().err
+
+
+def test_a_watch_with_a_condition_that_cannot_be_begins_no_state(tmp_path, capsys):
+    frame = decided(200, 0.6, 0.4)
+    for condition in ("impact_ratio<0.8", "race:statistical_parity>0.1", "statistical_parity<0.1"):
+        assert watched(tmp_path, frame, f"fail_if={condition}") == 2
+        assert not (tmp_path / "w.json").exists()
+    assert capsys.readouterr().err.count("\n") == 3
+
+
+def test_a_group_that_comes_later_keeps_a_watch_open(tmp_path, capsys):
+    frame = decided(6000, 0.5, 0.5)
+    assert watched(tmp_path, frame, "fail_if=statistical_parity>0.2") == 0
+    later = pd.concat([frame, decided(40, 0.5, 0.5).assign(sex="other")], ignore_index=True)
+    assert watched(tmp_path, later, "fail_if=statistical_parity>0.2") == 3
+    assert "came after the first look, and are not watched: sex: other" in capsys.readouterr().out
+
+
+def test_an_alarm_is_a_failure_whatever_a_condition_says(tmp_path):
+    path = written(decided(6000, 0.7, 0.3), tmp_path, "w.csv")
+    usual = ("target=label", "prediction=hired", "group=sex", "fail_if=statistical_parity>0.8")
+    place = (f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}")
+    assert main(["watch", str(path), *usual, *place]) == 1

@@ -1,0 +1,163 @@
+"""An audit of many groups: what it says, what it writes, what it refuses, and how often it errs."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+
+from fairbench.audits.direction import Direction
+from fairbench.audits.findings import OPEN
+from fairbench.audits.kinds.many_groups import audit_many
+from fairbench.audits.question import Options
+from fairbench.audits.table import AuditTable
+from fairbench.cli.main import main
+from fairbench.data.groups import has_many_groups
+from fairbench.evaluation.pooled_rates import BEYOND, WITHIN
+from tests.audits.tables import written
+
+EPSILON = 0.05
+
+
+def people(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
+    """Return predictions for 6 x 5 x 5 groups, of which one is selected more often by `odd`."""
+    generator = np.random.default_rng(seed)
+    codes = [generator.integers(k, size=rows) for k in (6, 5, 5)]
+    frame = pd.DataFrame({n: [f"{n}{c}" for c in v] for n, v in zip("abc", codes, strict=True)})
+    chance = 0.4 + odd * (frame[["a", "b", "c"]] == ["a1", "b2", "c3"]).all(axis=1)
+    prediction = (generator.random(rows) < chance).astype(int)
+    label = np.where(generator.random(rows) < 0.8, prediction, 1 - prediction).astype(str)
+    shown = generator.random(rows) < labelled
+    return frame.assign(prediction=prediction, label=np.where(shown, label, ""))
+
+
+def audit(frame, folder, *words):
+    path = written(frame, folder)
+    return main(
+        [
+            "audit",
+            "detail=all",
+            str(path),
+            "prediction=prediction",
+            "group=[a,b,c]",
+            f"out={folder / 'out'}",
+            *words,
+        ]
+    )
+
+
+def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, capsys):
+    assert audit(people(), tmp_path, "target=label") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "150 groups of a x b x c" in printed
+    assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
+    assert "a1 x b2 x c3" in printed
+    assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert page.count("<tr") < 40
+    table = pd.read_csv(tmp_path / "out" / "groups.csv")
+    assert len(table) == 4 * 150
+    assert set(table["rate"]) == {
+        "selection_rate", "error_rate", "true_positive_rate", "false_positive_rate",
+    }  # fmt: skip
+    assert ((table["lower"] <= table["pooled"]) & (table["pooled"] <= table["upper"])).all()
+    data = json.loads((tmp_path / "out" / "audit.json").read_text())
+    selection = data["rates"][0]
+    assert selection["surest_pair"][0] == "a1 x b2 x c3"
+    assert sum(selection[name] for name in (WITHIN, BEYOND, OPEN)) == pytest.approx(1)
+    assert len(data["figures"]) == 600
+
+
+def test_rates_that_need_labels_are_of_the_rows_that_have_one(tmp_path, capsys):
+    frame = people(labelled=0.3)
+    assert audit(frame, tmp_path, "target=label") == 0
+    assert "chosen for labelling at random" in " ".join(capsys.readouterr().out.split())
+    table = pd.read_csv(tmp_path / "out" / "groups.csv")
+    rows = table.groupby("rate")["rows"].sum()
+    assert rows["selection_rate"] == 6000
+    assert rows["error_rate"] == (frame["label"] != "").sum()
+    assert rows["true_positive_rate"] + rows["false_positive_rate"] == (frame["label"] != "").sum()
+
+
+def test_without_labels_decisions_alone_are_compared(tmp_path, capsys):
+    assert audit(people(), tmp_path) == 0
+    assert "Without labels nothing is said of errors" in " ".join(capsys.readouterr().out.split())
+    table = pd.read_csv(tmp_path / "out" / "groups.csv")
+    assert set(table["rate"]) == {"selection_rate"}
+
+
+def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
+    frame = people(rows=400).astype(str)
+    frame["one"] = frame["a"] + frame["b"] + frame["c"]
+    assert has_many_groups(frame[["one"]])
+    assert has_many_groups(frame[["a", "b", "c"]])
+    assert not has_many_groups(frame[["a", "b"]])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["group=[id]"], "column 'id' holds 300 different values; a group column has 2 to 150"),
+        (["group=[a,b,half]"], "combinations in 300 rows; up to 150 can be assessed"),
+        (["group=[a,b,c]", "weight=w"], "weight= does not apply to an audit of many groups"),
+        (["group=[a,b,c]", "cluster=half"], "cluster= does not apply to an audit of many groups"),
+    ],
+)
+def test_what_cannot_be_estimated_together_is_refused(tmp_path, capsys, words, message):
+    frame = people(rows=300).assign(
+        id=range(300), half=np.arange(300) // 3, w=1 + np.arange(300) % 3
+    )
+    path = written(frame, tmp_path)
+    assert main(["audit", str(path), "target=label", "prediction=prediction", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_labels_of_groups_are_text_on_the_page(tmp_path):
+    frame = people().replace({"a": {"a1": "<script>alert(1)</script>[red]"}})
+    assert audit(frame, tmp_path, "target=label") == 0
+    assert "<script>alert" not in (tmp_path / "out" / "audit.html").read_text()
+
+
+@pytest.mark.parametrize(("base", "main_effect", "own"), [(-0.4, 0.3, 0.2), (-2.5, 0.2, 0.0)])
+def test_what_is_said_of_groups_is_rarely_wrong(base, main_effect, own):
+    generator = np.random.default_rng(5)
+    wrong = said = 0
+    covered, gaps = [], []
+    for _ in range(12):
+        parts = np.array(np.unravel_index(np.arange(150), (6, 5, 5))).T
+        logits = base + sum(
+            generator.normal(0, main_effect, k)[parts[:, i]] for i, k in enumerate((6, 5, 5))
+        )
+        rates = special.expit(logits + generator.normal(0, own, 150))
+        sizes = generator.multinomial(8000, generator.dirichlet(np.full(150, 2.0)))
+        found = audit_many(*of_rates(parts, rates, sizes, generator))
+        table = pd.DataFrame(found.figures)
+        by_name = dict(zip(map(name, parts), zip(rates, sizes, strict=True), strict=True))
+        truth, size = np.array([by_name[group] for group in table["group"]]).T
+        near = np.abs(truth - truth @ size / size.sum()) < EPSILON
+        verdict = table["verdict"].to_numpy()
+        said += np.isin(verdict, (WITHIN, BEYOND)).sum()
+        wrong += ((verdict == WITHIN) & ~near).sum() + ((verdict == BEYOND) & near).sum()
+        covered.append((table["lower"] <= truth) & (truth <= table["upper"]))
+        enough = truth[size >= 10]
+        lower, upper = found.data["rates"][0]["interval"]
+        gaps.append(lower <= np.ptp(enough) <= upper)
+    assert said > 200
+    assert wrong < 0.05 * said
+    assert 0.92 < np.concatenate(covered).mean() < 0.995
+    assert all(gaps)
+
+
+def name(part):
+    return " x ".join(map(str, part))
+
+
+def of_rates(parts, rates, sizes, generator):
+    """Return a table without labels, whose groups are selected at these rates."""
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    prediction = (generator.random(len(codes)) < rates[codes]).astype(np.int64)
+    cells = pd.Series(pd.Categorical([name(part) for part in parts[codes]]))
+    unknown = np.full(len(codes), np.nan)
+    table = AuditTable(None, prediction, unknown, {}, cells, Direction(("0", "1")))
+    return table, Options(prediction="p", group=("a", "b", "c"), epsilon=EPSILON)

@@ -1,0 +1,154 @@
+"""Two scores of one file compared: ``fairbench audit ... score=a against=b``."""
+
+import json
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audits.findings import LARGE, OPEN, SMALL
+from fairbench.audits.kinds.pair import compare_tables, verdict_cell
+from fairbench.audits.table import read_audit_table
+from tests.audits.tables import audit, parse, predictions, written
+
+
+def pair(rows=1500, labels=None):
+    """Return predictions with a second score, which is noisy for women."""
+    generator = np.random.default_rng(1)
+    frame = predictions(rows, labels=labels)
+    noise = generator.normal(0, 3, rows) * (frame["sex"] == "Female")
+    odds = np.log(frame["score"] / (1 - frame["score"])) + noise
+    return frame.assign(other=1 / (1 + np.exp(-odds)))
+
+
+def compared(frame, folder, *words):
+    path = written(frame, folder)
+    options = ["target=label", "score=score", "against=other", "group=sex", "labelled=is_labelled"]
+    parsed = parse([str(path), *options, *words])
+    other = parse([str(path), "target=label", "score=other", "group=sex", "labelled=is_labelled"])
+    tables = read_audit_table(parsed), read_audit_table(other)
+    return {(row.attribute, row.measure): row for row in compare_tables(*tables, parsed)}
+
+
+def test_labels_for_all_rows_give_the_gaps_that_there_are(tmp_path):
+    frame = pair()
+    rows = compared(frame, tmp_path)
+    for place, name in enumerate(("score", "other")):
+        right = (frame[name] > 0.5) == frame["label"]
+        assert rows["", "accuracy"].values[place] == pytest.approx(right.mean(), abs=0.01)
+        by_sex = right.groupby(frame["sex"]).mean()
+        gap = rows["sex", "accuracy"].values[place]
+        assert gap == pytest.approx(np.ptp(by_sex), abs=0.01)
+    worse = rows["sex", "accuracy"]
+    assert worse.lower > 0
+
+
+def test_few_labels_know_less_and_do_not_contradict(tmp_path):
+    few, all_ = (compared(pair(labels=n), tmp_path) for n in (60, None))
+    for key, row in few.items():
+        if key[1] != "selection rate":
+            assert row.upper - row.lower > all_[key].upper - all_[key].lower
+            assert row.lower < all_[key].upper
+            assert row.upper > all_[key].lower
+
+
+def test_the_command_prints_and_keeps_it(tmp_path, capsys):
+    path = written(pair(400, labels=50), tmp_path)
+    words = ["target=label", "score=score", "against=other", "group=[sex,race]"]
+    out = f"out={tmp_path / 'out'}"
+    assert audit([str(path), *words, "labelled=is_labelled", out]) == 0
+    said = capsys.readouterr().out
+    assert "other against score on the 400 rows" in said
+    assert max(map(len, said.splitlines()[:-1])) <= 100
+    content = json.loads((tmp_path / "out" / "pair.json").read_text())
+    assert content["labels"] == 50
+    assert {row["attribute"] for row in content["comparison"]} == {"", "sex", "race", "sex x race"}
+    page = (tmp_path / "out" / "pair.html").read_text()
+    for sentences in (content["conclusions"]["can"], content["conclusions"]["cannot"]):
+        for sentence in sentences:
+            assert sentence in unescape(page)
+    assert page.count("<svg") == len(content["comparison"]) + 1  # and the first page's
+
+
+def test_verdicts_are_those_of_the_intervals(tmp_path):
+    rows = compared(pair(), tmp_path)
+    assert verdict_cell(rows["", "accuracy"]).value == "lower"
+    assert verdict_cell(rows["sex", "accuracy"]).value == "larger"
+    assert {row.verdict for row in compared(pair(), tmp_path, "epsilon=0.9").values()} == {SMALL}
+    few = compared(pair(labels=40), tmp_path)["sex", "precision"]
+    assert few.lower < 0 < few.upper
+    assert few.verdict == OPEN
+
+
+def test_a_score_against_itself_is_alike(tmp_path, capsys):
+    frame = pair().assign(other=lambda f: f["score"])
+    rows = compared(frame, tmp_path)
+    assert {row.verdict for row in rows.values()} <= {SMALL, OPEN}
+    assert rows["", "accuracy"].verdict == rows["sex", "accuracy"].verdict == SMALL
+    path = written(frame, tmp_path)
+    words = ["target=label", "score=score", "against=other", "group=sex", f"out={tmp_path / 'out'}"]
+    assert audit([str(path), *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Score and other differ by less than 0.05 in accuracy" in said
+
+
+def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
+    path = written(pair().drop(columns=["label", "is_labelled"], errors="ignore"), tmp_path)
+    out = tmp_path / "<out>"
+    assert audit([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
+    assert "Without labels, only decisions are compared" in capsys.readouterr().out
+    conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
+    assert all("selection rate" in each for each in conclusions["can"])
+    everyone, _, sex = conclusions["cannot"]
+    assert everyone == "Accuracy is not compared: there are no labels."
+    assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")
+
+
+def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
+    frame = pair(200).rename(columns={"other": "<b>bold</b>"})
+    path = written(frame, tmp_path)
+    words = ["target=label", "score=score", "against=<b>bold</b>", "group=sex"]
+    assert audit([str(path), *words, f"out={tmp_path / 'out'}"]) == 0
+    assert "<b>" not in (tmp_path / "out" / "pair.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["score=score", "against=othre"], "'othre': did you mean other"),
+        (["score=score", "against=other", "prediction=label"], "give score= alone"),
+        (["prediction=label", "against=other"], "give score= alone"),
+        (
+            ["score=score", "against=other", "weight=score"],
+            "weight= does not apply to a comparison of two scores (against=), but to an audit of",
+        ),
+    ],
+)
+def test_faults(words, sentence, tmp_path, capsys):
+    path = written(pair(60), tmp_path)
+    assert audit([str(path), "target=label", "group=sex", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_groups", "labels"), [(2, 100), (10, 400)])
+def test_no_gap_is_called_smaller_where_there_is_none(n_groups, labels, tmp_path):
+    """Ten groups alike, one score much noisier, which widens its gaps: 40 pools of 5 gaps each."""
+    wrong = 0
+    for seed in range(40):
+        draw = np.random.default_rng([n_groups, seed])
+        odds = draw.normal(0, 1.5, 400)
+        frame = pd.DataFrame(
+            {
+                "sex": [f"g{i}" for i in draw.integers(n_groups, size=400)],
+                "label": (draw.random(400) < 1 / (1 + np.exp(-2 * odds))).astype(int),
+                "is_labelled": draw.permutation(400) < labels,
+                "score": 1 / (1 + np.exp(-odds)),
+                "other": 1 / (1 + np.exp(-odds - draw.normal(0, 3, 400))),
+            }
+        )
+        rows = compared(frame, tmp_path).values()
+        wrong += any(row.verdict == LARGE for row in rows if row.attribute)
+    # Two of forty are expected at 5 %, with a standard error of 1.4.
+    assert wrong <= 2 + 3 * 1.4

@@ -1,0 +1,281 @@
+"""Several people and one state: nothing is counted twice or lost, and each is told in a line."""
+
+import contextlib
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.faults import states
+from fairbench.audits.labelling import answering
+from fairbench.audits.labelling.answering import go_on, resume, store
+from fairbench.audits.labelling.state import Answer, StateFile
+from fairbench.audits.watching import looking
+from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.state import WatchOptions
+from fairbench.audits.watching.state_file import WatchFile
+from fairbench.cli.main import main
+from fairbench.core import state_file
+from fairbench.core.errors import UserError, warn
+from fairbench.core.locks import locked
+from tests.audits.tables import predictions, written
+
+
+@pytest.fixture
+def shared(tmp_path, capsys):
+    """Return the state of an audit that is being labelled, in a folder with its predictions."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    path = written(predictions(40).drop(columns=["label", "is_labelled"]), folder)
+    words = [str(path), f"state={folder / 'audit.json'}", "score=score", "group=sex"]
+    assert main(["label", "next", *words]) == 0
+    capsys.readouterr()
+    warn.cache_clear()
+    return StateFile(folder / "audit.json")
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """Return the file of a watch, and a function that writes a table and looks at it."""
+    file = WatchFile(tmp_path / "watch.json")
+
+    def look_at(frame, name="p.csv", **chosen):
+        frame.to_csv(tmp_path / name, index=False)
+        options = WatchOptions(
+            path=tmp_path / name, group=("sex",), target="label", score="score", **chosen
+        )
+        return look(file, options, {"path"})
+
+    return file, look_at
+
+
+def rows(number, seed=0):
+    return predictions(number, seed=seed)[["sex", "score", "label"]]
+
+
+def weeks(*names, each=60):
+    """Return rows of these weeks."""
+    return rows(each * len(names)).assign(week=np.repeat(names, each))
+
+
+def linked(file, tmp_path):
+    """Return the same file by a link in another person's folder."""
+    link = tmp_path / "other" / "mine.json"
+    link.parent.mkdir()
+    link.symlink_to(file.path)
+    return type(file)(link)
+
+
+def test_labels_given_by_a_link_reach_the_shared_state(shared, tmp_path):
+    link = linked(shared, tmp_path)
+    session = resume(link, Path())  # finds the predictions beside the shared file
+    store(link, session, {3: "1"})
+    assert link.path.is_symlink()
+    assert shared.read().labels == {3: "1"}
+    assert resume(shared, Path()).state.labels == {3: "1"}
+    assert [path.name for path in link.path.parent.iterdir()] == ["mine.json"]
+
+
+def test_a_watch_goes_on_by_a_link(watched, tmp_path):
+    file, look_at = watched
+    look_at(rows(300)[:200])
+    link = linked(file, tmp_path)
+    rows(300).to_csv(tmp_path / "p.csv", index=False)
+    assert look(link, link.read().options, set()).state.rows == 300
+    assert link.path.is_symlink()
+    assert look(file, file.read().options, set()).state.rows == 300
+
+
+def test_what_is_no_file_is_not_replaced_by_one(shared, tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    pipe = StateFile(tmp_path / "pipe.json")
+    with pytest.raises(UserError, match=r"is not the state of an audit: it is no regular file$"):
+        pipe.read()
+    with pytest.raises(UserError, match="it is no regular file"):
+        pipe.create(shared.read())
+    assert pipe.path.is_fifo()
+    (tmp_path / "round.json").symlink_to(tmp_path / "round.json")
+    with pytest.raises(UserError, match="a link that leads back to itself"):
+        StateFile(tmp_path / "round.json").read()
+
+
+def test_a_hard_link_is_warned_of(shared, tmp_path, capsys):
+    os.link(shared.path, tmp_path / "hard.json")
+    store(shared, resume(shared, Path()), {3: "1"})
+    assert "other names, which are hard links" in capsys.readouterr().err
+
+
+def test_who_may_read_a_shared_state_still_may_after_a_change(shared, capsys):
+    shared.path.chmod(0o660)
+    before = os.umask(0o077)
+    try:
+        store(shared, resume(shared, Path()), {3: "1"})
+    finally:
+        os.umask(before)
+    assert shared.path.stat().st_mode & 0o777 == 0o660
+    assert "may be read by others" in capsys.readouterr().err
+
+
+def test_who_finds_a_state_held_is_told_by_whom(shared, monkeypatch, capsys):
+    monkeypatch.setattr(state_file, "_QUIET", 0.05)
+    monkeypatch.setattr(state_file, "_PATIENCE", 0.1)
+    before, session = shared.path.read_bytes(), resume(shared, Path())
+    lock, sentence = shared.path.with_name(".audit.json.lock"), r"held by process \d+ .* changed;"
+    with locked(lock), pytest.raises(UserError, match=sentence):
+        store(shared, session, {3: "1"})
+    assert shared.path.read_bytes() == before
+    assert "is held by process" in (said := capsys.readouterr().err)
+    assert said.endswith("waiting for it\n")
+
+
+def test_who_waits_goes_on_once_a_state_is_free(shared, monkeypatch):
+    monkeypatch.setattr(state_file, "_QUIET", 0.05)
+    session, said = resume(shared, Path()), []
+    with contextlib.ExitStack() as held:
+        held.enter_context(locked(shared.path.with_name(".audit.json.lock")))
+        monkeypatch.setattr(state_file, "note", lambda line: (said.append(line), held.close()))
+        store(shared, session, {3: "1"})
+    assert len(said) == 1
+    assert shared.read().labels == {3: "1"}
+
+
+def test_only_halves_of_the_same_state_are_removed(shared):
+    of_this = shared.path.with_name(".audit.json.host.12.0123abcd.tmp")
+    of_another = shared.path.with_name(".audit.json.old.host.12.0123abcd.tmp")
+    for path in (of_this, of_another):
+        path.touch()
+    store(shared, resume(shared, Path()), {3: "1"})
+    assert not of_this.exists()
+    assert of_another.exists()
+
+
+def test_a_state_is_swapped_only_if_it_is_what_it_was(shared):
+    before = shared.read()
+    one, other = (before.answered((Answer(row, "1", ""),)) for row in (3, 4))
+    assert shared.swap(before, one)
+    assert not shared.swap(before, other)
+    assert shared.read().labels == {3: "1"}
+    assert not shared.swap(None, other)
+
+
+def test_the_last_answer_counts_whatever_the_clocks_say(shared, monkeypatch):
+    session = resume(shared, Path())
+    store(shared, session, {3: "1"})
+
+    class Behind(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2001, 1, 1, tzinfo=UTC)
+
+    monkeypatch.setattr(answering, "datetime", Behind)
+    store(shared, session, {3: "0"}, overwrite=True)
+    assert shared.read().answers[1].time < shared.read().answers[0].time
+    assert resume(shared, Path()).state.labels == {3: "0"}
+
+
+def test_who_goes_on_takes_back_nothing_that_another_has_asked(shared, monkeypatch):
+    change = shared.change
+
+    def late(mine):
+        change(lambda state: replace(state, question="gap").answered((Answer(3, "1", ""),)))
+        return change(mine)
+
+    monkeypatch.setattr(StateFile, "change", lambda _, mine: late(mine))
+    options = shared.read().options
+    go_on(shared, options, set(), {"strategy": "random"})
+    state = shared.read()
+    assert (state.question, state.strategy, state.labels) == ("gap", "random", {3: "1"})
+    with pytest.raises(UserError, match="comes too late"):
+        go_on(shared, options, set(), {"stop": 9})
+
+
+def test_two_labels_of_one_row_in_one_command_are_refused_by_whoever_is_second(shared, capsys):
+    words = ["label", "ask", f"state={shared.path}"]
+    assert main([*words, "3=1", "4=0"]) == 0
+    assert main([*words, "5=1", "4=1"]) == 2
+    assert "row 4 is labelled 0 already" in capsys.readouterr().err
+    assert shared.read().labels == {3: "1", 4: "0"}  # and row 5 is not either
+    assert main([*words, "5=1", "4=0"]) == 0
+    assert "1 stored, 1 were there already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first look", "later look"])
+def test_two_looks_at_once_count_each_row_once(first, watched, monkeypatch, capsys):
+    file, look_at = watched
+    table = rows(300)
+    if not first:
+        look_at(table[:100])
+    read = looking.read_watched
+
+    def slowly(*words):
+        monkeypatch.setattr(looking, "read_watched", read)
+        found = read(*words)
+        assert look_at(table[:200]).state.rows == 200  # another person's, meanwhile
+        return found
+
+    monkeypatch.setattr(looking, "read_watched", slowly)
+    done = look_at(table[:200])
+    assert (done.before.rows, done.state.rows, done.state.marks[-1].labels) == (200, 200, 200)
+    assert file.read() == done.state
+    assert "was changed by another look meanwhile" in capsys.readouterr().err
+    assert look_at(table).state.rows == 300
+
+
+def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched):
+    file, look_at = watched
+    week = weeks("week 7").assign(score=lambda frame: frame["score"].round(1))
+    look_at(week, time="week")
+    before = file.path.read_bytes()
+    assert look_at(week).state.rows == 60  # the same again
+    for name in ("week 07", "Week 7", "week  7"):
+        with pytest.raises(UserError, match="was looked at as 'week 7': spell it so"):
+            look_at(week.assign(week=name), "again.csv")
+    with pytest.raises(UserError, match=r"rows of period 'week 8' are those of 'week 7', in the"):
+        look_at(week.assign(week="week 8"), "copy.csv")
+    assert file.path.read_bytes() == before
+    alike = week.assign(week="week 8", sex="Male", score=0.1, label=0)
+    assert look_at(alike, "alike.csv").state.rows == 120
+    # All rows of week 9 are of one kind, as those of week 8: that is no sign of a copy.
+    assert look_at(alike.assign(week="week 9"), "alike.csv").state.rows == 180
+
+
+def test_people_with_identifiers_are_counted_once_in_a_week_that_comes_twice(watched):
+    _, look_at = watched
+    week = weeks("week 7").assign(person=range(60))
+    look_at(week, time="week", id="person")
+    state = look_at(week.assign(week="week 8"), "copy.csv").state
+    assert (state.rows, state.repeats) == (120, 60)
+
+
+@pytest.mark.parametrize("verb", [["watch"], ["label", "next"]], ids=" ".join)
+def test_the_same_command_goes_on_also_with_bands(verb, tmp_path, capsys):
+    path = written(rows(90).assign(age=np.tile([20, 35, 70], 30)), tmp_path)
+    words = [*verb, str(path), f"state={tmp_path / 's.json'}", f"results={tmp_path}"]
+    words += ["target=label", "score=score"]
+    assert main([*words, "group=[sex,age:30,50]"]) == 0
+    assert main([*words, "group=[sex,age:30,50]"]) == 0
+    capsys.readouterr()
+    for other in ("group=[sex,age:30,60]", "group=sex"):
+        assert main([*words, other]) == 2
+        assert "started with another group: leave group= out" in capsys.readouterr().err
+
+
+def test_a_week_that_is_missing_is_named_and_refused_when_it_comes(tmp_path, capsys):
+    table = weeks("week 1", "week 2", "week 4")
+    words = ["target=label", "score=score", "group=sex", "time=week"]
+    words += [f"state={tmp_path / 's.json'}", f"out={tmp_path / 'page'}"]
+    path = str(written(table, tmp_path))
+    assert main(["watch", path, *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Periods of which no row came, between 'week 2' and 'week 4' (1)" in said
+    late = written(weeks("week 3"), tmp_path, "late.csv")
+    assert main(["watch", str(late), *words]) == 2
+    assert "a watch goes forward; leave these rows out" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_two_people_who_are_killed_lose_nothing_and_count_nothing_twice():
+    assert states.main(6)

@@ -1,0 +1,164 @@
+"""The audit of predicted numbers: what evaluate says, and verdicts that are true."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.audits.columns import read_frame
+from fairbench.audits.kinds import kind_of
+from fairbench.audits.kinds.numbers import (
+    audit_numbers,
+    measured,
+    read_numbers,
+)
+from fairbench.audits.question import NUMBERS
+from fairbench.audits.report import document_of
+from fairbench.core.errors import UserError
+from tests.audits.tables import audit, parse, predictions, written
+
+WORDS = ("target=income", "prediction=predicted", "group=[sex,race]")
+
+
+def incomes(rows=1500, *, bias=0.0, noise=0.0, seed=0):
+    """Return incomes; women's are predicted too high by `bias`, Black people's more noisily."""
+    generator = np.random.default_rng(seed)
+    sex = generator.choice(["Male", "Female"], rows, p=[0.6, 0.4])
+    race = generator.choice(["White", "Black"], rows, p=[0.7, 0.3])
+    income = generator.gamma(4, 5000, rows)
+    error = generator.normal(0, 3000, rows) * (1 + noise * (race == "Black"))
+    predicted = income + error + bias * (sex == "Female")
+    return pd.DataFrame(
+        {"sex": sex, "race": race, "income": income, "predicted": predicted,
+         "low": predicted - 5000, "high": predicted + 5000}
+    )  # fmt: skip
+
+
+def audited(frame, folder, *more):
+    options = parse([str(written(frame, folder)), *WORDS, *more])
+    return audit_numbers(options, read_frame(options))
+
+
+def metrics_of(frame, folder, *more):
+    options = parse([str(written(frame, folder)), *WORDS, *more])
+    return measured(read_numbers(options, read_frame(options))[0], options)
+
+
+def test_it_gives_what_evaluate_gives(tmp_path):
+    frame = incomes(400)
+    ours = metrics_of(frame, tmp_path)
+    theirs = fairbench.evaluate(
+        frame["income"],
+        frame["predicted"],
+        sensitive_features=frame[["sex", "race"]],
+        privileged={"sex": "Male", "race": "White"},
+        task="regression",
+    )
+    pd.testing.assert_frame_equal(ours, theirs)
+
+
+def test_planted_differences_are_found_and_no_others(tmp_path):
+    found = audited(incomes(6000, bias=2500, noise=0.6), tmp_path, "bounds=[low,high]")
+    verdicts = {(gap.attribute, gap.measure): gap.verdict for gap in found.findings}
+    assert verdicts["sex", "mean residual"] == "large"
+    assert verdicts["race", "MAE"] == "large"
+    assert verdicts["race", "coverage"] == "large"
+    assert verdicts["race", "mean residual"] == "small"
+    said = document_of(found).data["conclusions"]["can"]
+    assert any("By sex, groups differ" in each and "mean residual" in each for each in said)
+    women = next(each for each in found.data["residuals"] if each["group"] == "Female")
+    assert women["mean"][1] < -2500 < women["mean"][2]
+
+
+@pytest.mark.thorough
+def test_verdicts_are_wrong_in_at_most_one_audit_of_twenty(tmp_path):
+    """Nobody differs in residuals or errors: nothing is called large."""
+    larges = 0
+    for seed in range(12):
+        found = audited(incomes(300, seed=seed), tmp_path, "epsilon=0.01")
+        larges += any(gap.verdict == "large" for gap in found.findings)
+    assert larges <= 1
+
+
+def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
+    frame = incomes(300)
+    frame["income"] = frame["income"].astype(object).where(frame.index % 3 > 0, "")
+    found = audited(frame, tmp_path)
+    assert found.rows == 200
+    assert any("100 rows without one are left out" in each for each in found.basis)
+
+
+def test_weights_and_clusters_widen(tmp_path):
+    frame = incomes(600)
+    twice = pd.concat([frame, frame]).assign(household=np.tile(np.arange(600), 2), weight=2)
+    once = metrics_of(frame, tmp_path)
+    both = metrics_of(twice, tmp_path, "cluster=household", "weight=weight")
+    mae = [each[each["metric"] == "mae"].iloc[0] for each in (once, both)]
+    assert mae[1]["value"] == pytest.approx(mae[0]["value"])
+    assert mae[1]["upper"] == pytest.approx(mae[0]["upper"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words", "regression"),
+    [
+        (incomes(100), WORDS, True),
+        (incomes(100).round({"income": -5}), WORDS, False),  # a target of one value
+        (
+            predictions(100).assign(predicted=1),
+            ("target=label", "prediction=predicted", "group=sex"),
+            False,
+        ),
+        (predictions(100), ("target=label", "score=score", "group=sex"), False),
+        (incomes(100).assign(predicted="high"), WORDS, False),
+        (incomes(100).assign(predicted=lambda each: each["income"].to_numpy()[::-1]), WORDS, True),
+        (incomes(100).assign(income=range(100), predicted=range(100)), WORDS, False),  # codes
+        (incomes(100).assign(income=range(100), predicted=range(1, 101)), WORDS, True),
+    ],
+)
+def test_what_is_read_as_numbers(frame, words, regression, tmp_path):
+    options = parse([str(written(frame, tmp_path)), *words])
+    assert (kind_of(options, read_frame(options)) == NUMBERS) is regression
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("bounds=[low]",), "bounds= names two columns"),
+        (("bounds=[high,low]",), "is not at most 'low' of its row"),
+        (("nominal=1.5",), "nominal"),
+    ],
+)
+def test_what_is_of_labels_is_refused(words, complaint, tmp_path):
+    with pytest.raises(UserError, match=complaint):
+        audited(incomes(100), tmp_path, *words)
+
+
+def test_options_of_labels_are_refused(tmp_path, capsys):
+    assert audit([written(incomes(100), tmp_path), *WORDS, "positive=1"]) == 2
+    said = capsys.readouterr().err
+    assert "positive= does not apply to an audit of predicted numbers, but to an audit of" in said
+
+
+def test_bounds_of_labels_are_refused(tmp_path, capsys):
+    frame = predictions(100).assign(low=0, high=1)
+    words = ("target=label", "score=score", "group=sex", "bounds=[low,high]")
+    assert audit([written(frame, tmp_path), *words]) == 2
+    assert (
+        "bounds= does not apply to an audit of two classes, but to an audit of predicted"
+        in capsys.readouterr().err
+    )
+
+
+def test_the_report_is_printed_and_written(tmp_path, capsys):
+    file = written(incomes(300, bias=2000), tmp_path)
+    assert audit([file, *WORDS, "bounds=[low,high]", f"out={tmp_path}"]) == 0
+    printed = capsys.readouterr().out
+    for title in ("Gaps between groups", "MAE", "coverage", "Residuals by group"):
+        assert title in printed
+    content = json.loads((tmp_path / "audit.json").read_text())
+    assert {finding["measure"] for finding in content["findings"]} == {
+        "mean prediction", "mean residual", "MAE", "coverage"
+    }  # fmt: skip
+    assert '<svg class="chart"' in (tmp_path / "audit.html").read_text()

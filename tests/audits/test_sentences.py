@@ -1,0 +1,197 @@
+"""Findings in words: one place makes every sentence, and all of a page come from there."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.audits.findings import (
+    EXCESS,
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    PAIR,
+    SMALL,
+    ErrorBudget,
+    Finding,
+    answer_gap,
+)
+from fairbench.audits.sentences import in_short, left_open, listed, sentence_of, sentences_of, to_do
+from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.inference.gaps import GroupLimits
+from tests.audits.tables import predictions
+
+SMALL_GAP = Finding(GAP, "sex", "accuracy", SMALL, bound=0.05, lower=0.0, upper=0.03, value=0.01)
+LARGE_GAP = Finding(
+    GAP,
+    "sex",
+    "precision",
+    LARGE,
+    ("men", "women"),
+    value=0.2,
+    lower=0.1,
+    upper=0.3,
+    values=(0.8, 0.6),
+    bound=0.05,
+    unless="more than 2 % of the labels of men are wrong",
+)
+OPEN_GAP = Finding(
+    GAP, "sex", "selection rate", OPEN, value=0.06, lower=0.0, upper=0.1, bound=0.05,
+    needs="300 more labels would probably settle it",
+)  # fmt: skip
+
+
+def test_what_is_small_of_an_attribute_is_one_sentence():
+    other = Finding(GAP, "sex", "base rate", SMALL, bound=0.05)
+    assert sentences_of([SMALL_GAP, other]) == [
+        "By sex, no two groups differ by more than 0.05 in accuracy, base rate."
+    ]
+    assert sentences_of([SMALL_GAP, other], brief=True) == [
+        "By sex, no two groups differ by more than 5 percentage points in accuracy and base rate."
+    ]
+
+
+def test_a_large_gap_names_both_groups_and_what_would_undo_it():
+    assert sentence_of(LARGE_GAP) == (
+        "By sex, the precision of men is higher than that of women by more than 0.05 (difference "
+        "0.200, 95 % interval 0.100 to 0.300). This holds unless more than 2 % of the labels of "
+        "men are wrong."
+    )
+    assert sentences_of([LARGE_GAP], brief=True) == [
+        "By sex, the precision is 80.0 % for men and 60.0 % for women: 20.0 percentage points "
+        "apart, surely more than 5."
+    ]
+
+
+def test_what_is_open_says_what_would_settle_it():
+    assert sentence_of(OPEN_GAP) == (
+        "By sex, it is open whether groups differ by more than 0.05 in selection rate (95 % "
+        "interval 0.000 to 0.100; 300 more labels would probably settle it)."
+    )
+    nothing = Finding(GAP, "sex", "accuracy", NOT_MEASURED, needs="there are no labels")
+    assert (
+        sentence_of(nothing)
+        == "By sex, groups cannot be compared in accuracy: there are no labels."
+    )
+
+
+def test_a_summary_is_a_selection_the_largest_first():
+    wider = Finding(GAP, "race", "accuracy", LARGE, ("a", "b"), value=0.5, bound=0.05)
+    short = in_short([SMALL_GAP, LARGE_GAP, OPEN_GAP, wider])
+    assert short[0].startswith("By race, the accuracy of a is higher")
+    (is_open,) = left_open([SMALL_GAP, LARGE_GAP, OPEN_GAP, wider])
+    assert is_open.endswith("in selection rate: these rows cannot tell.")
+    assert not in_short([])
+
+
+def test_what_to_do_is_about_the_widest_gap_that_rests_on_no_assumption():
+    (first,) = to_do([SMALL_GAP, LARGE_GAP])
+    assert first.startswith("Find out why 'men' and 'women' differ in precision")
+    assumed = Finding(GAP, "sex", "accuracy", LARGE, ("a", "b"), value=0.5, given="if so")
+    assert not list(to_do([assumed, SMALL_GAP]))
+
+
+def test_only_a_finding_says_that_scores_are_off():
+    off = Finding(EXCESS, "sex", "scores", LARGE, ("men",), value=-0.1, lower=-0.2, upper=-0.05)
+    assert "scores of men are too low on average" in sentence_of(off)
+    assert not sentence_of(Finding(EXCESS, "sex", "scores", OPEN, ("men",), value=-0.1))
+
+
+def test_names_are_listed_as_a_sentence_has_them():
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b", "c"], 1) == "a and 2 more"
+    assert listed([]) == ""
+
+
+def answered(successes, sizes, bound=0.05, risk=0.01):
+    def at(level):
+        return GapInterval.of(GroupLimits.of(successes, sizes, level=level))
+
+    return answer_gap(at, bound, risk)
+
+
+def test_the_two_groups_of_a_large_gap_differ_by_more_than_its_bound():
+    answer = answered([300, 500, 520], [1000, 1000, 1000])
+    assert (answer.verdict, answer.named) == (LARGE, (2, 0))
+    assert set(answer.pairs) == {(2, 0), (1, 0)}
+    assert answered([500, 505, 510], [100_000] * 3).verdict == SMALL
+    assert answered([50, 55, 60], [100] * 3).verdict == OPEN
+
+
+def test_settled_questions_leave_their_share_to_others():
+    budget = ErrorBudget(10)
+    assert budget.risk == pytest.approx(0.005)
+    assert budget.passed_on(2, 4).risk == pytest.approx(0.0025)
+    assert budget.passed_on(0, 4).risk == 0
+
+
+def reports():
+    """Yield a report of every kind."""
+    generator = np.random.default_rng(3)
+    people = predictions(900, bias=0.5)
+    few = predictions(900, labels=120)
+    classes = pd.DataFrame({"site": generator.choice(["a", "b", "c"], 900)})
+    label = generator.integers(0, 4, 900)
+    right = generator.random(900) < np.where(classes["site"] == "a", 0.9, 0.5)
+    classes = classes.assign(
+        label=label, predicted=np.where(right, label, (label + 1) % 4), score=0.7
+    )
+    numbers = people.assign(
+        price=generator.normal(10, 3, 900),
+        guess=lambda frame: frame["price"] + (frame["sex"] == "Male"),
+    )
+    many = people.assign(
+        **{name: generator.integers(0, 7, 900).astype(str) for name in ("a", "b", "c")}
+    )
+    other = people.assign(other=np.clip(people["score"] + generator.normal(0, 0.2, 900), 0, 1))
+    proxy = people.assign(women=np.where(people["sex"] == "Female", 0.9, 0.1))
+    chosen = people.assign(hired=people["score"] > 0.2)
+    scores = {"target": "label", "score": "score"}
+    yield "two classes", fairbench.audit(people, **scores, groups=["sex", "race"])
+    yield "few labels", fairbench.audit(few, **scores, groups="sex", labelled="is_labelled")
+    yield "no labels", fairbench.audit(few, score="score", groups="sex")
+    yield (
+        "classes",
+        fairbench.audit(
+            classes, target="label", prediction="predicted", score="score", groups="site"
+        ),
+    )
+    yield "numbers", fairbench.audit(numbers, target="price", prediction="guess", groups="sex")
+    yield "ranking", fairbench.audit(people, score="score", groups="sex", top=100)
+    yield "pair", fairbench.audit(other, **scores, against="other", groups=["sex", "race"])
+    yield "many groups", fairbench.audit(many, **scores, groups=["a", "b", "c"])
+    yield "proxy", fairbench.audit(proxy, **scores, proxy=["women"])
+    yield "selected", fairbench.audit(chosen, **scores, groups="sex", selected="hired")
+
+
+def test_every_sentence_of_a_page_about_people_words_its_findings():
+    """The page is asked, not the code: each sentence is one that the page's findings lead to."""
+    names = set(Finding.__dataclass_fields__)
+    for kind, report in reports():
+        document = report.document
+        findings = [
+            Finding(**{name: value for name, value in row.items() if name in names})
+            for row in document.data["findings"]
+        ]
+        assert findings, kind
+        settled = [finding for finding in findings if finding.is_settled]
+        others = [finding for finding in findings if not finding.is_settled]
+        assert list(document.verdict.can) == sentences_of(settled), kind
+        assert list(document.verdict.cannot) == sentences_of(others), kind
+        assert list(document.summary.found) == in_short(findings), kind
+        assert list(document.summary.still_open) == left_open(findings), kind
+        assert set(to_do(findings)) <= set(document.summary.todo), kind
+
+
+def test_findings_and_figures_are_tables_of_plain_columns():
+    for kind, report in reports():
+        table = report.findings
+        assert len(table) == len(report.document.data["findings"]), kind
+        for frame in (table, report.table):
+            assert len(frame), kind
+            assert not frame.map(lambda cell: isinstance(cell, dict | list | tuple)).any(
+                axis=None
+            ), kind
+        said = table[table["verdict"].isin([LARGE, SMALL]) & (table["about"] != PAIR)]
+        assert (said["sentence"] != "").all(), kind

@@ -1,0 +1,255 @@
+"""Labels of the selected alone, groups known through a proxy: what an audit says of everyone."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audits.columns import read_frame
+from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, ErrorBudget, Finding
+from fairbench.audits.gaps import RATE_NAMES, RATE_OF
+from fairbench.audits.kinds.unknown import CANNOT, RATES, bounded_gap, of_everyone
+from fairbench.audits.table import read_audit_table
+from fairbench.inference.partial.ends import Ends
+from fairbench.metrics.rates import binary_confusion
+from tests.audits.tables import audit, parse, predictions, written
+
+WORDS = ["target=label", "score=score", "group=sex", "selected=hired"]
+
+
+def partly_selected(rows=3000, *, bias=0.3, keep=False, seed=0):
+    """Return predictions of which those with low scores were often not selected, and the truth."""
+    frame = predictions(rows, bias=bias, seed=seed)
+    generator = np.random.default_rng(seed + 1)
+    hired = generator.random(rows) < np.clip(frame["score"] + 0.5, 0, 0.98)
+    truth = frame["label"].to_numpy()
+    shown = frame["label"].astype(object) if keep else frame["label"].where(hired)
+    return frame.assign(hired=hired, label=shown), truth
+
+
+def bounded(frame, folder, *words):
+    options = parse([str(written(frame, folder)), *WORDS, *words])
+    table = read_audit_table(options, frame=read_frame(options))
+    budget = ErrorBudget(len(table.groups) * len(RATE_OF))
+    _, gaps, rates = of_everyone(table, options, budget.risk)
+    metrics = {name: metric for metric, name in table.direction.rate_names.items()}
+    return {metrics[gap["measure"]]: gap for gap in gaps}, rates
+
+
+def test_bounds_hold_the_rates_of_everyone(tmp_path):
+    frame, truth = partly_selected()
+    gaps, rates_of_everyone = bounded(frame, tmp_path)
+    group = (frame["sex"] == "Female").to_numpy().astype(int)
+    decision = (frame["score"] > 0.5).to_numpy().astype(int)
+    counts = binary_confusion(truth, decision, group, n_groups=2)
+    rates = {rate.name: rate for rate in RATE_OF.values()}
+    for each in rates_of_everyone:
+        if each["rate"] in rates:
+            value = rates[each["rate"]](counts)[["Male", "Female"].index(each["group"])]
+            assert each["lowest"] - 1e-9 <= value <= each["highest"] + 1e-9
+            # Labels that are missing depend on the score alone here.
+            assert each["assumed_lower"] <= value <= each["assumed_upper"]
+    for metric, gap in gaps.items():
+        values = RATE_OF[metric](counts)
+        assert gap["lower"] <= values[1] - values[0] <= gap["upper"]
+
+
+def test_what_no_label_settles_is_said_to_be_so(tmp_path):
+    gaps, _ = bounded(partly_selected()[0], tmp_path)
+    assert gaps["accuracy_gap"]["verdict"] == CANNOT
+    precision = gaps["predictive_parity"]
+    assert precision["verdict"] == precision["alike"] == LARGE
+    assert precision["factor"] is None
+    wrongly_positive = gaps["false_positive_rate_gap"]
+    assert wrongly_positive["alike"] == LARGE
+    factor = wrongly_positive["factor"]
+    for odds, expected in ((0.98 * factor, LARGE), (1.02 * factor, OPEN)):
+        gaps, _ = bounded(partly_selected()[0], tmp_path, f"odds={odds}")
+        assert gaps["false_positive_rate_gap"]["assumed_verdict"] in (
+            expected,
+            CANNOT if expected == OPEN else expected,
+        )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "rows", "expected"),
+    [
+        ((0.50, 0.51), (0.51, 0.52), 1e6, SMALL),
+        ((0.30, 0.40), (0.32, 0.48), 1e6, LARGE),
+        ((0.50, 0.51), (0.51, 0.52), 100, OPEN),
+        ((0.30, 0.40), (0.32, 0.48), 100, OPEN),
+        ((0.30, 0.40), (0.41, 0.48), 1e6, CANNOT),
+        ((0.30, 0.40), (0.41, 0.48), 100, CANNOT),
+    ],
+)
+def test_bounds_are_told_from_noise(lower, upper, rows, expected):
+    ends = Ends(np.array(lower), np.array(upper), np.full(2, rows), np.full(2, rows))
+    template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
+    finding, gap = bounded_gap(template, ["one", "other"], ends, 0.05)
+    assert gap["verdict"] == expected
+    assert finding.verdict == (OPEN if expected == CANNOT else expected)
+    assert finding.groups == (("other", "one") if expected == LARGE else ())
+
+
+def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
+    """The groups with the largest lower and the smallest upper end may be too small for that."""
+    value = np.array([0.1, 0.15, 0.8, 0.85])
+    ends = Ends(value, value, *[np.array([20.0, 2000, 2000, 20])] * 2)
+    template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
+    finding, _ = bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
+    assert finding.groups == ("c", "b")
+
+
+def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_path, capsys):
+    path = written(partly_selected()[0], tmp_path)
+    assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Of 3,000 people, 2," in printed
+    assert "What cannot be known" in printed
+    larger = "By sex, the precision of Female is higher than that of Male by more than 0.05, of"
+    assert f"{larger} everyone, whatever the labels are that cannot be known" in printed
+    assert "no number of rows settles it: anything in" in printed
+    stored = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert stored["rows"] == stored["of_everyone"]["selected"] < stored["of_everyone"]["rows"]
+    assert "What cannot be known" in (tmp_path / "out" / "audit.html").read_text()
+
+
+def test_labels_of_those_who_were_not_selected_do_not_count(tmp_path, capsys):
+    shown, hidden = (partly_selected(600, keep=keep)[0] for keep in (True, False))
+    printed = []
+    for frame in (shown, hidden):
+        path = written(frame, tmp_path)
+        assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        printed.append([line for line in lines if not line.startswith(("File: ", "Made: "))])
+    assert printed[0] == printed[1]
+
+
+def test_a_group_of_which_nobody_was_selected_is_all_unknown(tmp_path, capsys):
+    frame, _ = partly_selected(600)
+    frame["hired"] &= frame["race"] != "Black"
+    path = written(frame, tmp_path)
+    words = ["target=label", "score=score", "group=race", "selected=hired"]
+    assert audit([path, *words, f"out={tmp_path / 'out'}"]) == 0
+    rates = json.loads((tmp_path / "out" / "audit.json").read_text())["of_everyone"]["rates"]
+    (black,) = (e for e in rates if (e["group"], e["rate"]) == ("Black", "base_rate"))
+    assert (black["lowest"], black["highest"]) == (0, 1)
+    assert black["rows"] == black["others"]
+
+
+def test_names_of_groups_cannot_change_the_page(tmp_path):
+    frame, _ = partly_selected(300)
+    frame["sex"] = frame["sex"].replace("Male", "<script>alert(1)</script>")
+    assert audit([written(frame, tmp_path), *WORDS, f"out={tmp_path / 'out'}"]) == 0
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert "<script>alert(1)" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "sentence"),
+    [
+        (["odds=0.5"], {}, "odds is 0.5; it must be at least 1"),
+        (["against=race"], {}, "selected= does not apply to a comparison of two scores"),
+        (["weight=score"], {}, "weight= does not apply to an audit of labels of the selected"),
+        (["target="], {}, "selected= is given without target="),
+        ([], {"hired": False}, "column 'hired' is true in no row: nobody was selected"),
+        ([], {"hired": "perhaps"}, "column 'hired', row 1: 'perhaps' is not true or false"),
+        (["selected=label"], {}, "selected= names 'label', which is the column of labels"),
+    ],
+)
+def test_faults_are_one_sentence(words, change, sentence, tmp_path, capsys):
+    path = written(partly_selected(100)[0].assign(**change), tmp_path)
+    given = [
+        word for word in WORDS if word.partition("=")[0] not in {w.partition("=")[0] for w in words}
+    ]
+    assert audit([path, *given, *words]) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
+
+
+def by_proxy(rows=3000, *, seed=0, spread=0.3, gap=0.0):
+    """Return predictions of people whose group is known through a probability, and the groups."""
+    generator = np.random.default_rng(seed)
+    women = generator.beta(spread, spread, rows).round(2)
+    member = generator.random(rows) < women
+    score = np.clip(generator.beta(2, 2, rows) + gap * member, 0, 1)
+    label = (generator.random(rows) < score).astype(int)
+    columns = {"women": women, "men": (1 - women).round(2), "score": score, "label": label}
+    return pd.DataFrame(columns), member
+
+
+def reported(frame, folder, *words):
+    given = ["target=label", "score=score", f"out={folder / 'out'}"]
+    assert audit([written(frame, folder), *given, *words]) == 0
+    return json.loads((folder / "out" / "audit.json").read_text())
+
+
+def test_bounds_hold_whoever_belongs_to_which_group(tmp_path, capsys):
+    frame, member = by_proxy(gap=0.2)
+    found = reported(frame, tmp_path, "proxy=[men,women]")
+    decision = (frame["score"] > 0.5).astype(int)
+    counts = binary_confusion(frame["label"], decision, member, n_groups=2)
+    for each in found["figures"]:
+        rate = {rate.name: rate for rate in RATES}[each["metric"]]
+        value = rate(counts)[["men", "women"].index(each["group"])]
+        assert each["lower"] <= value <= each["upper"]
+        assert each["lowest"] - 1e-9 <= each["weighted"] <= each["highest"] + 1e-9
+    metrics = {name: metric for metric, name in RATE_NAMES.items()}
+    for gap in found["gaps"]:
+        men, women = RATE_OF[metrics[gap["measure"]]](counts)
+        assert gap["interval"][0] <= women - men <= gap["interval"][1]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "no number of rows settles it: anything in" in printed
+
+
+def test_sure_proxies_settle_what_groups_would(tmp_path, capsys):
+    frame, _ = by_proxy(6000, spread=0.001, gap=0.3)
+    found = reported(frame, tmp_path, "proxy=[men,women]", "epsilon=0.08")
+    verdicts = {gap["measure"]: gap["verdict"] for gap in found["gaps"]}
+    assert verdicts["selection rate"] == LARGE
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The selection rate of women is higher than that of men by more than 0.08" in printed
+
+
+def test_one_column_is_of_a_group_and_everybody_else(tmp_path):
+    frame, _ = by_proxy(500)
+    found = reported(frame.drop(columns="men"), tmp_path, "proxy=women")
+    assert list(found["groups"]) == ["not women", "women"]
+    assert sum(found["groups"].values()) == pytest.approx(500)
+
+
+def test_without_labels_there_are_selection_rates_alone(tmp_path, capsys):
+    frame, _ = by_proxy(500)
+    path = written(frame, tmp_path)
+    words = ["score=score", "proxy=[men,women]", f"out={tmp_path / 'out'}"]
+    assert audit([path, *words]) == 0
+    printed = capsys.readouterr().out
+    assert "500 rows, 0 of them with a label" in " ".join(printed.split())
+    found = json.loads((tmp_path / "out" / "audit.json").read_text())
+    known = {gap["measure"] for gap in found["gaps"] if gap["lower"] is not None}
+    assert known == {"selection rate"}
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "sentence"),
+    [
+        (["group=men"], {}, "proxy= stands for group=: leave one of them out"),
+        (["selected=men"], {}, "selected= does not apply to an audit of groups by their"),
+        (["proxy=[men,men]"], {}, "proxy=[men,men] names a column twice"),
+        (["proxy=[men,woman]"], {}, "did you mean women"),
+        ([], {"men": 1.5}, "column 'men', row 1: '1.5' is not a probability"),
+        ([], {"men": "a"}, "column 'men', row 1: 'a' is no number"),
+        ([], {"men": 0.5, "women": 0.1}, "row 1: the probabilities of the 2 groups sum to 0.6"),
+        (["proxy=[men,label]"], {}, "proxy= names 'label', which is the column of labels"),
+    ],
+)
+def test_faults_of_proxies_are_one_sentence(words, change, sentence, tmp_path, capsys):
+    path = written(by_proxy(100)[0].assign(**change), tmp_path)
+    given = ["target=label", "score=score", "proxy=[men,women]"]
+    given = [word for word in given if not any(w.startswith(word.split("=")[0]) for w in words)]
+    assert audit([path, *given, *words]) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1

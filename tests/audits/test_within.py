@@ -1,0 +1,265 @@
+"""Gaps among people of the same age band or department, in audits of two classes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.audits.assessment import assess
+from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
+from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.kinds.binary import findings_of
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table
+from fairbench.inference.standardised import StandardisedRates
+from tests.audits.tables import audit, predictions, written
+
+SCORES = {"target": "label", "score": "score"}
+SAME_AGE = "on average among people of the same band of age"
+
+
+def aged(rows=4000, *, seed=0, apart=0.0, labels=None):
+    """Return people of two sexes: women are younger, and the young are selected rarely.
+
+    Parameters
+    ----------
+    apart : by how much more often women are selected than men of their age.
+    """
+    draw = np.random.default_rng(seed)
+    sex = draw.choice(["men", "women"], rows)
+    young = draw.random(rows) < np.where(sex == "women", 0.8, 0.2)
+    age = np.where(young, draw.integers(18, 40, rows), draw.integers(40, 80, rows))
+    chance = np.where(young, 0.25, 0.7) + apart * (sex == "women")
+    selected = draw.random(rows) < chance
+    label = draw.random(rows) < np.where(selected, 0.8, 0.2)
+    frame = pd.DataFrame(
+        {
+            "sex": sex,
+            "age": age,
+            "department": draw.choice(["law", "sales"], rows),
+            "decision": selected.astype(int),
+            "label": label.astype(int).astype(str),
+        }
+    )
+    if labels is not None:
+        frame.loc[labels:, "label"] = ""
+    return frame
+
+
+def report_of(frame, within=("age:40",), **options):
+    asked = {"target": "label", "prediction": "decision", **options}
+    return fairbench.audit(frame, groups="sex", within=list(within), **asked)
+
+
+def by_verdict(report, scope):
+    findings = report.findings
+    chosen = findings[(findings["about"] == GAP) & (findings["scope"] == scope)]
+    return chosen.set_index("measure")["verdict"].to_dict()
+
+
+def test_what_age_explains_is_large_of_everyone_and_small_among_people_of_one_age():
+    report = report_of(aged(40_000))
+    assert by_verdict(report, "")["selection rate"] == LARGE
+    assert by_verdict(report, SAME_AGE)["selection rate"] == SMALL
+    said = " ".join(report.document.verdict.can)
+    assert "By sex, the selection rate of men is higher than that of women by more than" in said
+    assert "no two groups differ by more than 0.05 in selection rate" in said
+    assert f", {SAME_AGE}." in said
+
+
+def test_a_reversal_is_found_in_both_directions_and_described():
+    report = report_of(aged(20_000, apart=0.12))
+    findings = report.findings[report.findings["measure"] == "selection rate"]
+    groups = findings[findings["about"] == GAP].set_index("scope")["groups"]
+    assert groups[""] == "men; women"
+    assert groups[SAME_AGE] == "women; men"
+    described = [
+        item
+        for section in report.document.sections
+        for block in section.blocks
+        for item in getattr(block, "items", ())
+        if "Simpson" in str(item)
+    ]
+    assert described[0].startswith("In these rows the difference in selection rate by sex is")
+
+
+def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
+    frame = aged()
+    report = report_of(frame)
+    gaps = {gap.metric: gap for gap in report.document.data["within"]}
+    assert set(gaps) == set(RATE_OF)
+    gap = gaps["statistical_parity"]
+    assert [row.stratum for row in gap.strata] == ["under 40", "40 and over"]
+    assert sum(row.weight for row in gap.strata) == pytest.approx(1)
+    assert [row.rows for row in gap.strata] == [
+        (frame["age"] < 40).sum(), (frame["age"] >= 40).sum(),
+    ]  # fmt: skip
+    mean = sum(row.weight * row.value for row in gap.strata)
+    assert gap.value == pytest.approx(mean)
+    positives = frame[frame["label"] == "1"]
+    weights = [row.weight for row in gaps["equal_opportunity"].strata]
+    assert weights[0] == pytest.approx((positives["age"] < 40).mean())
+    section = next(each for each in report.document.sections if "same band" in each.title)
+    assert section.title == "Among people of the same band of age"
+    html = report.to_html()
+    assert "standardised" in html
+    assert "40 and over" in html
+
+
+def test_every_figure_is_in_the_table_of_the_report():
+    frame = aged(800)
+    report = report_of(frame, within=["department"])
+    evaluated = fairbench.evaluate(
+        frame["label"].astype(int),
+        frame["decision"],
+        sensitive_features=frame["sex"],
+        within=frame["department"],
+    )
+    keys = ["metric", "statistic", "attribute", "group", "within", "stratum"]
+    within = report.table["within"].notna()
+    own = report.table[within].fillna({"stratum": ""}).set_index(keys)["value"].sort_index()
+    other = evaluated[evaluated["within"].notna()].astype({"stratum": object, "within": object})
+    other = other.fillna({"stratum": ""}).set_index(keys)["value"].sort_index()
+    assert len(own) == len(other)
+    # The reference of differences is the largest group here, and the first of the alphabet there.
+    rates = [key for key in own.index if "difference" not in key[0] and "ratio" not in key[0]]
+    rates = [key for key in rates if key[0] != "disparate_impact"]
+    np.testing.assert_allclose(own[rates].astype(float), other[rates], rtol=1e-12)
+
+
+def test_findings_are_those_of_the_whole_page_and_share_its_error_rate():
+    options = Options(
+        Path("p.csv"), group=("sex",), within=("age:40",), prediction="decision", target="label"
+    )
+    frame = aged(2000).astype(str)
+    frame["age"] = np.where(frame["age"].astype(int) < 40, "under 40", "40 and over")
+    table = read_audit_table(options, frame=frame)
+    quick = findings_of(assess(table, options, only_findings=True))
+    whole = findings_of(assess(table, options))
+    said = [(f.measure, f.scope, f.verdict, f.groups) for f in quick]
+    assert said == [(f.measure, f.scope, f.verdict, f.groups) for f in whole]
+    assert assess(table, options, only_findings=True).bounds.budget.questions == 10
+
+
+def test_rates_that_need_labels_are_of_the_rows_that_have_one():
+    frame = aged(3000, labels=600)
+    report = report_of(frame)
+    gaps = {gap.metric: gap for gap in report.document.data["within"]}
+    assert gaps["statistical_parity"].rows == 3000
+    assert gaps["accuracy_gap"].rows == 600
+    labelled = frame[:600]
+    right = labelled["decision"].astype(str) == labelled["label"]
+    cells = [(labelled["sex"] == sex) & ((labelled["age"] < 40) == young)
+             for sex in ("men", "women") for young in (True, False)]  # fmt: skip
+    size = np.array([cell.sum() for cell in cells]).reshape(2, 2)
+    hits = np.array([right[cell].sum() for cell in cells]).reshape(2, 2)
+    first = 0 if gaps["accuracy_gap"].names[0] == "men" else 1
+    expected = StandardisedRates.of(hits, size).differences()
+    ends = gaps["accuracy_gap"].value, gaps["accuracy_gap"].lower, gaps["accuracy_gap"].upper
+    assert ends == pytest.approx([float(end[1 - first, first]) for end in expected])
+
+
+def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
+    few = report_of(aged(30_000, labels=50))
+    assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL
+    assert by_verdict(few, SAME_AGE)["accuracy"] in (OPEN, NOT_MEASURED)
+    none = report_of(aged(500, labels=0), target="")
+    assert set(by_verdict(none, SAME_AGE)) == {"selection rate"}
+
+
+def test_several_groups_are_compared_by_pairs_of_their_own_strata():
+    draw = np.random.default_rng(0)
+    frame = aged(9000)
+    frame["sex"] = np.where(draw.random(9000) < 0.3, "other", frame["sex"])
+    frame.loc[(frame["sex"] == "other") & (frame["age"] >= 40), "sex"] = "men"
+    frame.loc[frame["sex"] == "other", "decision"] = 1
+    frame.loc[:4, "sex"] = "rare"
+    report = report_of(frame)
+    gap = next(gap for gap in report.document.data["within"] if gap.metric == "statistical_parity")
+    assert set(gap.names) == {"men", "women", "other"}
+    assert list(gap.left_out) == ["rare"]
+    assert list(gap.alone) == ["40 and over"]
+    assert gap.covered == pytest.approx((frame["age"] < 40).mean())
+    notes = " ".join(report.document.notes)
+    assert "sex within age: left out of one gap or more for too few rows" in notes
+    assert "where a group has no rows, it is not compared (40 and over)" in notes
+    findings = report.findings
+    pairs = findings[(findings["about"] == PAIR) & (findings["scope"] == SAME_AGE)]
+    named = findings[(findings["about"] == GAP) & (findings["scope"] == SAME_AGE)]
+    assert named.set_index("measure").loc["selection rate", "groups"].startswith("other; ")
+    assert (pairs["value"] > 0).all()
+
+
+def test_groups_that_never_meet_are_not_measured_and_the_page_says_why():
+    frame = aged(600)
+    frame["age"] = np.where(frame["sex"] == "men", 30, 60)
+    report = report_of(frame)
+    assert set(by_verdict(report, SAME_AGE).values()) == {NOT_MEASURED}
+    said = " ".join(report.document.verdict.cannot)
+    assert "no two have enough rows among people of the same band of age" in said
+    assert report._repr_html_()
+
+
+def test_columns_together_make_strata_and_the_command_takes_bands(tmp_path, capsys):
+    path = written(aged(1500), tmp_path)
+    words = ["target=label", "prediction=decision", "group=sex", f"out={tmp_path / 'out'}"]
+    assert audit([path, *words, "within=[age:30,40,department]", "formats=[json]"]) == 0
+    shown = capsys.readouterr().out
+    assert "Among people of the same band of age and department" in shown
+    data = json.loads((tmp_path / "out" / "audit.json").read_text())
+    strata = [row["stratum"] for row in data["within"][0]["strata"]]
+    assert strata[0] == "under 30 x law"
+    assert len(strata) == 6
+    assert data["options"]["within"] == ["age", "department"]
+
+
+def test_without_within_the_page_says_nothing_of_strata():
+    frame = predictions()
+    report = fairbench.audit(frame, groups="sex", **SCORES)
+    assert "within" not in report.document.data
+    assert "within" not in report.table
+    assert not any("same" in section.title for section in report.document.sections)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["within=[sex]"], "within= names 'sex', which group= names"),
+        (["within=[label]"], "within= names 'label', which target= names"),
+        (["within=[decision]"], "within= names 'decision', which prediction= names"),
+        (["within=[departmnt]"], "unknown column of predictions.csv 'departmnt': did you mean "
+                                 "department?"),
+        (["within=[id]"], "'id' holds 1200 different values; a within column has 2 to 50"),
+        (["within=[same]"], "'same' holds 1 different values ('x'); a within column has 2 to 50"),
+        (["within=[age:40,30]"], "within=age:40,30: the limits of bands rise"),
+        (["within=[department,department]"], "within=[department,department] names a column twice"),
+        (["within=[department]", "weight=w"], "within= takes no weight=: leave one of them out"),
+        (["within=[department]", "cluster=id"], "within= takes no cluster=: leave one of them out"),
+        (["within=[department]", "interval=dirichlet"], "within= takes no interval=dirichlet"),
+        (["within=[department]", "prediction=guess", "target=price"],
+         "within= does not apply to an audit of predicted numbers, but to an audit of two classes"),
+        (["within=[p,q]"], "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within "
+                           "up to 500: name fewer columns, or make bands of numbers"),
+    ],
+)  # fmt: skip
+def test_strata_that_cannot_be_are_refused_in_one_line(tmp_path, capsys, words, sentence):
+    draw = np.random.default_rng(1)
+    frame = aged(1200).assign(
+        id=[f"c{row}" for row in range(1200)],
+        same="x",
+        w=1.5,
+        price=draw.normal(9, 2, 1200).round(3),
+        guess=draw.normal(9, 2, 1200).round(3),
+        p=np.arange(1200) % 50,
+        q=np.arange(1200) // 24,
+    )
+    path = written(frame, tmp_path)
+    given = {"target": "label", "prediction": "decision", "group": "sex"}
+    given |= dict(word.split("=", 1) for word in words)
+    assert audit([path, *(f"{name}={value}" for name, value in given.items())]) == 2
+    message = capsys.readouterr().err
+    assert sentence in message, message
+    assert len(message.strip().splitlines()) == 1

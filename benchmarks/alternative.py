@@ -31,6 +31,7 @@ from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.main import main as fairbench
 from fairbench.comparison.alternative import SearchCertificate, compared, gap_named
 from fairbench.comparison.run_predictions import SharedRows
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.splits import Fold
 from fairbench.experiments.compute import compute, raw_outputs
@@ -40,7 +41,6 @@ from fairbench.inference.further_search import is_enough, least_gap
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import TEST
 
-Array = NDArray[np.float64]
 LEVEL, RISK = 0.95, 0.025
 TRULY = 20_000  # people of whom the truth is taken
 FRESH = 2_000  # further draws whose mean gain is the true one
@@ -55,15 +55,15 @@ class People:
     features : (n, 3). label, group : (n,) of 0 and 1.
     """
 
-    features: Array
+    features: Floats
     label: NDArray[np.int64]
     group: NDArray[np.int64]
 
-    def decisions(self, models: Array) -> NDArray[np.int64]:
+    def decisions(self, models: Floats) -> NDArray[np.int64]:
         """Return what models (k, 4) of weights and a threshold decide, (n, k)."""
         return (self.features @ models[:, :3].T > models[:, 3]).astype(np.int64)
 
-    def measured(self, models: Array) -> tuple[Array, Array]:
+    def measured(self, models: Floats) -> tuple[Floats, Floats]:
         """Return the gap in selection rate and the error of models, (k,) each."""
         decided = self.decisions(models)
         rates = [decided[self.group == code].mean(axis=0) for code in (0, 1)]
@@ -78,7 +78,7 @@ class Population:
     seed: int
 
     @cached_property
-    def _options(self) -> dict[str, Array]:
+    def _options(self) -> dict[str, Floats]:
         generator = rng(0, "population", self.seed)
         return {
             "apart": generator.normal(0, 0.4, 3),  # of the groups' features
@@ -96,14 +96,14 @@ class Population:
         label = (features @ made["weights"] + noise > 0).astype(np.int64)
         return People(features, label, group)
 
-    def candidates(self, count: int, purpose: str) -> Array:
+    def candidates(self, count: int, purpose: str) -> Floats:
         """Return models that are drawn, (k, 4)."""
         made, generator = self._options, rng(self.seed, "candidates", purpose)
         weights = made["weights"] + made["spread"] * generator.standard_normal((count, 3))
         return np.column_stack([weights, generator.normal(0, 0.4, count)])
 
     @property
-    def in_use(self) -> Array:
+    def in_use(self) -> Floats:
         """The model in use, (1, 4): the best that there is."""
         return np.append(self._options["weights"], 0.0)[None]
 
@@ -165,7 +165,7 @@ def _covered(values: Mapping[str, tuple[float, tuple[float, ...]]]) -> dict[str,
     return lines
 
 
-def _rows(people: People, models: Array) -> SharedRows:
+def _rows(people: People, models: Floats) -> SharedRows:
     nothing = np.zeros(len(people.label), np.int64)
     return SharedRows(
         nothing, nothing, np.arange(len(nothing)), people.label, people.group,

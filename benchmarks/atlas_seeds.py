@@ -25,14 +25,13 @@ from fairbench.comparison.atlas import RunValues, approach_table  # noqa: E402
 from fairbench.comparison.atlas_report import METRICS, reference_place  # noqa: E402
 from fairbench.comparison.atlas_values import AtlasValues  # noqa: E402
 from fairbench.comparison.atlas_verdicts import counted  # noqa: E402
+from fairbench.core.arrays import Floats, Mask  # noqa: E402
 from fairbench.core.seeds import rng  # noqa: E402
 from fairbench.inference.multilevel import MeasuredDifferences, fit  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 from fairbench.results.runs import Run  # noqa: E402
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 LEVEL = 0.95
 _COLUMNS = ("metric", "task", "approach", "first", "second", "corrected", "splits", "band")
 
@@ -58,7 +57,7 @@ class SeedComparison:
     repeats: tuple[int, int]
     reference: str
     table: pd.DataFrame
-    dealt: Array
+    dealt: Floats
 
     def share(self, column: str, rows: pd.Series | None = None) -> float:
         """Return the share of differences that lie within their 95 % interval."""
@@ -120,8 +119,8 @@ def compared_seeds(
 
 
 def dealt_shares(
-    differences: Array, task: NDArray[np.intp], seeds: Sequence[NDArray[np.intp]], deals: int = 300
-) -> Array:
+    differences: Floats, task: NDArray[np.intp], seeds: Sequence[NDArray[np.intp]], deals: int = 300
+) -> Floats:
     """Return the shares that agree where splits are dealt to two seeds by chance, (deals,).
 
     Parameters
@@ -142,7 +141,7 @@ def dealt_shares(
     return agreeing / max(len(task), 1)
 
 
-def _mean(values: Array) -> tuple[Array, Array, Array]:
+def _mean(values: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the mean over the last axis, its variance and degrees of freedom."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
@@ -195,18 +194,18 @@ def _rows(
     )
 
 
-def _errors(measured: MeasuredDifferences) -> tuple[Array, Array]:
+def _errors(measured: MeasuredDifferences) -> tuple[Floats, Floats]:
     """Return the corrected variances of means, and their degrees of freedom, (P, T)."""
     return measured.variances * measured.inflation, np.maximum(measured.splits - 1, 1)
 
 
-def _of_splits(measured: MeasuredDifferences) -> tuple[Array, Array]:
+def _of_splits(measured: MeasuredDifferences) -> tuple[Floats, Floats]:
     """Return the same of splits that have nothing in common but the rows that they divide."""
     splits = np.maximum(measured.splits, 1)
     return measured.variances / splits, np.maximum(splits - 1, 1)
 
 
-def chance_apart(apart: Array, first: Sequence[Array], second: Sequence[Array]) -> Array:
+def chance_apart(apart: Floats, first: Sequence[Floats], second: Sequence[Floats]) -> Floats:
     """Return the chance of two estimates at least so far apart if they are of the same value.
 
     Parameters

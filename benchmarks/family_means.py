@@ -15,7 +15,6 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 import numpy as np  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
 from scipy import special, stats  # noqa: E402
 
 from benchmarks.measure import show  # noqa: E402
@@ -23,17 +22,17 @@ from fairbench.comparison.atlas import approach_table  # noqa: E402
 from fairbench.comparison.atlas_claim_values import ClaimPart  # noqa: E402
 from fairbench.comparison.atlas_findings import AtlasFindings  # noqa: E402
 from fairbench.comparison.atlas_report import atlas_findings  # noqa: E402
+from fairbench.core.arrays import Floats  # noqa: E402
 from fairbench.core.seeds import rng  # noqa: E402
 from fairbench.inference.family_means import mean_over_families  # noqa: E402
 from fairbench.inference.rates import Limits  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 
-Array = NDArray[np.float64]
-Ends = tuple[Array, Array]
+Ends = tuple[Floats, Floats]
 FAMILIES, TRIALS, RESAMPLED = 20, 1000, 1000
 OF_A_PACK = 200  # trials of each difference of a pack
 _NOISE = 0.3  # of the spread of a pack's families
-POPULATIONS: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], Array], float]] = {
+POPULATIONS: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], Floats], float]] = {
     "normal": (lambda draw, shape: draw.standard_normal(shape), 0.0),
     "Student t of 3 degrees of freedom": (lambda draw, shape: draw.standard_t(3, shape), 0.0),
     "exponential": (lambda draw, shape: draw.standard_exponential(shape), 1.0),
@@ -75,7 +74,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _like(families: Array, noise: float, draw: np.random.Generator) -> Array:
+def _like(families: Floats, noise: float, draw: np.random.Generator) -> Floats:
     """Return families drawn from some, with noise, (trials, families)."""
     shape = (OF_A_PACK, len(families))
     return np.asarray(
@@ -83,12 +82,12 @@ def _like(families: Array, noise: float, draw: np.random.Generator) -> Array:
     )
 
 
-def _covered(values: Array, mean: float, draw: np.random.Generator) -> list[float]:
+def _covered(values: Floats, mean: float, draw: np.random.Generator) -> list[float]:
     found = constructions(values, draw).values()
     return [float(np.mean((lower <= mean) & (mean <= upper))) for lower, upper in found]
 
 
-def constructions(values: Array, draw: np.random.Generator) -> dict[str, Ends]:
+def constructions(values: Floats, draw: np.random.Generator) -> dict[str, Ends]:
     """Return the ends of 95 % intervals of means of families (N, F) by each construction."""
     ours: Limits = mean_over_families(values)
     count = values.shape[1]
@@ -111,7 +110,7 @@ def constructions(values: Array, draw: np.random.Generator) -> dict[str, Ends]:
     }
 
 
-def _bca(values: Array, means: Array) -> Ends:
+def _bca(values: Floats, means: Floats) -> Ends:
     """Return the ends of Efron's (1987) intervals, corrected for bias and acceleration."""
     off = values - values.mean(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -130,7 +129,7 @@ def _findings(folder: Path) -> AtlasFindings:
     return atlas_findings(approach_table(list(Catalogue(folder))), metrics=(), draws=20)
 
 
-def pack_families(claims: Sequence[Sequence[ClaimPart]]) -> Iterator[Array]:
+def pack_families(claims: Sequence[Sequence[ClaimPart]]) -> Iterator[Floats]:
     """Yield the means of families of every difference that decides a claim of a pack."""
     for part in dict.fromkeys(part for parts in claims for part in parts):
         families = np.array(part.of_families)

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.measure import configuration, show
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.predictions import Groups, Parts
 from fairbench.evaluation.scores import largest_calibration_error
 from fairbench.experiments import pipeline
@@ -27,7 +27,6 @@ from fairbench.inference.scores import Bins
 from fairbench.metrics.probability import FEWEST, brier_rows, log_loss_rows, reliability
 from fairbench.results.predictions import TEST
 
-Array = NDArray[np.float64]
 PROTECT = {
     "german": ("sex", "age"),
     "compas": ("sex", "race"),
@@ -79,7 +78,7 @@ def calibration(dataset: str, splits: int) -> None:
     show(title, ("learner", "intervention", *Judged._fields), rows)
 
 
-def judged(dataset: str, learner: str, splits: int, words: Sequence[str] = ()) -> Array:
+def judged(dataset: str, learner: str, splits: int, words: Sequence[str] = ()) -> Floats:
     """Return (splits, 3) errors of test rows."""
     options = (f"learner={learner}", *words, f"split.repeats={splits}")
     found = []
@@ -91,7 +90,7 @@ def judged(dataset: str, learner: str, splits: int, words: Sequence[str] = ()) -
     return np.array(found)
 
 
-def worst_error(target: Array, score: Array, groups: Parts) -> float:
+def worst_error(target: Floats, score: Floats, groups: Parts) -> float:
     """Return the largest debiased calibration error of any group of `FEWEST` rows."""
     each = []
     for attribute in groups.attributes:
@@ -128,13 +127,13 @@ def coverage(dataset: str, splits: int) -> None:
     show(title, ("group", "test rows", *GUARANTEES), lines)
 
 
-def _covered(each: Array) -> list[str]:
+def _covered(each: Floats) -> list[str]:
     """Return coverage and size in words, of (splits, guarantees, 2)."""
     mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
     return [f"{m[0]:.3f} ({e[0]:.3f}), {m[1]:.2f}" for m, e in zip(mean, error, strict=True)]
 
 
-def outputs(dataset: str, *words: str) -> Iterator[tuple[Array, dict[str, Array], Parts]]:
+def outputs(dataset: str, *words: str) -> Iterator[tuple[Floats, dict[str, Floats], Parts]]:
     """Yield labels, raw outputs and groups of the test rows of each split."""
     protect = PROTECT[dataset]
     chosen = (f"dataset={dataset}", f"protect=[{','.join(protect)}]", f"split.train={TRAINED}")
@@ -150,7 +149,7 @@ def outputs(dataset: str, *words: str) -> Iterator[tuple[Array, dict[str, Array]
         yield data.target.to_numpy(float), raw, Parts((Groups.everyone(len(data)), *named))
 
 
-def _mean(change: Array) -> str:
+def _mean(change: Floats) -> str:
     """Return the mean of differences with its corrected interval (Nadeau and Bengio 2003)."""
     none = np.full(len(change), np.nan)
     found = mean_limits(change, none, none, Splits(REPEATS, len(change), 1 - TRAINED))

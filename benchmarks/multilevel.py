@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.measure import show
+from fairbench.core.arrays import Floats
 from fairbench.inference.family_means import family_means, mean_over_families
 from fairbench.inference.multilevel import MeasuredDifferences, fit
 
-Array = NDArray[np.float64]
 SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # data sets of each of twenty families
 DIFFERENCES, DRAWS = 600, 400
 SKEWED = 0.0
@@ -56,7 +55,7 @@ def simulated(
     """
     family, share, splits = np.repeat(np.arange(len(SIZES)), SIZES), 0.2, 10
 
-    def effects(size: int) -> Array:
+    def effects(size: int) -> Floats:
         if np.isinf(tails):
             return draw.standard_normal((count, size))
         if tails == SKEWED:
@@ -79,9 +78,9 @@ def simulated(
     )
 
 
-def _held(ends: Sequence[Array]) -> float:
+def _held(ends: Sequence[Floats]) -> float:
     return float(np.mean((ends[0] <= 0) & (ends[1] >= 0)))
 
 
-def _width(ends: Sequence[Array]) -> float:
+def _width(ends: Sequence[Floats]) -> float:
     return float(np.mean(ends[1] - ends[0]))

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from benchmarks.measure import configuration, show
 from fairbench.core.files import write_text
@@ -37,7 +36,6 @@ DATA = {
 }
 SPLITS, TRAINED = 5, 0.8
 GAPS = ("statistical_parity", "equalized_odds")
-Array = NDArray[np.float64]
 
 
 def main(words: list[str]) -> None:

@@ -24,13 +24,13 @@ from scipy import special
 
 from benchmarks.coverage.page import RANKINGS, write_sections
 from fairbench.cli.options import read
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
 from fairbench.inference.resolution import units_needed, usual_spread
 from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 EPSILON = 0.01
 BINS = 10
@@ -81,7 +81,7 @@ class Population:
         """The family of each task."""
         return np.arange(self.tasks) // self.family
 
-    def true(self, random: np.random.Generator) -> Array:
+    def true(self, random: np.random.Generator) -> Floats:
         """Return true means of the methods, other ones in every benchmark, (M,), best first."""
         spread = {"alike": 0.0, "tied": 0.03, "near": 0.015, "far": 0.06}[self.truth]
         spread *= np.exp(0.7 * random.standard_normal())
@@ -91,7 +91,7 @@ class Population:
         return np.asarray(np.minimum(0.7 + spread * place, 0.97))
 
 
-EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
+EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
     "normal": lambda random, shape: random.standard_normal(shape),
     "t3": lambda random, shape: random.standard_t(3, size=shape),
     "t2": lambda random, shape: random.standard_t(2, size=shape),
@@ -100,7 +100,7 @@ EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
 }
 
 
-def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Every second method loses much now and then; the others are normal."""
     effects = 0.5 * random.standard_normal(shape)
     effects[1::2] = 1 - random.standard_exponential(effects[1::2].shape)
@@ -108,8 +108,8 @@ def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def draw(
-    population: Population, true: Array, random: np.random.Generator
-) -> tuple[Array, Codes, Codes]:
+    population: Population, true: Floats, random: np.random.Generator
+) -> tuple[Floats, Codes, Codes]:
     """Return one benchmark: values (M, C), the task of each cell and the unit of each task."""
     if population.questions:
         return _draw_answers(population, true, random)
@@ -124,7 +124,7 @@ def draw(
     return _with_holes(values, group, population, random), group, population.unit
 
 
-def task_effects(population: Population, true: Array, random: np.random.Generator) -> Array:
+def task_effects(population: Population, true: Floats, random: np.random.Generator) -> Floats:
     """Return what methods truly are on the tasks of whole families, (M, K)."""
     methods, units, family = len(true), population.units, population.family
     kind = EFFECTS[population.tails]
@@ -137,8 +137,8 @@ def task_effects(population: Population, true: Array, random: np.random.Generato
 
 
 def _draw_answers(
-    population: Population, true: Array, random: np.random.Generator
-) -> tuple[Array, Codes, Codes]:
+    population: Population, true: Floats, random: np.random.Generator
+) -> tuple[Floats, Codes, Codes]:
     """Return right and wrong answers; of one task, questions are the unit."""
     tasks, size = population.tasks, population.tasks * population.questions
     group = np.repeat(np.arange(tasks), population.questions)
@@ -154,8 +154,8 @@ def _draw_answers(
 
 
 def _with_holes(
-    values: Array, group: Codes, population: Population, random: np.random.Generator
-) -> Array:
+    values: Floats, group: Codes, population: Population, random: np.random.Generator
+) -> Floats:
     if population.holes == "none":
         return values
     values = values.copy()
@@ -188,8 +188,8 @@ class Tally:
     page: int = 0
     told: float = 0.0
     kept: float = 0.0
-    tenths: list[Array] = field(default_factory=list)
-    capped: Array = field(default_factory=lambda: np.zeros(2))
+    tenths: list[Floats] = field(default_factory=list)
+    capped: Floats = field(default_factory=lambda: np.zeros(2))
     plans: list[float] = field(default_factory=list)
 
     def add(self, population: Population, random: np.random.Generator) -> None:
@@ -220,8 +220,8 @@ class Tally:
     def _calibrate(
         self,
         population: Population,
-        true: Array,
-        values: Array,
+        true: Floats,
+        values: Floats,
         group: Codes,
         unit: Codes,
         random: np.random.Generator,
@@ -238,14 +238,14 @@ class Tally:
         sums = [np.bincount(bins, each * share, BINS) for each in (new.near, came, 1.0)]
         self.tenths.append(np.stack(sums))
 
-    def _plan(self, population: Population, true: Array, spread: float, critical: float) -> None:
+    def _plan(self, population: Population, true: Floats, spread: float, critical: float) -> None:
         if population.units >= 7 and np.isfinite(spread) and population.tails != "t2":
             needs = np.array([spread, _true_spread(population, true)])
             planned, needed = units_needed(needs, EPSILON, critical)
             self.plans.append(float(planned / needed))
 
 
-def task_means(values: Array, group: Codes, tasks: int) -> Array:
+def task_means(values: Floats, group: Codes, tasks: int) -> Floats:
     """Return the mean of what is known of each task, (M, tasks)."""
     known = np.isfinite(values)
     sums = np.stack([np.bincount(group, row, tasks) for row in np.where(known, values, 0)])
@@ -254,7 +254,7 @@ def task_means(values: Array, group: Codes, tasks: int) -> Array:
         return np.asarray(sums / counts)
 
 
-def _fresh_tasks(population: Population, true: Array, random: np.random.Generator) -> Array:
+def _fresh_tasks(population: Population, true: Floats, random: np.random.Generator) -> Floats:
     """Return scores on tasks of new families, measured as those of the benchmark are."""
     more = replace(population, tasks=_NEW_TASKS, family=1, holes="none")
     values, group, unit = draw(more, true, random)
@@ -264,7 +264,7 @@ def _fresh_tasks(population: Population, true: Array, random: np.random.Generato
 _SPREADS: dict[Population, float] = {}
 
 
-def _true_spread(population: Population, true: Array) -> float:
+def _true_spread(population: Population, true: Floats) -> float:
     """Return the standard deviation of a unit's difference of two methods."""
     if population in _SPREADS and not population.questions:  # of scores, means do not matter
         return _SPREADS[population]
@@ -406,7 +406,7 @@ def _claims(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
     return rows
 
 
-def calibration(tallies: Sequence[Tally]) -> tuple[Array, Array, Array]:
+def calibration(tallies: Sequence[Tally]) -> tuple[Floats, Floats, Floats]:
     """Return by how much each tenth of probabilities is too high, its standard error and share.
 
     Populations count alike, and are given; benchmarks of one are drawn at random. (BINS,) each, NaN

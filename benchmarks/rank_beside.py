@@ -19,18 +19,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from benchmarks.coverage.page import BESIDE_RANKINGS, write_sections
 from benchmarks.rank import FLIPS, Codes, Population, draw, populations, table, task_means
 from fairbench.cli.options import read
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 ROUNDS = 100  # of the bootstrap, as bencheval makes by itself
 _FRESH = 2000  # units that a true rating or mean rank is measured on
 _FRESH_NUMBERS = 4_000_000
@@ -53,12 +51,12 @@ class Ranking:
     """
 
     above: Mask
-    lower: Array
-    upper: Array
+    lower: Floats
+    upper: Floats
     of: str
 
 
-def elo(of_task: Array, random: np.random.Generator, rounds: int = ROUNDS) -> Ranking:
+def elo(of_task: Floats, random: np.random.Generator, rounds: int = ROUNDS) -> Ranking:
     """Rate methods by Elo, with 95 % intervals from resampled tasks, as bencheval does.
 
     One method is claimed to be above another where their intervals do not overlap.
@@ -72,7 +70,7 @@ def elo(of_task: Array, random: np.random.Generator, rounds: int = ROUNDS) -> Ra
     return Ranking(lower[:, None] > upper, lower, upper, "ratings")
 
 
-def ratings(wins: Array, tasks: int) -> Array:
+def ratings(wins: Floats, tasks: int) -> Floats:
     """Return the Elo ratings of a Bradley-Terry model, (B, M), of mean 1000.
 
     Parameters
@@ -96,7 +94,7 @@ def ratings(wins: Array, tasks: int) -> Array:
     return np.asarray(1000 + _ELO * (strength - strength.mean(axis=1, keepdims=True)))
 
 
-def nemenyi(of_task: Array, random: np.random.Generator) -> Ranking:
+def nemenyi(of_task: Floats, random: np.random.Generator) -> Ranking:
     """Apply Friedman's test of all methods and, where it rejects, Nemenyi's of each pair."""
     del random
     methods, tasks = of_task.shape
@@ -107,7 +105,7 @@ def nemenyi(of_task: Array, random: np.random.Generator) -> Ranking:
     return _within_reach(ranks, float(reach), differ=bool(differ), of="ranks")
 
 
-def autorank(of_task: Array, random: np.random.Generator) -> Ranking:
+def autorank(of_task: Floats, random: np.random.Generator) -> Ranking:
     """Apply autorank's rule, which tests for normality and equal variances choose.
 
     Two methods: the paired t-test or Wilcoxon's. More: ANOVA of repeated measures with Tukey's
@@ -130,7 +128,7 @@ def autorank(of_task: Array, random: np.random.Generator) -> Ranking:
     return _within_reach(means, float(reach), differ=bool(differ < _WRONG), of="scores")
 
 
-def _of_two(of_task: Array, *, normal: bool) -> Ranking:
+def _of_two(of_task: Floats, *, normal: bool) -> Ranking:
     """Apply the paired t-test, or Wilcoxon's, one-sided towards the method of larger median."""
     first = int(np.median(of_task, axis=1).argmax())
     second = 1 - first
@@ -147,14 +145,14 @@ def _of_two(of_task: Array, *, normal: bool) -> Ranking:
     return Ranking(above, np.empty(0), np.empty(0), "nothing")
 
 
-def _within_reach(centres: Array, reach: float, *, differ: bool, of: str) -> Ranking:
+def _within_reach(centres: Floats, reach: float, *, differ: bool, of: str) -> Ranking:
     first, second = np.triu_indices(len(centres), 1)
     gap = centres[first] - centres[second]
     above = centres[:, None] - centres > reach
     return Ranking(above & differ, gap - reach, gap + reach, of)
 
 
-def paired_t(of_task: Array, random: np.random.Generator) -> Ranking:
+def paired_t(of_task: Floats, random: np.random.Generator) -> Ranking:
     """Apply Student's test to each pair by itself, whatever the number of pairs."""
     del random
     first, second = np.triu_indices(len(of_task), 1)
@@ -167,7 +165,7 @@ def paired_t(of_task: Array, random: np.random.Generator) -> Ranking:
     return Ranking(above, lower, upper, "scores")
 
 
-OTHERS: dict[str, Callable[[Array, np.random.Generator], Ranking]] = {
+OTHERS: dict[str, Callable[[Floats, np.random.Generator], Ranking]] = {
     "Elo": elo,
     "autorank": autorank,
     "Friedman-Nemenyi": nemenyi,
@@ -176,7 +174,7 @@ OTHERS: dict[str, Callable[[Array, np.random.Generator], Ranking]] = {
 
 
 def fairbench_rank(
-    population: Population, values: Array, group: Codes, random: np.random.Generator
+    population: Population, values: Floats, group: Codes, random: np.random.Generator
 ) -> Ranking:
     """Return what ``fairbench rank`` claims."""
     questions = population.questions > 0 and population.tasks == 1
@@ -188,8 +186,8 @@ def fairbench_rank(
 
 
 def true_values(
-    population: Population, true: Array, random: np.random.Generator
-) -> dict[str, Array]:
+    population: Population, true: Floats, random: np.random.Generator
+) -> dict[str, Floats]:
     """Return what intervals are of, from fresh units: differences of pairs, and ratings."""
     numbers = len(true) * population.splits * max(population.questions, 1)
     size = min(_FRESH, max(_FRESH_NUMBERS // numbers, 100))
@@ -208,7 +206,7 @@ def true_values(
     }
 
 
-def judge(answer: Ranking, true: Array, values: dict[str, Array]) -> dict[str, object]:
+def judge(answer: Ranking, true: Floats, values: dict[str, Floats]) -> dict[str, object]:
     """Return whether all claims are right, the share of true differences found, and widths."""
     ahead = true[:, None] > true + 1e-12
     row: dict[str, object] = {

@@ -29,11 +29,10 @@ from benchmarks.measure import show
 from fairbench.audits.calibration import ALARMS
 from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import RATE_OF
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.few_labels.check import unlike
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
-Array = NDArray[np.float64]
-Marks = NDArray[np.bool_]
 EPSILON, CHECKED = 0.05, 100
 HEADER = ("population", "wrong", "given", "by labels alone", "kept", "last named", "another named")
 
@@ -85,7 +84,7 @@ def study(population: Audited, replications: int, *, checked: int = CHECKED) -> 
     return Study(float(wrong.mean()), given, float(concluded.mean()), kept, last, others)
 
 
-def _verdicts(successes: Array, sizes: Array) -> tuple[NDArray[np.int64], Marks]:
+def _verdicts(successes: Floats, sizes: Floats) -> tuple[NDArray[np.int64], Mask]:
     """Return -1 (small), 1 (large) or 0 of counts (K, R, G), and which groups are compared."""
     known, risk = sizes > 0, ErrorBudget(len(RATE_OF)).risk
     several = known.sum(axis=-1) > 1
@@ -98,7 +97,7 @@ def _verdicts(successes: Array, sizes: Array) -> tuple[NDArray[np.int64], Marks]
     return np.where(several, np.where(small, -1, np.where(large, 1, 0)), 0), known
 
 
-def _gaps(sample: Sample, known: Marks) -> Iterator[Array]:
+def _gaps(sample: Sample, known: Mask) -> Iterator[Floats]:
     """Yield each rate's true gap (R,) between the groups that are compared."""
     for rate, among in zip(RATES, known, strict=True):
         of_groups = sample.truth[f"{rate.name} of every group"]
@@ -106,14 +105,14 @@ def _gaps(sample: Sample, known: Marks) -> Iterator[Array]:
         yield highest - np.where(among, of_groups, np.inf).min(axis=-1)
 
 
-def _named(pools: Pools, number: int) -> Marks:
+def _named(pools: Pools, number: int) -> Mask:
     """Return which groups (G,) the check of one audit names."""
     rows = np.flatnonzero(pools.known[number])
     columns = (pools.score, pools.label, pools.group)
     score, label, group = (each[number][rows] for each in columns)
     values = unlike(score, label, group, pools.groups, np.random.default_rng(number))
     asked = np.isfinite(values)
-    named: Marks = asked & (np.nan_to_num(values, nan=1) * asked.sum() < ALARMS)
+    named: Mask = asked & (np.nan_to_num(values, nan=1) * asked.sum() < ALARMS)
     return named
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.measure import show
@@ -23,7 +22,6 @@ from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
 from fairbench.inference.sequential.restarts import needed
 
-Floats = NDArray[np.float64]
 METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import show
 from fairbench.components.datasets.credit_default import CREDIT
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
 from fairbench.inference.sequential.gaps import Pair, first_beyond
 
-Floats = NDArray[np.float64]
 ALPHAS = np.array([0.01, 0.05, 0.1])
 BATCHES = (250, 500, 1000)
 _RESAMPLES = 2000

@@ -17,6 +17,7 @@ from scipy import special
 from benchmarks.coverage.few_labels import GRID
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.audits.labelling.questions import LEAST_SHARE
+from fairbench.core.arrays import Floats
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.intervals import found_limits, sequence_limits, together
 from fairbench.inference.active.rewards import Lowest
@@ -26,7 +27,6 @@ from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import accuracy
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 ROWS, BLOCK, FIRST_LOOK, EVERY = 4000, 100, 30, 10
 # What the log odds of a score are multiplied by, and moved by, to be those of the label; by group.
@@ -70,7 +70,7 @@ class Labelling:
 class Pools:
     """R pools of N rows in G groups, (R, N) each."""
 
-    score: Array
+    score: Floats
     decision: Codes
     group: Codes
     label: Codes
@@ -86,8 +86,8 @@ class Pools:
 class Counted:
     """What the labels of R pools are worth, by group (R, G), helped by scores and by themselves."""
 
-    helped: tuple[Array, Array]
-    alone: tuple[Array, Array]
+    helped: tuple[Floats, Floats]
+    alone: tuple[Floats, Floats]
 
     @property
     def found(self) -> Codes:
@@ -127,7 +127,7 @@ def _draw(population: Labelling, replications: int, draw: np.random.Generator) -
 
 
 def _pools(
-    slopes: Array, shifts: Array, grid: Array, replications: int, draw: np.random.Generator
+    slopes: Floats, shifts: Floats, grid: Floats, replications: int, draw: np.random.Generator
 ) -> Pools:
     shape = (replications, ROWS)
     score, group = draw.choice(grid, shape), draw.choice(len(slopes), shape)
@@ -166,7 +166,7 @@ def _labelled(
     return given, order
 
 
-def _of_groups(pools: Pools, values: Array) -> Array:
+def _of_groups(pools: Pools, values: Floats) -> Floats:
     groups = range(pools.groups)
     return np.stack([np.where(pools.group == g, values, 0).sum(axis=1) for g in groups], axis=1)
 
@@ -190,7 +190,7 @@ def _counted(pools: Pools, given: Codes, order: Codes) -> Counted:
     return Counted((helped, worth), (alone, labels))
 
 
-def _of_block(pools: Pools, given: Codes, order: Codes) -> tuple[Array, Array, Array, Array]:
+def _of_block(pools: Pools, given: Codes, order: Codes) -> tuple[Floats, Floats, Floats, Floats]:
     count, groups = given.shape
     sorted_group = np.take_along_axis(pools.group, order, axis=1)
     sizes = _of_groups(pools, np.ones_like(pools.score))

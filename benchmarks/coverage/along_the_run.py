@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.metrics.rates import accuracy, binary_confusion, true_positive_rate
 from fairbench.metrics.registry import BINARY, metrics_of
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 ROWS, LABELS, MANY = 600, 300, 2_000_000
 LOOKS = np.unique([*range(1, 31), *np.geomspace(30, LABELS, 25).astype(int)])
 METRICS = ("accuracy", "base_rate", "positive_predictive_value", "balanced_accuracy")
@@ -34,7 +34,7 @@ APART = "difference of "
 def _few_extreme(spread: float, *, sides: int) -> Draw:
     """Draw scores of a half, of which one in twenty is 0.99, or 0.01 or 0.99."""
 
-    def drawn(draw: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def drawn(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         extreme = np.where(draw.integers(0, sides, shape) == 0, 0.99, 0.01)
         usual = np.clip(0.5 + spread * draw.standard_normal(shape), 0.01, 0.99)
         return np.where(draw.random(shape) < 1 / 20, extreme, usual)
@@ -46,7 +46,7 @@ def _beta(first: float, second: float) -> Draw:
     return lambda draw, shape: draw.beta(first, second, shape)
 
 
-def _sure(draw: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _sure(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.where(draw.random(shape) < 0.5, draw.beta(5, 1, shape), draw.beta(1, 5, shape))
 
 
@@ -94,7 +94,7 @@ def _populations(short: bool) -> Sequence[Run]:
 class Pools:
     """Rows in random order, (2 R, ROWS): R pools of the first group, then R of the second."""
 
-    score: Array
+    score: Floats
     label: Codes
 
     def labelled(self, labels: int) -> LabelledIntervals:
@@ -127,7 +127,7 @@ def _draw(run: Run, replications: int, draw: np.random.Generator) -> Sample:
     return Sample(both, truth)
 
 
-def _cells(score: Array, chance: Array) -> Array:
+def _cells(score: Floats, chance: Floats) -> Floats:
     """Return the expected shares of TN, FP, FN, TP."""
     decided = score > 0.5
     return np.array(

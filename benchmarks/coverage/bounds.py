@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.partial.ends import Ends
 from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.inference.rates import difference_limits
 from fairbench.metrics import rates
 from fairbench.metrics.rates import Rate
-
-Array = NDArray[np.float64]
 
 RATES: tuple[Rate, ...] = (
     rates.base_rate,
@@ -65,7 +64,7 @@ def _selections(short: bool) -> Sequence[Selection]:
     return [Selection(*one) for one in each]
 
 
-def _unseen(population: Selection, share: Array, draw: np.random.Generator) -> Array:
+def _unseen(population: Selection, share: Floats, draw: np.random.Generator) -> Floats:
     """Return the share of label 1 among those who were not selected."""
     between = draw.uniform(-1, 1, share.shape)
     power = between if not population.side else np.full(share.shape, float(population.side))
@@ -91,9 +90,9 @@ def draw_selection(population: Selection, replications: int, draw: np.random.Gen
     return Sample((population, flat), _truths(np.concatenate([zeros, ones], axis=-1)))
 
 
-def _truths(cells: Array) -> Mapping[str, Array]:
+def _truths(cells: Floats) -> Mapping[str, Floats]:
     """Return the rates (R, 2) of cells (R, 2, 4), and their differences (R,)."""
-    found: dict[str, Array] = {}
+    found: dict[str, Floats] = {}
     for rate in RATES:
         value = rate(cells)
         found |= {rate.name: value, _difference(rate): value[:, 1] - value[:, 0]}
@@ -184,7 +183,7 @@ def proxy_rows(
 
 
 @cache
-def proxy_truth(population: Proxies) -> Array:
+def proxy_truth(population: Proxies) -> Floats:
     """Return the shares (2, 4) of the cells of the confusion table in both groups."""
     found, member = proxy_rows(population, _WHOLE, np.random.default_rng(99))
     return np.stack([np.bincount(found.cell[member == g], minlength=4) for g in (0, 1)]) / _WHOLE

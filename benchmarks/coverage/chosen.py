@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import quantile
 from fairbench.inference.selection import Candidates, choose, correction
 
-Array = NDArray[np.float64]
 DRAWS = 1000
 # True gaps, in standard errors of one candidate.
 SHAPES = {
@@ -53,7 +52,7 @@ class Many:
         """Whether fewer replications are enough."""
         return self.count > 100
 
-    def noise(self, draws: int, draw: np.random.Generator) -> Array:
+    def noise(self, draws: int, draw: np.random.Generator) -> Floats:
         """Draw the errors (T, k, 2) of estimation of gaps and of error rates."""
         shared, own = (
             draw.standard_normal((draws, 1, 2)),
@@ -68,11 +67,11 @@ class Many:
 class Estimated:
     """Candidates of R data sets, (R, k, 2) estimates and their joint noise (T, k, 2)."""
 
-    estimates: Array
-    noise: Array
+    estimates: Floats
+    noise: Floats
     bound: float
 
-    def candidates(self, estimates: Array) -> Candidates:
+    def candidates(self, estimates: Floats) -> Candidates:
         """Return the candidates of one data set."""
         return Candidates(
             estimates[:, :1],

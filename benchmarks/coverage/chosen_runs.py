@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.coverage.runs import (
     POSITIVE,
     SHARE,
     SPLITS,
-    Mask,
     People,
     RunPopulation,
     fits,
@@ -24,10 +22,10 @@ from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
 from fairbench.comparison.choice import Choice, Judged, choose_among
 from fairbench.comparison.run_predictions import Shared, SharedRows
 from fairbench.comparison.settings import Bound, minimised
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.repeats import REPEATS
 
-Array = NDArray[np.float64]
 METRIC, NAMES = minimised("statistical_parity"), ("gap of the chosen", "error of the chosen")
 
 
@@ -58,7 +56,7 @@ class ManyRuns:
         """Whether fewer replications are enough."""
         return self.count > 10
 
-    def drawn(self, draw: np.random.Generator) -> tuple[SharedRows, Array]:
+    def drawn(self, draw: np.random.Generator) -> tuple[SharedRows, Floats]:
         """Draw one data set: what all runs predict, and what they select of new people, (k, 2, 2).
 
         The last axes of the second are groups and labels.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.coverage.populations import thinned
 from benchmarks.coverage.runs import (
@@ -22,13 +21,13 @@ from benchmarks.coverage.runs import (
     tested_rows,
 )
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.posterior import independent_draws
 from fairbench.inference.ranking import inflation
 from fairbench.inference.repeats import REPEATS, mean_table_draws, no_narrower
 from fairbench.metrics.group import equal_opportunity
 from fairbench.metrics.rates import accuracy, total
 
-Array = NDArray[np.float64]
 DRAWS = 500
 
 
@@ -81,28 +80,28 @@ def _draw_two(population: TwoLearners, replications: int, draw: np.random.Genera
     return Sample(np.concatenate(counts)[:replications], truth)
 
 
-def _averaged(counts: Array, draw: np.random.Generator) -> Mapping[str, Interval]:
+def _averaged(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
     """Return the intervals of the default comparison."""
     return _two_intervals(lambda own: _mean_delta(own, draw), counts)
 
 
-def _typical(counts: Array, draw: np.random.Generator) -> Mapping[str, Interval]:
+def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
     """Return the medians over repeats of the intervals of their posteriors."""
 
-    def ends(own: Array) -> Array:
+    def ends(own: Floats) -> Floats:
         first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
         return np.median(_quantiles(_delta(first, second)), axis=1)
 
     return _two_intervals(ends, counts)
 
 
-def _two_intervals(ends: Callable[[Array], Array], counts: Array) -> Mapping[str, Interval]:
+def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Mapping[str, Interval]:
     """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
     found = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
     return {name: (found[:, 0, i], found[:, 1, i]) for i, name in enumerate(("accuracy", "gap"))}
 
 
-def _mean_delta(own: Array, draw: np.random.Generator) -> Array:
+def _mean_delta(own: Floats, draw: np.random.Generator) -> Floats:
     shares = own / own.sum(axis=(-1, -2), keepdims=True)
     tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
     counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
@@ -110,7 +109,7 @@ def _mean_delta(own: Array, draw: np.random.Generator) -> Array:
     return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
 
 
-def _delta(first: Array, second: Array) -> Array:
+def _delta(first: Floats, second: Floats) -> Floats:
     """Return differences of accuracy and of the gap of true positive rates, more being better."""
     values = [
         np.stack([accuracy(total(each))[..., 0], -equal_opportunity(each)], axis=-1)
@@ -120,7 +119,7 @@ def _delta(first: Array, second: Array) -> Array:
     return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
 
 
-def _quantiles(delta: Array) -> Array:
+def _quantiles(delta: Floats) -> Floats:
     return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
 
 

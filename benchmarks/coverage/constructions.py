@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Interval
+from fairbench.core.arrays import Floats
 from fairbench.inference.beta import Beta
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import central_interval, posterior_draws
@@ -24,7 +25,6 @@ from fairbench.inference.rates import (
     ratio_limits,
 )
 
-Array = NDArray[np.float64]
 DRAWS = 400  # of posteriors and bootstraps
 
 
@@ -50,7 +50,7 @@ class Counts:
         return np.broadcast_to(self.size, self.successes.shape)
 
     @property
-    def rate(self) -> Array:
+    def rate(self) -> Floats:
         """The observed rates (R, G), NaN of no rows."""
         with np.errstate(invalid="ignore"):
             return self.successes / self.rows
@@ -58,40 +58,40 @@ class Counts:
 
 OfCounts: TypeAlias = Callable[[Counts, np.random.Generator], Interval]
 OfSeveral: TypeAlias = Callable[[Sequence[Counts], np.random.Generator], Interval]
-Statistic: TypeAlias = Callable[[Array], Array]
+Statistic: TypeAlias = Callable[[Floats], Floats]
 Intervals: TypeAlias = Callable[..., Mapping[str, Interval]]
 
 
 # What is estimated, of rates (..., G).
 
 
-def rate_of(rates: Array) -> Array:
+def rate_of(rates: Floats) -> Floats:
     """Return the rates as they are."""
     return rates
 
 
-def difference_of(rates: Array) -> Array:
+def difference_of(rates: Floats) -> Floats:
     """Return the second group's rate minus the first's."""
     return rates[..., 1] - rates[..., 0]
 
 
-def ratio_of(rates: Array) -> Array:
+def ratio_of(rates: Floats) -> Floats:
     """Return the second group's rate over the first's."""
     return _divided(rates[..., 1], rates[..., 0])
 
 
-def gap_of(rates: Array) -> Array:
+def gap_of(rates: Floats) -> Floats:
     """Return the largest difference of two groups."""
-    largest: Array = rates.max(axis=-1) - rates.min(axis=-1)
+    largest: Floats = rates.max(axis=-1) - rates.min(axis=-1)
     return largest
 
 
-def smallest_of(rates: Array) -> Array:
+def smallest_of(rates: Floats) -> Floats:
     """Return the smallest rate over the largest."""
     return _divided(rates.min(axis=-1), rates.max(axis=-1))
 
 
-def _divided(top: Array, bottom: Array) -> Array:
+def _divided(top: Floats, bottom: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(bottom > 0, top / bottom, np.nan)
 
@@ -169,7 +169,7 @@ def odds_posterior(counts: Sequence[Counts], draw: np.random.Generator) -> Inter
     return _where_all_have_rows(counts, *central_interval(gaps, LEVEL))
 
 
-def _drawn(counts: Counts, draw: np.random.Generator) -> Array:
+def _drawn(counts: Counts, draw: np.random.Generator) -> Floats:
     """Return (T, R, G) posterior draws of the rates."""
     cells = np.stack([counts.successes, counts.rows - counts.successes], axis=-1)
     return posterior_draws(cells, DRAWS, draw, alpha=counts.prior)[..., 0]
@@ -266,12 +266,12 @@ def odds_wald(counts: Sequence[Counts], draw: np.random.Generator) -> Interval:
     return _of_larger_gap(counts, [gap_wald(each, draw) for each in counts])
 
 
-def _variance(counts: Counts) -> Array:
+def _variance(counts: Counts) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         return counts.rate * (1 - counts.rate) / counts.rows
 
 
-def _around(value: Array, error: Array) -> Interval:
+def _around(value: Floats, error: Floats) -> Interval:
     return value - quantile(LEVEL) * error, value + quantile(LEVEL) * error
 
 
@@ -322,7 +322,7 @@ def _of_larger_gap(counts: Sequence[Counts], intervals: Sequence[Interval]) -> I
     return _where_all_have_rows(counts, lower, upper)
 
 
-def _where_all_have_rows(counts: Sequence[Counts], lower: Array, upper: Array) -> Interval:
+def _where_all_have_rows(counts: Sequence[Counts], lower: Floats, upper: Floats) -> Interval:
     """Return the ends, NaN where a group has no rows that one of the rates is of."""
     empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
     return np.where(empty, np.nan, lower), np.where(empty, np.nan, upper)

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.coverage import constructions as made
 from benchmarks.coverage.populations import (
@@ -20,8 +19,8 @@ from benchmarks.coverage.populations import (
     varied,
 )
 from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 
-Array = NDArray[np.float64]
 RATE_SIZES = (20, 50, 200, 500, 2000)
 RATES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.999)
 BEFORE, OURS = "before", "ours"
@@ -141,7 +140,7 @@ def _populations(short: bool, *, groups: Sequence[int], few: int) -> Sequence[Po
     return thinned(found, few) if short else found
 
 
-def _counts(population: Population, rates: Array, draw: np.random.Generator) -> made.Counts:
+def _counts(population: Population, rates: Floats, draw: np.random.Generator) -> made.Counts:
     return made.Counts(draw.binomial(population.rows, rates), population.rows)
 
 
@@ -196,14 +195,14 @@ def _of_odds(interval: made.OfSeveral) -> made.Intervals:
     return lambda counts, draw: {"equalized odds": interval(counts, draw)}
 
 
-def _bounded(ratio: Array) -> Array:
+def _bounded(ratio: Floats) -> Floats:
     """Return r / (1 + r), a ratio's place between 0 and 1: its ends may be infinite."""
-    place: Array = 1 - 1 / (1 + ratio)
+    place: Floats = 1 - 1 / (1 + ratio)
     return place
 
 
 def _of_two(
-    form: str, title: str, words: str, width: Callable[[Array], Array] = np.asarray
+    form: str, title: str, words: str, width: Callable[[Floats], Floats] = np.asarray
 ) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     constructions = (

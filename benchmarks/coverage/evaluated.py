@@ -18,10 +18,10 @@ from scipy import special
 
 from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
 from fairbench import Evaluator, evaluate
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import VALUE, setting_text
 
-Array = NDArray[np.float64]
 KEY = ["metric", "attribute", "group", "setting"]
 LARGE = 20_000  # rows of the large sample
 SIZES = (150, 500, 1500)
@@ -59,9 +59,9 @@ class Random:
     """
 
     attributes: Mapping[str, Sequence[str]]
-    shares: Array
-    centre: Array
-    slope: Array
+    shares: Floats
+    centre: Floats
+    slope: Floats
     base: float
     regression: bool
     size: int
@@ -100,7 +100,7 @@ class Random:
         return self._arguments(np.concatenate(cells), first, second, np.full(len(first), np.nan))
 
     def _arguments(
-        self, cell: NDArray[Any], first: Array, second: Array, third: Array
+        self, cell: NDArray[Any], first: Floats, second: Floats, third: Floats
     ) -> dict[str, Any]:
         features = {name: np.array(groups)[cell] for name, groups in self.attributes.items()}
         deviation = 1.2 * special.ndtri(first)
@@ -124,7 +124,7 @@ class Random:
         }
 
 
-def _evenly(chance: Array, cell: NDArray[Any]) -> Array:
+def _evenly(chance: Floats, cell: NDArray[Any]) -> Floats:
     """Return labels whose running sum never leaves that of the chances by more than 1/2."""
     labels = np.empty(len(chance))
     for c in np.unique(cell):

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.rates import Limits, difference_limits, mean_limits, rate_limits
 from fairbench.metrics import rates
 from fairbench.metrics.rates import Rate
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 ROWS, GRID, BLOCK = 4000, 2001, 50
 RATES: tuple[Rate, ...] = (
@@ -94,7 +94,7 @@ class Audited:
 class Pools:
     """R pools of N rows in G groups, (R, N) each; `known` says which rows have a label."""
 
-    score: Array
+    score: Floats
     decision: Codes
     group: Codes
     label: Codes
@@ -121,13 +121,13 @@ def _populations(short: bool) -> Sequence[Audited]:
     ]
 
 
-def equally_likely_scores(kind: str = TWO_HUMPS) -> Array:
+def equally_likely_scores(kind: str = TWO_HUMPS) -> Floats:
     """Return equally likely scores, of one of the kinds of `SCORES`."""
     grid = (np.arange(GRID) + 0.5) / GRID
     return np.concatenate([special.betaincinv(*shape, grid) for shape in SCORES[kind]])
 
 
-def _probability(population: Audited, score: Array, last: Array, moved: Array) -> Array:
+def _probability(population: Audited, score: Floats, last: Floats, moved: Floats) -> Floats:
     """Return the probability of label 1; `last` says of which rows the group is the last."""
     log_odds = special.logit(score)
     if population.map == STEPS:
@@ -179,11 +179,11 @@ def _chosen(
     )
 
 
-def _truths(population: Audited, grid: Array, moved: Array) -> Mapping[str, Array]:
+def _truths(population: Audited, grid: Floats, moved: Floats) -> Mapping[str, Floats]:
     of_map = [_cells(population, grid, last, moved) for last in (False, True)]
     cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
     several = len(population.shares) > 1
-    found: dict[str, Array] = {}
+    found: dict[str, Floats] = {}
     for rate in RATES:
         value = rate(cells)
         found[_of_groups(rate)] = value
@@ -197,7 +197,7 @@ def _truths(population: Audited, grid: Array, moved: Array) -> Mapping[str, Arra
     }
 
 
-def _cells(population: Audited, grid: Array, last: bool, moved: Array) -> Array:
+def _cells(population: Audited, grid: Floats, last: bool, moved: Floats) -> Floats:
     """Return the probabilities (R, 4) of TN, FP, FN, TP in a group."""
     chance = _probability(population, grid[None], np.full((1, len(grid)), last), moved)
     decided = (grid <= 0.5, grid > 0.5)
@@ -221,7 +221,7 @@ def _gap(rate: Rate) -> str:
     return f"largest gap in {rate.name}"
 
 
-def _intervals(successes: Array, sizes: Array) -> Mapping[str, Interval]:
+def _intervals(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
     """Return the intervals of counts (K, R, G) of every rate."""
     found: dict[str, Interval] = {}
     for rate, x, n in zip(RATES, successes, sizes, strict=True):
@@ -238,7 +238,7 @@ def _intervals(successes: Array, sizes: Array) -> Mapping[str, Interval]:
     return found
 
 
-def _balanced(successes: Array, sizes: Array) -> Mapping[str, Interval]:
+def _balanced(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
     """Return the interval of balanced accuracy from counts (2, R, G) of its rates."""
     parts = rate_limits(successes, sizes, level=LEVEL)
     mean = mean_limits(*(Limits(*(end[i] for end in parts)) for i in (0, 1)))
@@ -253,14 +253,14 @@ def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
         yield block, pools.group[block] + pools.groups * np.arange(count)[:, None]
 
 
-def counts_assisted(pools: Pools) -> tuple[Array, Array]:
+def counts_assisted(pools: Pools) -> tuple[Floats, Floats]:
     """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
     return _in_blocks(pools, lambda labelled: labelled.effective_counts(RATES))
 
 
 def _in_blocks(
-    pools: Pools, worth: Callable[[LabelledRows], tuple[Array, Array]]
-) -> tuple[Array, Array]:
+    pools: Pools, worth: Callable[[LabelledRows], tuple[Floats, Floats]]
+) -> tuple[Floats, Floats]:
     parts = []
     for block, code in _blocks(pools):
         found = worth(_labelled(pools, block, code, len(code) * pools.groups))
@@ -270,7 +270,7 @@ def _in_blocks(
 
 
 def _labelled(
-    pools: Pools, block: slice, code: Codes, groups: int, weight: Array | None = None
+    pools: Pools, block: slice, code: Codes, groups: int, weight: Floats | None = None
 ) -> LabelledRows:
     rows = np.flatnonzero(pools.known[block].ravel())
     score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
@@ -300,7 +300,7 @@ def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
     return {**found, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
 
 
-def counts_alone(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Array, Array]:
+def counts_alone(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Floats, Floats]:
     """Return the counts of labelled rows by themselves, (K, R, G)."""
     count, groups = len(pools.score), pools.groups
     cell = 2 * pools.label + pools.decision

@@ -13,26 +13,26 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.spatial import cKDTree
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats, Mask
+
 Labels = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 # Of features (N, D), labels (N,), rows trained on (S, N) and new people (M, D): scores (S, M).
-Learner = Callable[[Array, Labels, Mask, Array, np.random.Generator], Array]
+Learner = Callable[[Floats, Labels, Mask, Floats, np.random.Generator], Floats]
 _UNITS, _EPOCHS, _RATE = 8, 15, 2.0  # of the network
 _STEPS = 6  # of Newton's method
 
 
 def constant(
-    features: Array, label: Labels, trained: Mask, people: Array, _: np.random.Generator
-) -> Array:
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
     """Score everybody by the share of positive labels."""
     share = trained @ label / trained.sum(axis=1)
     return np.repeat(share[:, None], len(people), axis=1)
 
 
 def ridge(
-    features: Array, label: Labels, trained: Mask, people: Array, _: np.random.Generator
-) -> Array:
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
     """Score by least squares with a small penalty."""
     rows, weight = _with_one(features), trained.astype(float)
     gram = np.einsum("sn,ni,nj->sij", weight, rows, rows, optimize=True) + np.eye(rows.shape[1])
@@ -41,8 +41,8 @@ def ridge(
 
 
 def logistic(
-    features: Array, label: Labels, trained: Mask, people: Array, _: np.random.Generator
-) -> Array:
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
     """Score by logistic regression with a small penalty."""
     rows, weight = _with_one(features), trained.astype(float)
     slope, penalty = np.zeros((len(trained), rows.shape[1])), 0.1
@@ -57,8 +57,8 @@ def logistic(
 
 
 def deep_tree(
-    features: Array, label: Labels, trained: Mask, people: Array, draw: np.random.Generator
-) -> Array:
+    features: Floats, label: Labels, trained: Mask, people: Floats, draw: np.random.Generator
+) -> Floats:
     """Score by a tree that errs on none of its training rows."""
     from sklearn.tree import DecisionTreeClassifier
 
@@ -71,16 +71,16 @@ def deep_tree(
 
 
 def nearest_neighbour(
-    features: Array, label: Labels, trained: Mask, people: Array, _: np.random.Generator
-) -> Array:
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
     """Score by the label of the nearest training row."""
     trees = [(cKDTree(features[rows]), label[rows]) for rows in trained]
     return np.array([own[tree.query(people)[1]] for tree, own in trees], float)
 
 
 def network(
-    features: Array, label: Labels, trained: Mask, people: Array, draw: np.random.Generator
-) -> Array:
+    features: Floats, label: Labels, trained: Mask, people: Floats, draw: np.random.Generator
+) -> Floats:
     """Score by a network of eight units after a few epochs from random weights."""
     weight = trained / trained.sum(axis=1, keepdims=True)
     shape = len(trained), features.shape[1], _UNITS
@@ -98,7 +98,7 @@ def network(
     return np.asarray(score[..., 0])
 
 
-def _with_one(features: Array) -> Array:
+def _with_one(features: Floats) -> Floats:
     return np.concatenate([features, np.ones((len(features), 1))], axis=1)
 
 

@@ -13,6 +13,7 @@ from scipy import special
 from benchmarks.coverage.constructions import Counts
 from benchmarks.coverage.populations import thinned, varied
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.impact_ratios import among_best
 from fairbench.inference.impact import ratios_to_group
 from fairbench.inference.mean_differences import (
@@ -23,7 +24,6 @@ from fairbench.inference.mean_differences import (
 from fairbench.inference.odds import odds_ratios
 from fairbench.inference.rates import quantile, rate_limits
 
-Array = NDArray[np.float64]
 ODDS, BEST = "odds ratio", "impact ratio among the best"
 PLAIN, RESIDUAL, ADJUSTED = (
     "mean difference",
@@ -32,7 +32,7 @@ PLAIN, RESIDUAL, ADJUSTED = (
 )
 
 
-def bounded(values: Array) -> Array:
+def bounded(values: Floats) -> Floats:
     """Return v / (1 + |v|): ends of ratios may be infinite."""
     with np.errstate(invalid="ignore"):
         return np.sign(values) * (1 - 1 / (1 + np.abs(values)))
@@ -104,7 +104,7 @@ class Scored:
             f"{self.spread:g}, the best {self.best:g}{rounded}"
         )
 
-    def above(self, cut: Array) -> Array:
+    def above(self, cut: Floats) -> Floats:
         """Return the shares (..., 2) of both groups that are at or above cuts."""
         edge = np.ceil(cut / self.step - 1e-9) * self.step - self.step / 2 if self.step else cut
         return np.stack([special.ndtr(-(edge + self.shift) / self.spread), special.ndtr(-edge)], -1)
@@ -179,7 +179,7 @@ class Priced:
         )
 
 
-ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
+ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
     "normal": lambda draw, shape: draw.normal(size=shape),
     "lognormal": lambda draw, shape: (
         (np.exp(draw.normal(size=shape)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
@@ -206,8 +206,8 @@ def _priced(short: bool) -> Sequence[Priced]:
 class Prices:
     """Prices, factors and groups (R, n) of R replications."""
 
-    price: Array
-    factor: Array
+    price: Floats
+    factor: Floats
     codes: NDArray[np.intp]
 
 
@@ -221,7 +221,7 @@ def _draw_priced(population: Priced, replications: int, draw: np.random.Generato
     error = spread[codes] * ERRORS[one.errors](draw, shape)
     price = shift[codes] + slope * factor + error
 
-    def together(first: Array, second: Array) -> float:
+    def together(first: Floats, second: Floats) -> float:
         return float(shares @ (first * second) - (shares @ first) * (shares @ second))
 
     noise = float(shares @ spread**2)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below
 from fairbench.inference.pooled import pool
 from fairbench.inference.rates import rate_limits
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -144,13 +143,13 @@ def _draw_apart(population: Apart, replications: int, draw: np.random.Generator)
     return Sample(data, {"P(gap < 0.05)": np.full(replications, abs(first - last))})
 
 
-def _said(probability: Array) -> Mapping[str, Interval]:
+def _said(probability: Floats) -> Mapping[str, Interval]:
     """Return where gaps are said to lie: over epsilon under 5 %, under it over 95 %."""
     lower = np.where(probability < 1 - LEVEL, EPSILON, 0.0)
     return {"P(gap < 0.05)": (lower, np.where(probability > LEVEL, EPSILON, 1.0))}
 
 
-def _posterior_below(data: Compared, draw: np.random.Generator) -> Array:
+def _posterior_below(data: Compared, draw: np.random.Generator) -> Floats:
     pairs = zip(data.successes, data.rows, strict=True)
     some = [(y[n > 0], n[n > 0], n > 0) for y, n in pairs]
     codes = data.attributes

@@ -10,7 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 Integers = NDArray[np.int64]
 Kind = TypeVar("Kind")
 
@@ -64,7 +65,7 @@ class Population:
         first = max(1, self.groups // 2)
         return np.array([large] * first + [small] * (self.groups - first), np.int64)
 
-    def rates(self, replications: int, generator: np.random.Generator) -> Array:
+    def rates(self, replications: int, generator: np.random.Generator) -> Floats:
         """Return (R, G) rates; the base rate varies by a tenth of itself between replications."""
         if self.shape == SPREAD:
             shape = np.linspace(0, 1, self.groups)
@@ -75,13 +76,13 @@ class Population:
         return varied(self.base, replications, generator)[:, None] + direction * self.gap * shape
 
 
-def varied(base: float, replications: int, generator: np.random.Generator) -> Array:
+def varied(base: float, replications: int, generator: np.random.Generator) -> Floats:
     """Return (R,) rates within a tenth of `base`, or of 1 - `base` where that is smaller.
 
     No population then sits where the coverage of discrete counts happens to jump.
     """
     spread = min(base, 1 - base) / 10
-    drawn: Array = base + spread * generator.uniform(-1, 1, replications)
+    drawn: Floats = base + spread * generator.uniform(-1, 1, replications)
     return drawn
 
 

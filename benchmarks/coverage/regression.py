@@ -8,7 +8,6 @@ from itertools import product
 from math import e, exp, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.rows import (
@@ -23,6 +22,7 @@ from benchmarks.coverage.rows import (
     with_differences,
 )
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.regression import (
     CRPS,
@@ -32,7 +32,6 @@ from fairbench.metrics.regression import (
     normal_nll_rows,
 )
 
-Array = NDArray[np.float64]
 ERRORS = ("normal", "skewed", "heavy-tailed")
 # Whose mean squares a sample says little of: a lognormal's of sigma 1.5, Student's of 2.5 degrees,
 # normal ones of which 2 % are ten times and 0.5 % twenty times as large, and four fifths exact.
@@ -90,10 +89,10 @@ class Errors:
 class Predicted:
     """Targets and predictions (R, n) of a group's rows, each with an sd of 1."""
 
-    target: Array
-    prediction: Array
+    target: Floats
+    prediction: Floats
 
-    def losses(self) -> dict[str, Array]:
+    def losses(self) -> dict[str, Floats]:
         """Return what means are taken of, by name."""
         one = np.ones_like(self.target)
         error = self.target - self.prediction
@@ -126,7 +125,7 @@ def _draw(population: Errors, replications: int, draw: np.random.Generator) -> S
     return Sample(tuple(data), truth)
 
 
-def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Array:
+def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Floats:
     """Draw errors of sd 1; the lognormal ones are of either sign alike, the others of mean 0."""
     if errors == "normal":
         return draw.normal(size=shape)
@@ -136,21 +135,21 @@ def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator)
         return draw.standard_t(3, shape) / sqrt(3)
     if errors == "lognormal":
         sign = draw.choice([-1.0, 1.0], shape)
-        signed: Array = sign * draw.lognormal(-(_LOGNORMAL**2), _LOGNORMAL, shape)
+        signed: Floats = sign * draw.lognormal(-(_LOGNORMAL**2), _LOGNORMAL, shape)
         return signed
     if errors == "t(2.5)":
         return draw.standard_t(_FREEDOM, shape) * sqrt((_FREEDOM - 2) / _FREEDOM)
     normal = draw.normal(size=shape)
     if errors == "contaminated":
-        factor: Array = draw.choice(_FACTORS, shape, p=_SHARES) / _CONTAMINATED_SD
+        factor: Floats = draw.choice(_FACTORS, shape, p=_SHARES) / _CONTAMINATED_SD
         return normal * factor
     return np.where(draw.random(shape) < _EXACT, 0.0, normal / sqrt(1 - _EXACT))
 
 
-def _distribution(errors: str, value: Array) -> Array:
+def _distribution(errors: str, value: Floats) -> Floats:
     """Return the distribution function of errors of sd 1."""
     if errors == "normal":
-        below: Array = special.ndtr(value)
+        below: Floats = special.ndtr(value)
     elif errors == "skewed":
         below = -np.expm1(-np.maximum(value + 1, 0))
     elif errors == "heavy-tailed":
@@ -172,11 +171,11 @@ def _distribution(errors: str, value: Array) -> Array:
     return below
 
 
-def _quantiles(errors: str) -> Array:
+def _quantiles(errors: str) -> Floats:
     """Return the middles of equally likely parts of errors of sd 1."""
     share = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
     if errors == "normal":
-        nodes: Array = special.ndtri(share)
+        nodes: Floats = special.ndtri(share)
     elif errors == "skewed":
         nodes = -np.log1p(-share) - 1
     elif errors == "heavy-tailed":
@@ -191,7 +190,7 @@ def _quantiles(errors: str) -> Array:
     return nodes
 
 
-def _truth(errors: str, sd: Array) -> dict[str, Array]:
+def _truth(errors: str, sd: Floats) -> dict[str, Floats]:
     """Return the metrics (R,) of errors of sds (R, 1) that are claimed to be 1."""
     scale, reach = sd[:, 0], quantile(LEVEL)
     # The CRPS is |error| and a remainder that vanishes where errors are large.

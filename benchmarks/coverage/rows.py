@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Interval
+from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
     ROWS,
     Moments,
@@ -30,32 +31,31 @@ from fairbench.inference.scores import (
     explained_limits,
 )
 
-Array = NDArray[np.float64]
 BOOTSTRAP = "bootstrap"
 RESAMPLES = 400
 
 
-def replication(rows: Array) -> NDArray[np.intp]:
+def replication(rows: Floats) -> NDArray[np.intp]:
     """Return which replication each of the (R, n) values is of, as one array."""
     return np.repeat(np.arange(len(rows)), rows.shape[1])
 
 
-def mean_ours(losses: Array, fewest: int = 0) -> Limits:
+def mean_ours(losses: Floats, fewest: int = 0) -> Limits:
     """Return means of losses that are at least 0 with our limits, of so many rows or more."""
     return loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=max(fewest, ROWS))
 
 
-def heavy_ours(losses: Array) -> Limits:
+def heavy_ours(losses: Floats) -> Limits:
     """Return means of losses that grow like squares with our limits."""
     over = losses - losses.min(axis=1, keepdims=True)
     return heavy_limits(Moments.of(losses), _tail_index(over), level=LEVEL)
 
 
-def _tail_index(values: Array) -> Array:
+def _tail_index(values: Floats) -> Floats:
     return tail_index(values.ravel(), replication(values), len(values))
 
 
-def outcome_ours(losses: Array, other: Array, label: Array) -> Limits:
+def outcome_ours(losses: Floats, other: Floats, label: Floats) -> Limits:
     """Return mean losses of labels with our limits, which know that a label may be rare."""
     labels, codes = label.ravel().astype(np.intp), replication(losses)
     moments = Moments.by_label(losses.ravel(), other.ravel(), labels, codes, len(losses))
@@ -63,30 +63,30 @@ def outcome_ours(losses: Array, other: Array, label: Array) -> Limits:
     return outcome_limits(moments, level=LEVEL, least=0.0)
 
 
-def root_ours(squares: Array) -> Limits:
+def root_ours(squares: Floats) -> Limits:
     """Return roots of means of squares with our limits."""
     return root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL)
 
 
-def share_ours(successes: Array) -> Limits:
+def share_ours(successes: Floats) -> Limits:
     """Return shares of rows with our limits."""
     return rate_limits(successes.sum(axis=1), successes.shape[1], level=LEVEL)
 
 
-def explained_ours(target: Array, prediction: Array) -> Limits:
+def explained_ours(target: Floats, prediction: Floats) -> Limits:
     """Return coefficients of determination with our limits."""
     codes = replication(target)
     found = explained(target.ravel(), prediction.ravel(), codes, len(target))
     return explained_limits(found, level=LEVEL)
 
 
-def area_ours(label: Array, score: Array) -> Limits:
+def area_ours(label: Floats, score: Floats) -> Limits:
     """Return areas under ROC curves with our limits."""
     found = areas(label.ravel(), score.ravel(), replication(score), len(score))
     return area_limits(found, level=LEVEL)
 
 
-def calibration_ours(size: Array, positives: Array, mean_score: Array) -> Limits:
+def calibration_ours(size: Floats, positives: Floats, mean_score: Floats) -> Limits:
     """Return calibration errors with our limits, from bins (R, B)."""
     return calibration_limits(Bins(size, positives, mean_score), level=LEVEL)
 
@@ -101,7 +101,7 @@ def with_differences(found: Mapping[str, tuple[Limits, Limits]]) -> dict[str, In
     return ends
 
 
-def mean_normal(losses: Array, minus: Array | None = None) -> Interval:
+def mean_normal(losses: Floats, minus: Floats | None = None) -> Interval:
     """Return the normal intervals of means, less those of another group's losses."""
     value, variance = losses.mean(axis=1), losses.var(axis=1, ddof=1) / losses.shape[1]
     if minus is not None:
@@ -112,7 +112,7 @@ def mean_normal(losses: Array, minus: Array | None = None) -> Interval:
 
 
 def means_bootstrap(
-    draw: np.random.Generator, losses: Array, minus: Array | None = None
+    draw: np.random.Generator, losses: Floats, minus: Floats | None = None
 ) -> Interval:
     """Return the bootstrap's percentiles of means, less those of another group's losses.
 
@@ -127,13 +127,13 @@ def means_bootstrap(
     return lower, upper
 
 
-def weights(draw: np.random.Generator, rows: int) -> Array:
+def weights(draw: np.random.Generator, rows: int) -> Floats:
     """Return how often (T, n) each row is in each resample."""
     return draw.multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES).astype(float)
 
 
-def _resampled(draw: np.random.Generator, losses: Array) -> Array:
+def _resampled(draw: np.random.Generator, losses: Floats) -> Floats:
     """Return (T, R) resampled means."""
     rows = losses.shape[1]
-    means: Array = weights(draw, rows) @ losses.T / rows
+    means: Floats = weights(draw, rows) @ losses.T / rows
     return means

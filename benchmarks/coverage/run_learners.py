@@ -16,6 +16,7 @@ from benchmarks.coverage.learners import LEARNERS
 from benchmarks.coverage.populations import thinned
 from benchmarks.coverage.runs import SHARE, People, RunCounts, rates_of, tested_counts, tested_rows
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.repeats import (
     FOLDS,
@@ -27,7 +28,6 @@ from fairbench.inference.repeats import (
 )
 from fairbench.inference.scores import area_limits, areas
 
-Array = NDArray[np.float64]
 GROUPS, FEATURES = 3, 2
 # How far the first group's features are moved: who is selected hangs on how they are weighed.
 AHEAD = np.array([0.8, -0.4])
@@ -76,7 +76,7 @@ class LearnerPopulation:
             return Splits(FOLDS, 1, 1 / self.count)
         return Splits(REPEATS, self.count, SHARE)
 
-    def moved(self, label: NDArray[np.int64], group: NDArray[np.int64]) -> Array:
+    def moved(self, label: NDArray[np.int64], group: NDArray[np.int64]) -> Floats:
         """Return how far the features of people are moved, (..., FEATURES)."""
         of_label = label[..., None] * self.signal / np.sqrt(FEATURES)
         return np.asarray(of_label + AHEAD * (group == 0)[..., None])
@@ -104,18 +104,18 @@ class Fitted:
     """
 
     counts: RunCounts
-    losses: Mapping[str, Array]
+    losses: Mapping[str, Floats]
 
 
 @lru_cache(maxsize=4)
-def _new_people(population: LearnerPopulation) -> Array:
+def _new_people(population: LearnerPopulation) -> Floats:
     """Return new people (4 * _POINTS, FEATURES), by group and label, evenly spread.
 
     All groups after the first are alike.
     """
     even = special.ndtri(qmc.Sobol(FEATURES, seed=1).random(_POINTS))
     group, label = np.divmod(np.arange(4), 2)
-    people: Array = (even + population.moved(label, group)[:, None]).reshape(-1, FEATURES)
+    people: Floats = (even + population.moved(label, group)[:, None]).reshape(-1, FEATURES)
     return people
 
 
@@ -146,7 +146,7 @@ def _draw(population: LearnerPopulation, replications: int, draw: np.random.Gene
 
 def _run(
     population: LearnerPopulation, draw: np.random.Generator
-) -> tuple[Array, People, NDArray[np.bool_]]:
+) -> tuple[Floats, People, NDArray[np.bool_]]:
     """Return scores (S, N + M) of a run's own and of new people, its people, and whom it tests."""
     shape = 1, population.rows
     label = (draw.random(shape) < population.positive).astype(np.int64)
@@ -161,7 +161,7 @@ def _run(
     return scores, People(features.astype(np.float32), label, group), tested
 
 
-def _of_scores(scores: Array, label: NDArray[np.int64], tested: NDArray[np.bool_]) -> Array:
+def _of_scores(scores: Floats, label: NDArray[np.int64], tested: NDArray[np.bool_]) -> Floats:
     """Return AUC and log loss of every split with their intervals, (2, 3, S)."""
     split, row = np.nonzero(tested)
     target, score, splits = label[row], scores[split, row], len(tested)
@@ -173,7 +173,7 @@ def _of_scores(scores: Array, label: NDArray[np.int64], tested: NDArray[np.bool_
     return np.array([list(each) for each in limits])
 
 
-def _of_new(scores: Array, positive: float) -> Array:
+def _of_new(scores: Floats, positive: float) -> Floats:
     """Return what AUC and log loss truly are of scores (S, G, 2, P) of new people, (2, S)."""
     splits = len(scores)
     target = np.broadcast_to(np.arange(2)[:, None], scores.shape)
@@ -183,11 +183,11 @@ def _of_new(scores: Array, positive: float) -> Array:
     return np.array([area, loss])
 
 
-def _log_loss(label: NDArray[np.int64], score: Array) -> Array:
+def _log_loss(label: NDArray[np.int64], score: Floats) -> Floats:
     return np.asarray(-np.log(np.clip(np.where(label > 0, score, 1 - score), 1e-6, None)))
 
 
-def _truth(data: RunCounts, shares: Array, positive: float) -> dict[str, Array]:
+def _truth(data: RunCounts, shares: Floats, positive: float) -> dict[str, Floats]:
     """Return the means over a run's fits of shares (R, S, G, 2) selected by group and label."""
     selected, reached = shares @ [1 - positive, positive], shares[..., 1]
     wrong = (shares @ [1 - positive, -positive] + positive).mean(axis=-1)

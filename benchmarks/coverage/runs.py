@@ -17,6 +17,7 @@ from scipy import special
 
 from benchmarks.coverage.populations import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.repeats import (
@@ -29,9 +30,7 @@ from fairbench.inference.repeats import (
 )
 from fairbench.metrics.rates import binary_confusion
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 POSITIVE, FEATURES, SHARE, SPLITS = 0.3, 4, 0.2, 10
 CHUNK = 50
 
@@ -99,9 +98,9 @@ class People:
         return cls(features, label, group)
 
 
-def moved(label: Labels, group: Labels, shift: float) -> Array:
+def moved(label: Labels, group: Labels, shift: float) -> Floats:
     """Return how far every feature of a person is moved."""
-    found: Array = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
+    found: Floats = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
     return found
 
 
@@ -129,7 +128,7 @@ def tested_rows(
     return np.asarray(place < round(SHARE * rows)).reshape(runs, splits, rows)
 
 
-def _fitted(people: People, rows: Mask, selected: float) -> tuple[Array, Array, Array]:
+def _fitted(people: People, rows: Mask, selected: float) -> tuple[Floats, Floats, Floats]:
     """Return directions (R, S, D), thresholds (R, S) and scores (R, S, N) of nearest means.
 
     Parameters
@@ -155,13 +154,13 @@ def _fitted(people: People, rows: Mask, selected: float) -> tuple[Array, Array, 
 class RunCounts:
     """Confusion counts (R, S, G, 4) of R runs in S splits."""
 
-    counts: Array
+    counts: Floats
     splits: Splits
 
 
 def fits(
     people: People, tested: Mask, population: RunPopulation, noise: float = 0.0
-) -> tuple[Mask, Array]:
+) -> tuple[Mask, Floats]:
     """Return whom fits select (R, S, N), and what share (R, S, G, 2) of new people they would.
 
     Parameters
@@ -189,7 +188,7 @@ def _draw(population: RunPopulation, replications: int, draw: np.random.Generato
     return Sample(RunCounts(np.concatenate(counts), population.splits), truth)
 
 
-def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) -> Array:
+def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) -> Floats:
     """Return the counts (R, S, G, 4) of the rows that each split tests."""
     runs, splits = tested.shape[:2]
     at = np.nonzero(tested)
@@ -200,7 +199,7 @@ def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) ->
     return counts.reshape(runs, splits, groups, 4).astype(float)
 
 
-def _truth(shares: Array) -> Mapping[str, Array]:
+def _truth(shares: Floats) -> Mapping[str, Floats]:
     """Return the true values of what is asked for, of shares (R, G, 2) selected."""
     selected = shares @ [1 - POSITIVE, POSITIVE]
     wrong = shares @ [1 - POSITIVE, -POSITIVE] + POSITIVE
@@ -266,7 +265,7 @@ def _plain(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     return {name: _t_interval(each) for name, each in values.items()}
 
 
-def _t_interval(values: Array) -> Interval:
+def _t_interval(values: Floats) -> Interval:
     splits = values.shape[-1]
     mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
     half = special.stdtrit(splits - 1, (1 + LEVEL) / 2) * sd / np.sqrt(splits)

@@ -21,17 +21,17 @@ from benchmarks.coverage.rows import (
     with_differences,
 )
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 
-Array = NDArray[np.float64]
 SPREAD = 1.2  # standard deviation of the scores' logits
 SHIFT = 0.7  # logits by which the scores of the shifted group are too low
 BINS = 15
 _QUADRATURE, _CENTRES = 3000, 21
 # How P(label 1) of the second group depends on its score; the first group is calibrated.
-SHAPES: Mapping[str, Callable[[Array], Array]] = {
+SHAPES: Mapping[str, Callable[[Floats], Floats]] = {
     "calibrated": lambda z: z,
     "slope 0.5": lambda z: 0.5 * z,
     "slope 2": lambda z: 2 * z,
@@ -68,8 +68,8 @@ class Scores:
 class Scored:
     """Scores and labels (R, n) of a group's rows, in no order."""
 
-    score: Array
-    label: Array
+    score: Floats
+    label: Floats
 
 
 def _populations(short: bool) -> Sequence[Scores]:
@@ -104,28 +104,28 @@ def _centre(base: float) -> float:
     return middle
 
 
-def _score_and_chance(z: Array, centre: Array, shape: str) -> tuple[Array, Array]:
+def _score_and_chance(z: Floats, centre: Floats, shape: str) -> tuple[Floats, Floats]:
     """Return scores and chances of label 1 at deviations `z` (R, n) from the centre (R, 1)."""
     if shape == "steps":
         z = np.clip(np.round(z / SPREAD), -2, 2) * SPREAD
     return special.expit(centre + z), special.expit(centre + SHAPES[shape](z))
 
 
-def _nodes(count: int) -> Array:
+def _nodes(count: int) -> Floats:
     """Return the middles of `count` equally likely parts of the deviations."""
-    nodes: Array = SPREAD * special.ndtri((np.arange(count) + 0.5) / count)
+    nodes: Floats = SPREAD * special.ndtri((np.arange(count) + 0.5) / count)
     return nodes
 
 
-def _truth(centre: Array, shape: str) -> dict[str, Array]:
+def _truth(centre: Floats, shape: str) -> dict[str, Floats]:
     """Return the metrics (R,) of the population, by quadrature."""
     z = np.broadcast_to(_nodes(_QUADRATURE), (len(centre), _QUADRATURE))
     score, chance = _score_and_chance(z, centre, shape)
     chance = np.broadcast_to(chance, score.shape)
 
-    def mean(losses: Callable[[Array, Array], Array]) -> Array:
+    def mean(losses: Callable[[Floats, Floats], Floats]) -> Floats:
         one, zero = losses(np.ones_like(score), score), losses(np.zeros_like(score), score)
-        expected: Array = (chance * one + (1 - chance) * zero).mean(axis=1)
+        expected: Floats = (chance * one + (1 - chance) * zero).mean(axis=1)
         return expected
 
     return {
@@ -136,23 +136,23 @@ def _truth(centre: Array, shape: str) -> dict[str, Array]:
     }
 
 
-def _auc(score: Array, chance: Array) -> Array:
+def _auc(score: Floats, chance: Floats) -> Floats:
     """Return the AUC of scores in increasing order with chances of label 1, ties half."""
     starts = np.flatnonzero(np.append(True, score[0, 1:] != score[0, :-1]))
     ones, zeros = (np.add.reduceat(each, starts, axis=1) for each in (chance, 1 - chance))
     under = np.cumsum(zeros, axis=1) - zeros / 2
-    area: Array = (ones * under).sum(axis=1) / (ones.sum(axis=1) * zeros.sum(axis=1))
+    area: Floats = (ones * under).sum(axis=1) / (ones.sum(axis=1) * zeros.sum(axis=1))
     return area
 
 
-def calibration_error(score: Array, label: Array) -> Array:
+def calibration_error(score: Floats, label: Floats) -> Floats:
     """Return the calibration errors (R,) of R samples in bins of equal width."""
     size, ones, scores = _binned(score, label)
-    error: Array = np.abs(ones - scores).sum(axis=1) / size.sum(axis=1)
+    error: Floats = np.abs(ones - scores).sum(axis=1) / size.sum(axis=1)
     return error
 
 
-def _binned(score: Array, label: Array) -> tuple[Array, Array, Array]:
+def _binned(score: Floats, label: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the rows (R, B) of bins of equal width, and sums of labels and scores in them."""
     bins = np.clip(np.ceil(score * BINS).astype(int) - 1, 0, BINS - 1)
     cell = (bins + BINS * np.arange(len(score))[:, None]).ravel()
@@ -163,7 +163,7 @@ def _binned(score: Array, label: Array) -> tuple[Array, Array, Array]:
     return size, ones, scores
 
 
-def _losses(groups: Sequence[Scored]) -> dict[str, list[Array]]:
+def _losses(groups: Sequence[Scored]) -> dict[str, list[Floats]]:
     """Return each loss's (R, n) values in both groups."""
     return {
         name: [rows(each.label, each.score) for each in groups]
@@ -254,8 +254,8 @@ class ClusteredRows:
 
     replication: NDArray[np.intp]
     unit: NDArray[np.intp]
-    label: Array
-    score: Array
+    label: Floats
+    score: Floats
     replications: int
 
 
@@ -309,16 +309,16 @@ class Law:
 
     law: str
     rows: int
-    score: Array
-    weight: Array
-    chance: Array
+    score: Floats
+    weight: Floats
+    chance: Floats
 
     @property
     def name(self) -> str:
         """What tables call it."""
         return f"{self.rows} and {self.rows} rows, {self.law}"
 
-    def chances(self, factor: Array) -> Array:
+    def chances(self, factor: Floats) -> Floats:
         """Return the chances (R, M) of label 1, that of the rarer label being `factor` (R, 1)."""
         rare = np.minimum(self.chance, 1 - self.chance) * factor
         return np.where(self.chance < 0.5, rare, 1 - rare)

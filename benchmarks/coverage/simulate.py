@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 
-Array = NDArray[np.float64]
-Interval = tuple[Array, Array]
+Interval = tuple[Floats, Floats]
 
 LEVEL = 0.95
 # A cell fails when even the upper end of its own exact 99.9 % interval is under this.
@@ -32,7 +31,7 @@ class Sample:
     """
 
     data: Any
-    truth: Mapping[str, Array]
+    truth: Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Family:
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]
     replications: int = 1000
-    width: Callable[[Array], Array] = np.asarray
+    width: Callable[[Floats], Floats] = np.asarray
     one_row_each: bool = False
 
 
@@ -156,9 +155,9 @@ def _replications(family: Family, population: Any, short: bool) -> int:
 
 def count(
     names: tuple[str, str, str, str],
-    truth: Array,
+    truth: Floats,
     interval: Interval,
-    width: Callable[[Array], Array] = np.asarray,
+    width: Callable[[Floats], Floats] = np.asarray,
 ) -> Cell:
     """Return the cell of intervals whose truths are known; names as the first fields of `Cell`."""
     lower, upper = interval

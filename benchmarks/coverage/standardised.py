@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.populations import thinned, varied
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.inference.standardised import (
     StandardisedRates,
@@ -18,7 +19,6 @@ from fairbench.inference.standardised import (
     smallest_ratio,
 )
 
-Array = NDArray[np.float64]
 MINIMUM = 10  # rows of a group in the strata of a pair, under which it is not compared
 STRATA, GROUPS, ROWS = (2, 4, 10, 40), (2, 3, 10), (50, 200, 500, 2000)
 # The rate in the middle stratum, and how far those of the first and the last are from it.
@@ -66,7 +66,7 @@ class Stratified:
         return self.groups * self.strata > 100
 
     @property
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """The shares (G, K) of all people in each cell."""
         stratum = np.linspace(1, 3, self.strata)
         shares = np.tile(stratum, (self.groups, 1))
@@ -74,7 +74,7 @@ class Stratified:
             shares[-1] *= np.linspace(5, 0.2, self.strata)
         elif self.mix == RARE:
             shares[-1] *= 0.1
-        whole: Array = shares / shares.sum()
+        whole: Floats = shares / shares.sum()
         return whole
 
 
@@ -132,8 +132,8 @@ def _draw(population: Stratified, replications: int, draw: np.random.Generator) 
     return Sample(counts, truth)
 
 
-def _over(extreme: np.ufunc, values: Array, among: NDArray[np.bool_]) -> Array:
-    worst: Array = extreme.reduce(np.where(among, values, np.nan), axis=(-2, -1))
+def _over(extreme: np.ufunc, values: Floats, among: NDArray[np.bool_]) -> Floats:
+    worst: Floats = extreme.reduce(np.where(among, values, np.nan), axis=(-2, -1))
     return worst
 
 
@@ -162,7 +162,7 @@ def _ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
 
 
 def _of_two(
-    ends: Callable[[Array, Array, Array], tuple[Array, Array]],
+    ends: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]],
 ) -> Callable[[Counts, np.random.Generator], Mapping[str, Interval]]:
     """Return a construction of the difference alone, from weights and counts (R, 2, K)."""
 
@@ -179,7 +179,7 @@ def _of_two(
     return intervals
 
 
-def _mover(weight: Array, x: Array, n: Array) -> tuple[Array, Array]:
+def _mover(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Recover the variance of every cell from its own limits (Zou and Donner 2008)."""
     cells = rate_limits(x, n, level=LEVEL)
     first, second = (Limits(*(end[:, g] for end in cells)) for g in (0, 1))
@@ -192,7 +192,7 @@ def _mover(weight: Array, x: Array, n: Array) -> tuple[Array, Array]:
     return total - down, total + up
 
 
-def _wald(weight: Array, x: Array, n: Array) -> tuple[Array, Array]:
+def _wald(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Return the weighted mean difference and 1.96 of its estimated standard errors."""
     rate = np.nan_to_num(x / n)
     total = (weight * (rate[:, 0] - rate[:, 1])).sum(axis=-1)
@@ -201,7 +201,7 @@ def _wald(weight: Array, x: Array, n: Array) -> tuple[Array, Array]:
     return total - half, total + half
 
 
-def _bounded(values: Array) -> Array:
+def _bounded(values: Floats) -> Floats:
     """Return v / (1 + |v|): ends of ratios may be infinite."""
     return np.sign(values) * (1 - 1 / (1 + np.abs(values)))
 

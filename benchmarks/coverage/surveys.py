@@ -13,13 +13,13 @@ from scipy import special
 
 from benchmarks.coverage.populations import thinned, varied
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.means import Moments, around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts, ratios
 from fairbench.metrics.rates import selection_rate
 
-Array = NDArray[np.float64]
 METRICS = ("rate", "difference", "largest gap", "difference of means")
 # Rows of no clusters; and numbers of clusters, with the sizes that they have.
 ROWS = (50, 200, 2000)
@@ -66,8 +66,8 @@ class Rows:
     """Replications (R, n) of outcomes, losses and weights, of rows (n,) in clusters and groups."""
 
     outcome: NDArray[np.int64]
-    loss: Array
-    weight: Array
+    loss: Floats
+    weight: Floats
     unit: NDArray[np.intp]
     group: NDArray[np.intp]
     groups: int

@@ -17,11 +17,10 @@ from fairbench.audits.findings import GAP, ErrorBudget, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import classes
 from fairbench.audits.question import Options
+from fairbench.core.arrays import Floats
 from fairbench.data.class_scores import UNKNOWN, MulticlassScores
 from fairbench.data.groups import group_columns
 from fairbench.inference.gaps import GroupLimits, largest_gap
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

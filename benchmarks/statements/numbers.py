@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from benchmarks.statements.simulate import Population, Sample
@@ -18,12 +17,12 @@ from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import numbers
 from fairbench.audits.question import Options
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.data.groups import group_columns
 from fairbench.evaluation.predictions import Labelled
 from fairbench.metrics.registry import label
 
-Floats = NDArray[np.float64]
 _GRID = 2_000_000  # quantiles of an error, of which its means are taken
 _EXACT = 0.8  # share of the predictions that are exact, in one of the shapes
 _CONTAMINATED, _FACTOR = 0.02, 10.0

@@ -13,11 +13,11 @@ from scipy import special
 
 from fairbench.audits.direction import Direction
 from fairbench.audits.table import AuditTable
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns
 from fairbench.metrics.rates import Rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 POINTS = 1000  # equally likely scores of a cell, so that every truth is a sum
 THRESHOLD = 0.5

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from benchmarks.statements.people import THRESHOLD, Cell
 from benchmarks.statements.simulate import Population, Sample
@@ -19,8 +18,6 @@ from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import unknown
 from fairbench.audits.question import Options
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,10 @@ from fairbench.audits.findings import SHARE, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import ranking
 from fairbench.audits.question import Options
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.ranking_shares import shares_of_places
 from fairbench.inference.exposure import exposure_weights, top_weights
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 _PLACES = 400_000  # that the truth is counted in, where groups differ
 

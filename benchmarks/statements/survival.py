@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import Question, Truth
@@ -17,8 +16,8 @@ from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import survival
 from fairbench.audits.question import Options
+from fairbench.core.arrays import Floats
 
-Floats = NDArray[np.float64]
 HORIZON = 6.0
 _LARGE = 10_000  # rows of a sample that a concordance is taken from, of which there are so many:
 _SAMPLES = 6

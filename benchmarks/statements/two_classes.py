@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.statements.people import Cell, People, Rows
@@ -27,7 +26,6 @@ from fairbench.inference.survey import Design
 from fairbench.metrics.rates import Rate, accuracy, binary_confusion
 from fairbench.metrics.registry import label
 
-Floats = NDArray[np.float64]
 PATH = Path("people.csv")
 LOWEST_ROWS = 10  # of a group that labels alone compare
 

@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits, largest_gap
-
-Floats = NDArray[np.float64]
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
 ERROR_RATE = 0.05  # of pages, on which any finding is wrong

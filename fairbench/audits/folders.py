@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.audits.question import Options
-from fairbench.core.safe_open import make_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
+from fairbench.core.safe_open import make_folder, read_bytes
 from fairbench.results.packs import written_beside
 
 _ASKED = "asked.txt"  # what the audit in a folder was asked for

@@ -8,7 +8,6 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
     LARGE,
@@ -20,6 +19,7 @@ from fairbench.audits.findings import (
     GapAnswer,
     answer_gap,
 )
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
@@ -29,8 +29,6 @@ from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, label, metrics_of
-
-Floats = NDArray[np.float64]
 
 NAN = float("nan")
 NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any

@@ -24,6 +24,7 @@ from fairbench.audits.direction import (
 )
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.question import Options
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
 from fairbench.data.columns import (
@@ -43,8 +44,6 @@ from fairbench.data.leakage import check_score, notes_on_labels
 from fairbench.data.tabular import plain_pair, spelled
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design, design_of
-
-Floats = NDArray[np.float64]
 
 SELECTED = "selected"  # what those are whom selected= marks: decided upon before this model
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.question import CONSTRAINED, RATIO, Options, constraint_of
 from fairbench.audits.table import AuditTable
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
@@ -25,7 +26,6 @@ from fairbench.metrics.rates import (
     selection_rate,
 )
 
-Floats = NDArray[np.float64]
 STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
 _FINE = 100  # thresholds of a curve, and among which one is looked for
 _SURVEYED = 20  # the same of weighted or clustered rows, which take longer to count

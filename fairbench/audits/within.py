@@ -24,6 +24,7 @@ from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Bound
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable
+from fairbench.core.arrays import Mask
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.evaluator import Evaluator
@@ -37,7 +38,6 @@ from fairbench.inference.standardised import StandardisedRates, largest_differen
 from fairbench.metrics.rates import Rate, shares_of
 from fairbench.metrics.registry import BINARY, metrics_of
 
-Mask = NDArray[np.bool_]
 NAN = float("nan")
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.cli.jobs import drawing, hold
 from fairbench.cli.options import read
@@ -17,6 +16,7 @@ from fairbench.cli.output import print_line
 from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuned import Promise, Tested, Tuned, judged, promised
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import interval, number, signed
 from fairbench.experiments.execute import Execution, Plan, RunEnd, plan, prepared
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
 
 FAILED, USER_ERROR = 1, 2
-Array = NDArray[np.float64]
 
 
 def tune(line: CommandLine, held: ExitStack) -> int:
@@ -306,7 +305,7 @@ def _trials(answer: Tuned, search: Search) -> Table:
     return Table(columns, rows, "the trials", caption, most=15)
 
 
-def _frontier(found: Mapping[int, Array]) -> set[int]:
+def _frontier(found: Mapping[int, Floats]) -> set[int]:
     """Return the places of values that no others are as good as everywhere, and better somewhere.
 
     Parameters

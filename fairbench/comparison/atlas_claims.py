@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.comparison.atlas_claim_values import Claim, ClaimPart, deciding
 from fairbench.comparison.atlas_frontiers import ERROR, GAPS, NONE, MarginSeries
@@ -32,10 +31,10 @@ from fairbench.comparison.atlas_verdicts import (
     larger,
     no_larger,
 )
+from fairbench.core.arrays import Floats
 from fairbench.core.formats import interval, signed
 from fairbench.metrics.registry import label as metric_label
 
-Array = NDArray[np.float64]
 WITHHELD = "abstained=0.2"
 FAIRLY_UNCERTAIN = "Rosenblatt and Witter 2024, FairlyUncertain"
 
@@ -238,7 +237,7 @@ def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     """Return whether withholding a fifth of the labels lowers the error, and the gaps."""
     without = values.table["intervention"] == NONE
     plain = values.only(without & values.table["setting"].isin(["", WITHHELD]))
-    found: list[tuple[str, str, Array]] = []
+    found: list[tuple[str, str, Floats]] = []
     for metric in (ERROR, *GAPS):
         fallen = _fallen(plain, metric)
         found += [(label, metric, own) for label, own in fallen.items()]
@@ -274,12 +273,12 @@ def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     return claimed[0], claimed[1]
 
 
-def _fallen(values: AtlasValues, metric: str) -> dict[str, Array]:
+def _fallen(values: AtlasValues, metric: str) -> dict[str, Floats]:
     """Return by how much a metric falls where labels are withheld, by method, (T, R) each."""
     of = values.metric(metric)
     rows = values.approaches.to_dict("records")
     place = {tuple(row[name] for name in _SAME): i for i, row in enumerate(rows)}
-    found: dict[str, list[Array]] = {}
+    found: dict[str, list[Floats]] = {}
     for i, row in enumerate(rows):
         base = place.get((*(row[name] for name in _SAME[:-1]), ""))
         if row["setting"] == WITHHELD and base is not None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.comparison.atlas_findings import FewTaskDifference
 from fairbench.comparison.atlas_ranking import RankedValues
+from fairbench.core.arrays import Floats
 from fairbench.inference.family_means import family_means
 from fairbench.inference.multilevel import MeasuredDifferences
-
-Array = NDArray[np.float64]
 
 
 def few_task_differences(ranked: RankedValues) -> list[FewTaskDifference]:
@@ -37,7 +35,7 @@ def few_task_differences(ranked: RankedValues) -> list[FewTaskDifference]:
 
 def mean_of_these_families(
     measured: MeasuredDifferences, level: float = 0.95
-) -> tuple[Array, Array, Array]:
+) -> tuple[Floats, Floats, Floats]:
     """Return the mean over the families that were measured, and the ends of its interval, (P,).
 
     The families are given: the interval is for new splits of their data, by the variance of Nadeau
@@ -59,7 +57,7 @@ def mean_of_these_families(
     return mean, mean - half, mean + half
 
 
-def _freedom(measured: MeasuredDifferences) -> Array:
+def _freedom(measured: MeasuredDifferences) -> Floats:
     """Return each family's degrees of freedom, those of its task with fewest splits, (P, F)."""
     splits = np.where(measured.known, measured.splits, np.inf)[:, :, None]
     fewest = np.where(measured.members > 0, splits, np.inf).min(axis=1)

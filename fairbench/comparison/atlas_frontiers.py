@@ -26,10 +26,10 @@ from fairbench.comparison.atlas_findings import (
 )
 from fairbench.comparison.atlas_values import AtlasValues, Contrast, contrasts, differences, without
 from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, all_hold
+from fairbench.core.arrays import Floats
 from fairbench.inference.family_means import family_means, mean_over_families
 from fairbench.metrics.registry import find
 
-Array = NDArray[np.float64]
 GAPS = ("statistical_parity", "equalized_odds")
 ERROR = "error_rate"
 NONE = "none"
@@ -63,7 +63,7 @@ def _points(
     task: int,
     gap_metric: str,
     places: NDArray[np.intp],
-    both: Array,
+    both: Floats,
     level: float,
 ) -> Iterator[FrontierPoint]:
     """Yield the points of one task and gap, whose bands hold at once."""
@@ -93,7 +93,7 @@ def _points(
         )
 
 
-def _mean(series: Array, test_share: float, tail: float) -> tuple[Array, Array]:
+def _mean(series: Floats, test_share: float, tail: float) -> tuple[Floats, Floats]:
     """Return means over splits (..., R) and half of their corrected t intervals."""
     splits = series.shape[-1]
     variance = series.var(axis=-1, ddof=1) * (1 / splits + test_share / (1 - test_share))
@@ -174,8 +174,8 @@ class MarginSeries:
     approach: int
     task: int
     gap_metric: str
-    margins: Array
-    excess: Array
+    margins: Floats
+    excess: Floats
     gap: float
 
 
@@ -205,7 +205,7 @@ def margin_series(values: AtlasValues) -> list[MarginSeries]:
     return found
 
 
-def judged_splits(points: Array) -> tuple[Array, Array, float] | None:
+def judged_splits(points: Floats) -> tuple[Floats, Floats, float] | None:
     """Return margins, excesses and the mean gap, of errors and gaps (2, 1 + settings, R).
 
     None of fewer than three splits in which all was measured.
@@ -230,7 +230,7 @@ def judged_splits(points: Array) -> tuple[Array, Array, float] | None:
     return margins, excess, float(points[1, 0].mean())
 
 
-def at_gap(errors: Array, gaps: Array, gap: float) -> tuple[Array, float]:
+def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
     """Return the mixture of settings of least error with at most a gap, and the frontier's slope.
 
     Parameters

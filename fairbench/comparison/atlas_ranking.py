@@ -31,10 +31,10 @@ from fairbench.comparison.rank.sentences import (
     resolving_sentences,
 )
 from fairbench.comparison.rank.table import Scores, ScoreTable
+from fairbench.core.arrays import Floats
 from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences, fit
 from fairbench.metrics.registry import find, label
 
-Array = NDArray[np.float64]
 _FACTS = ("rows", "positive_share", "smallest_group_share")
 _NOUN = "approaches"  # what methods are called here
 
@@ -54,7 +54,7 @@ class RankedValues:
     values: AtlasValues
     metric: str
     places: NDArray[np.intp]
-    losses: Array
+    losses: Floats
     sign: float
     reference: int
 
@@ -119,7 +119,7 @@ class RankedValues:
             scores=(Scores(self.metric, better, self.sign * cells[:, has], None),),
         )
 
-    def against_reference(self, facts: Array | None = None) -> MeasuredDifferences:
+    def against_reference(self, facts: Floats | None = None) -> MeasuredDifferences:
         """Return the differences of the others from the reference."""
         found = self.losses[self.others] - self.losses[self.reference]
         return self.values.measured(found, facts)
@@ -230,7 +230,7 @@ def explanations(
     return found
 
 
-def _facts(ranked: RankedValues) -> tuple[list[str], Array]:
+def _facts(ranked: RankedValues) -> tuple[list[str], Floats]:
     """Return the facts that vary between tasks, each with mean 0 and variance 1, (T, q)."""
     tasks = ranked.values.tasks
     columns = {name: tasks[name].to_numpy(float) for name in _FACTS if name in tasks}

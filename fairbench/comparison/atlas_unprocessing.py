@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.comparison.atlas_claim_values import (
@@ -35,12 +34,12 @@ from fairbench.comparison.atlas_verdicts import (
     no_larger,
 )
 from fairbench.components import HOME
+from fairbench.core.arrays import Floats
 from fairbench.core.formats import interval, signed
 from fairbench.inference.family_means import family_means, mean_over_families
 from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.results.runs import Run
 
-Array = NDArray[np.float64]
 FEW_ROWS = 1000  # of a data set that counts as small
 _ROLES = HOME / "conf/claims.yaml"
 
@@ -182,7 +181,7 @@ def margins_by_size(
     return MarginsBySize(tuple(classes), tuple(_task_margins(values, average)))
 
 
-def _averaged(measured: MeasuredDifferences, every: Array) -> MeasuredDifferences:
+def _averaged(measured: MeasuredDifferences, every: Floats) -> MeasuredDifferences:
     """Return the mean over comparisons of what was measured of each, as one difference.
 
     Its noise is that of the mean of what each comparison (P, T, R) is off its own mean in a split:
@@ -201,7 +200,7 @@ def _averaged(measured: MeasuredDifferences, every: Array) -> MeasuredDifference
 def _size_class(
     measured: MeasuredDifferences,
     average: MeasuredDifferences,
-    rows: Array,
+    rows: Floats,
     label: str,
 ) -> SizeClass:
     """Return the plain mean over the families of the tasks of which there are `rows`, (T,)."""

@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.comparison.atlas import TASK
+from fairbench.core.arrays import Floats
 from fairbench.inference.multilevel import MeasuredDifferences
 from fairbench.metrics.registry import find
 
-Array = NDArray[np.float64]
 # The share of an atlas's tasks on which an approach must have been run to be ranked, or to decide a
 # claim. Tasks are few, and differ: a mean over half of them is up to 1.4 times as uncertain as one
 # over all, a mean over a tenth more than three times, and those few were not drawn by chance.
@@ -91,7 +91,7 @@ class AtlasValues:
         """On how many tasks an approach must have been run to be ranked."""
         return fewest_tasks(self.total)
 
-    def metric(self, name: str) -> Array:
+    def metric(self, name: str) -> Floats:
         """Return a metric, (A, T, R); NaN where it was not measured."""
         repeats = int(self.place[:, 2].max(initial=-1)) + 1
         found = np.full((len(self.approaches), len(self.tasks), repeats), np.nan)
@@ -105,7 +105,7 @@ class AtlasValues:
         return np.asarray(pd.factorize(self.tasks["family"])[0], np.intp)
 
     @cached_property
-    def test_share(self) -> Array:
+    def test_share(self) -> Floats:
         """The share of rows that a split of each task tests, (T,)."""
         return np.asarray(self.tasks["test_share"], float)
 
@@ -126,7 +126,7 @@ class AtlasValues:
         """The name of each approach: its parts, with their options."""
         return [named(row) for row in self.about_approaches]
 
-    def measured(self, differences: Array, facts: Array | None = None) -> MeasuredDifferences:
+    def measured(self, differences: Floats, facts: Floats | None = None) -> MeasuredDifferences:
         """Return what was measured of differences (P, T, R)."""
         splits = np.isfinite(differences).sum(axis=2).astype(float)
         known = np.where(np.isfinite(differences), differences, 0)
@@ -179,17 +179,17 @@ class Contrast:
         """What claims call it."""
         return marked(self.label, needs_group=self.needs_group)
 
-    def of(self, values: Array) -> Array:
+    def of(self, values: Floats) -> Floats:
         """Return the mean difference (T, R) of the first from the second, over pairs."""
         first, second = np.array(self.pairs).T
         return known_mean(values[first] - values[second])
 
 
-def known_mean(values: Array) -> Array:
+def known_mean(values: Floats) -> Floats:
     """Return the mean over the first axis of what is known, (k, T, R) -> (T, R)."""
     known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
-        found: Array = np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
+        found: Floats = np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
     return found
 
 
@@ -219,7 +219,7 @@ def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
     ]
 
 
-def differences(values: Array, made: Sequence[Contrast]) -> Array:
+def differences(values: Floats, made: Sequence[Contrast]) -> Floats:
     """Return the mean difference of every contrast, (P, T, R)."""
     if not made:
         return np.full((0, *values.shape[1:]), np.nan)

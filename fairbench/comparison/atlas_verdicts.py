@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.comparison.atlas_claim_values import Claim, ClaimPart, deciding
 from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.core.arrays import Floats
 from fairbench.inference.family_means import family_means, mean_over_families
 from fairbench.inference.multilevel import FEWEST_FAMILIES
 from fairbench.metrics.registry import find
 
-Array = NDArray[np.float64]
 Judge = Callable[[float, float, float], str]
 HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
 FEW_TASKS = (
@@ -96,7 +95,7 @@ class ClaimSeries:
 
     label: str
     metric: str
-    values: Array
+    values: Floats
     judge: Judge
 
 
@@ -142,7 +141,7 @@ def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPar
     return tuple(parts)
 
 
-def _verdicts(series: Sequence[ClaimSeries], lower: Array, upper: Array) -> list[str]:
+def _verdicts(series: Sequence[ClaimSeries], lower: Floats, upper: Floats) -> list[str]:
     ends = zip(series, lower, upper, strict=True)
     return [each.judge(float(low), float(high), _epsilon(each.metric)) for each, low, high in ends]
 

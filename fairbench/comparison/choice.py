@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import Shared, SharedRows, read_shared
 from fairbench.comparison.settings import Bound
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.ranking import larger_than, not_told_from_best
@@ -34,7 +35,6 @@ from fairbench.metrics.rates import ERROR_RATE, Rate
 from fairbench.metrics.registry import Metric
 from fairbench.results.runs import Run
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Ends = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
@@ -76,8 +76,8 @@ class Choice:
     bounds: tuple[Bound, ...]
     level: float
     place: int
-    objectives: Array
-    values: Array
+    objectives: Floats
+    values: Floats
     eligible: NDArray[np.bool_]
     near: NDArray[np.bool_]
     larger: NDArray[np.bool_]
@@ -96,15 +96,15 @@ class _Part:
     rate: Rate
     group: int | None = None
 
-    def counts(self, counts: Array) -> Array:
+    def counts(self, counts: Floats) -> Floats:
         """Return the counts that it is of, (..., G, 4) -> (..., 4)."""
         return counts.sum(axis=-2) if self.group is None else counts[..., self.group, :]
 
-    def size(self, counts: Array) -> Array:
+    def size(self, counts: Floats) -> Floats:
         """Return how many rows it is of, (..., G, 4) -> (...)."""
         return self.rate.size(self.counts(counts))
 
-    def influence(self, cells: Codes, group: Codes, counts: Array) -> Array:
+    def influence(self, cells: Codes, group: Codes, counts: Floats) -> Floats:
         """Return what every row adds to its error, (n, k), given cells (n, k), counts (k, G, 4)."""
         kept = slice(None) if self.group is None else group == self.group
         top, bottom = (
@@ -133,28 +133,28 @@ class _Estimates:
     rows: SharedRows
 
     @cached_property
-    def of_splits(self) -> Array:
+    def of_splits(self) -> Floats:
         """The rates of every split, (S, k, D)."""
         return np.stack([p.rate(p.counts(self.rows.counts)) for p in self.parts], axis=-1)
 
     @cached_property
-    def sizes(self) -> Array:
+    def sizes(self) -> Floats:
         """How many rows the rates of every split are of, (S, k, D)."""
         return np.stack([p.size(self.rows.counts) for p in self.parts], axis=-1)
 
     @cached_property
-    def rates(self) -> Array:
+    def rates(self) -> Floats:
         """The rates, (k, D): means over the splits."""
         return np.asarray(np.nanmean(self.of_splits, axis=0))
 
     @cached_property
-    def signs(self) -> Array:
+    def signs(self) -> Floats:
         """The sign with which each rate beside the objective is small where it is good, (C,)."""
         signs = [bound.sign for bound in self.bounds]
         return np.array(signs + [1.0] * (len(self.parts) - self.own - len(signs)))
 
     @cached_property
-    def contrasts(self) -> Array:
+    def contrasts(self) -> Floats:
         """The differences of parts whose largest size is the objective, (m, own)."""
         if not self.metric.is_gap:
             return np.ones((1, 1))
@@ -185,7 +185,7 @@ class _Estimates:
             folded=self.metric.is_gap,
         )
 
-    def _noise(self) -> Array:
+    def _noise(self) -> Floats:
         """Return draws of the errors of all rates, (T, k, D), of these fits on new rows."""
         draws = _DRAWS if len(self.rates) <= _MANY else _DRAWS_OF_MANY
         generator = rng(0, "choice")
@@ -198,7 +198,7 @@ class _Estimates:
         noise[:, still] = least[still] * generator.standard_normal((draws, int(still.sum())))
         return np.asarray(noise[:, self.rows.same])  # runs that predict the same err alike
 
-    def _influences(self) -> Array:
+    def _influences(self) -> Floats:
         """Return what every person adds to the rates' errors, (n, k, D)."""
         repeats = self.rows.splits.repeats
         pooled = self.rows.counts.sum(axis=0) / repeats
@@ -211,7 +211,7 @@ class _Estimates:
                 found[place[tested], :, column] += part.influence(cells, group, pooled) / repeats
         return np.asarray(found)
 
-    def _least_errors(self) -> Array:
+    def _least_errors(self) -> Floats:
         """Return the standard errors that the counts alone make, (k, D), as in a run's table."""
         every = self._of_runs(slice(None), slice(None), level=0.5)
         smooth = (self.rates * every.effective_size + 0.5) / (every.effective_size + 1)

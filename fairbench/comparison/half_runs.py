@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import Labels
 from fairbench.comparison.settings import MEAN
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.presets import Presets
@@ -133,9 +133,6 @@ def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]
     return list({json.dumps(dict(job), sort_keys=True): job for job in missing.values()}.values())
 
 
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class VarianceRatios:
     """Variances over the reference learner's, of the rates that `objectives` rest on.
@@ -151,7 +148,7 @@ class VarianceRatios:
     per: str = MEAN
     protect: tuple[str, ...] = ()
 
-    def __call__(self, run: RunPredictions) -> Array:
+    def __call__(self, run: RunPredictions) -> Floats:
         """Return the run's ratio r: a number, or (G, 1) per group."""
         each = self.each(run)
         known = ~np.isnan(each)
@@ -166,7 +163,7 @@ class VarianceRatios:
         filled = np.where(known.any(axis=0), each, each[known].mean())
         return np.asarray(np.nanmean(filled, axis=0)[:, None])
 
-    def each(self, run: RunPredictions) -> Array:
+    def each(self, run: RunPredictions) -> Floats:
         """Return the ratio of every rate and group, (R, G); NaN where a half lacks it."""
         own, reference = (
             self._estimates(half_run, run)
@@ -176,7 +173,7 @@ class VarianceRatios:
         halves = (np.stack([each[j] for j in shared]) for each in (own, reference))
         return variance_ratio(*halves, pooled=False)
 
-    def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Array]:
+    def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving, j -> (2, R, G)."""
         labels = Labels.of(run, self.protect)
         names = [rate for name in self.objectives for rate in objective(name).rates]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import FoldPredictions, RunPredictions
 from fairbench.comparison.settings import TYPICAL, Settings
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.objectives import objective
@@ -37,7 +38,6 @@ from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.metrics.rates import binary_confusion
 from fairbench.results.people import People
 
-Array = NDArray[np.float64]
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 
 
@@ -66,7 +66,7 @@ def typical(events: pd.DataFrame) -> int:
 
 
 # A run's variance over the reference learner's, a number or (G, 1).
-Ratios = Callable[[RunPredictions], Array]
+Ratios = Callable[[RunPredictions], Floats]
 
 
 def compare_pair(
@@ -106,7 +106,7 @@ class _Pair:
 
     labels: Labels
     runs: tuple[RunPredictions, RunPredictions]
-    fractions: Sequence[Array]
+    fractions: Sequence[Floats]
     settings: Settings
 
     def compared(self, repeats: Sequence[int]) -> Comparison:
@@ -124,12 +124,12 @@ class _Pair:
         found = self._of(_mean_draws(counts, share, self.settings, generator))
         return replace(found, delta=no_narrower(found.delta, counted.delta))
 
-    def _of(self, tables: tuple[Array, Array]) -> Comparison:
+    def _of(self, tables: tuple[Floats, Floats]) -> Comparison:
         objectives = [objective(name) for name in self.settings.objectives]
         rope = self.settings.rope or tuple(each.epsilon for each in objectives)
         return compare(*tables, objectives, rope)
 
-    def _counts(self, repeats: Sequence[int]) -> list[Array]:
+    def _counts(self, repeats: Sequence[int]) -> list[Floats]:
         """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
 
         They are one joint table, or two of their own. A joint table has one effective sample
@@ -221,7 +221,7 @@ def _labels(people: People, protect: tuple[str, ...]) -> Labels:
 
 def effective_sample_fraction(
     run: RunPredictions, settings: Settings, ratios: Ratios | None = None
-) -> Array:
+) -> Floats:
     """Return the share of a run's pooled rows that counts as independent: a number or (G, 1).
 
     Folds overlap in what they train on, so a count of pooled folds is multiplied by this.
@@ -232,8 +232,8 @@ def effective_sample_fraction(
 
 
 def _draws(
-    counts: Sequence[Array], settings: Settings, generator: np.random.Generator
-) -> tuple[Array, Array]:
+    counts: Sequence[Floats], settings: Settings, generator: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Return draws of both runs' tables."""
     options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
     if settings.paired:
@@ -242,8 +242,8 @@ def _draws(
 
 
 def _mean_draws(
-    counts: Sequence[Array], share: float, settings: Settings, generator: np.random.Generator
-) -> tuple[Array, Array]:
+    counts: Sequence[Floats], share: float, settings: Settings, generator: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Return draws of the tables that both runs' fits make of new people, on average."""
     tables = np.stack(margins(counts[0]) if settings.paired else counts, axis=1)
     tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
@@ -276,6 +276,6 @@ def every_pair(
 
 def outperformance(
     runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
-) -> Array:
+) -> Floats:
     """Return the (R, R) probabilities P(row >> column)."""
     return every_pair(runs, settings, ratios).outperforms

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.options import option
 from fairbench.inference.effective_counts import (
@@ -19,7 +19,6 @@ from fairbench.inference.effective_counts import (
 from fairbench.inference.objectives import objective
 from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
 
-Array = NDArray[np.float64]
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
 MEAN, GROUP = "mean", "group"
 AVERAGED, TYPICAL = "averaged", "typical"
@@ -98,7 +97,7 @@ class Settings:
         """Whether rho comes from half-split runs."""
         return self.rho in (RELATIVE, RELATIVE_UP)
 
-    def shrinkage(self, folds: int, ratio: float | Array | None = None) -> Array:
+    def shrinkage(self, folds: int, ratio: float | Floats | None = None) -> Floats:
         """Return the share of the rows of `folds` pooled folds that counts as independent.
 
         Parameters
@@ -118,7 +117,7 @@ class Settings:
             valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
             raise UserError(f"rho is '{self.rho}': valid: {valid}") from None
 
-    def _relative(self, folds: int, ratio: float | Array | None) -> Array:
+    def _relative(self, folds: int, ratio: float | Floats | None) -> Floats:
         if ratio is None:
             raise UserError(f"rho={self.rho} needs half-split runs, which this comparison has not")
         if self.rho == RELATIVE_UP:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.comparison.run_predictions import RunPredictions
 from fairbench.comparison.runs import Labels, outperformance, tested_share
 from fairbench.comparison.settings import AVERAGED, TYPICAL, Settings
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
 from fairbench.inference.objectives import (
@@ -91,9 +91,6 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
-Array = NDArray[np.float64]
-
-
 def run_points(
     run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
 ) -> dict[str, Point]:
@@ -135,9 +132,9 @@ def tradeoff(
     return table.assign(postprocessed_error=postprocessed)
 
 
-def _certainty(runs: Sequence[RunPredictions], metric: str, settings: Settings) -> Array:
+def _certainty(runs: Sequence[RunPredictions], metric: str, settings: Settings) -> Floats:
     """Return the largest probability, over the other runs, of outperforming each run."""
     matrix = outperformance(runs, replace(settings, objectives=("error_rate", metric)))
     np.fill_diagonal(matrix, 0)
-    largest: Array = matrix.max(axis=0)
+    largest: Floats = matrix.max(axis=0)
     return largest

@@ -22,9 +22,9 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fairbench.core.safe_open import StrangeFileError, is_file, opened, read_bytes, rename, within
 from fairbench.core.errors import DataError, UserError, warn
 from fairbench.core.formats import is_number
+from fairbench.core.safe_open import StrangeFileError, is_file, opened, read_bytes, rename, within
 
 if TYPE_CHECKING:
     import pyarrow as pa

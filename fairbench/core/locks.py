@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairbench.core.errors import UserError, warn
+from fairbench.core.files import token
 from fairbench.core.safe_open import (
     StrangeFileError,
     entry,
@@ -29,8 +31,6 @@ from fairbench.core.safe_open import (
     read_text,
     remove,
 )
-from fairbench.core.errors import UserError, warn
-from fairbench.core.files import token
 
 _NONE = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP}
 _BUSY = {errno.EAGAIN, errno.EACCES}

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fairbench.core.safe_open import TEXT, names_in, opened, read_bytes, remove
 from fairbench.core.errors import UserError, note, refused, warn
 from fairbench.core.files import UNREADABLE, DamagedError, half_of, sealed_json, write_text
 from fairbench.core.locks import BusyError, locked
+from fairbench.core.safe_open import TEXT, names_in, opened, read_bytes, remove
 
 State = TypeVar("State")
 _QUIET, _PATIENCE = 2.0, 28.0  # seconds that one waits for a held state without a word, and with

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.columns import Place, RowError, numbers_of, scores_of
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 UNKNOWN = -1

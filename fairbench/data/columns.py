@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import count, is_number, quoted, shortened
 from fairbench.data.tabular import plain_pair, spelled, to_numbers
-
-Floats = NDArray[np.float64]
 
 _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # different ones, which are more than the names of classes

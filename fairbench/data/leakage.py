@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.distinct_rows import tally
-
-Floats = NDArray[np.float64]
 
 # So few labels of either kind may be told apart by luck, or by a good classifier.
 _FEWEST = 10

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import CHOSEN_RATE
 from fairbench.evaluation.group_intervals import CountIntervals
@@ -35,8 +36,7 @@ from fairbench.metrics.abstention import (
 from fairbench.metrics.rates import error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, declared, metrics_of
 
-Array = NDArray[np.float64]
-Ends = tuple[Array, Array]
+Ends = tuple[Floats, Floats]
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the one that was chosen
@@ -94,18 +94,18 @@ class AbstentionEvaluation:
                 ends[:, s, 0] = limits.lower, limits.upper
         self.table.add("area_under_risk_coverage", area, test.sizes, interval=(ends[0], ends[1]))
 
-    def _best_rates(self, chooser: _Ordered) -> Array:
+    def _best_rates(self, chooser: _Ordered) -> Floats:
         """Return the candidates (S,) with the least sum of objectives over their values without."""
         rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
         values = _values(chooser.counts(rates), self.objectives)
         sums = _normalised_sums(values[1:], values[0])
-        best: Array = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
+        best: Floats = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
         return best
 
     def _at(
         self,
         ordered: _Ordered,
-        rates: Array,
+        rates: Floats,
         prefix: str,
         settings: Sequence[Setting],
         gaps: Sequence[str] = OBJECTIVES[1:],
@@ -151,7 +151,7 @@ class AbstentionEvaluation:
     def _of_groups(
         self,
         groups: Groups,
-        counts: Array,
+        counts: Floats,
         prefix: str,
         settings: Sequence[Setting],
         level: float | None,
@@ -189,7 +189,7 @@ class _Ordered:
     """
 
     order: NDArray[np.intp]
-    uncertainty: Array
+    uncertainty: Floats
     cell: NDArray[np.intp]
     groups: Groups
     slices: list[slice]
@@ -204,7 +204,7 @@ class _Ordered:
         )
         return cls(order, uncertainty[order], cell[order], groups, data.slices)
 
-    def counts(self, rates: Array) -> Array:
+    def counts(self, rates: Floats) -> Floats:
         """Return the counts (K, S, G, 4) of the rows kept at rates (K, S), fractional in ties.
 
         They are sums of :func:`fairbench.metrics.abstention.keep_weights`.
@@ -226,18 +226,18 @@ class _Ordered:
         upto = np.zeros((len(cuts) + 1, cells))
         upto[1:] = tally.reshape(-1, cells).cumsum(axis=0)
         first, last, before = (upto[np.searchsorted(cuts, at)] for at in (whole, end, starts))
-        counts: Array = first - before + share[..., None] * (last - first)
+        counts: Floats = first - before + share[..., None] * (last - first)
         return counts.reshape(*rates.shape, len(self.groups), 4)
 
 
-def _share_ends(rows: Array, sizes: NDArray[Any], level: float | None) -> Ends:
+def _share_ends(rows: Floats, sizes: NDArray[Any], level: float | None) -> Ends:
     """Return the ends of the intervals of shares; NaN at no level."""
     if level is None:
         return np.full_like(rows, NAN), np.full_like(rows, NAN)
     return rate_limits(rows, sizes, level=level)[1:]
 
 
-def _gap_ends(counts: Array, metrics: Sequence[Metric], level: float | None) -> list[Ends]:
+def _gap_ends(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[Ends]:
     """Return the ends (...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
         nothing = np.full(counts.shape[:-2], NAN)
@@ -248,7 +248,7 @@ def _gap_ends(counts: Array, metrics: Sequence[Metric], level: float | None) -> 
     return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, everyone)]
 
 
-def _values(counts: Array, metrics: Sequence[str]) -> Array:
+def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
     """Return overall error rates, or group metrics, of counts (..., G, 4), (..., metrics)."""
     gaps = metrics_of(BINARY, "widest")
     values = [
@@ -258,12 +258,12 @@ def _values(counts: Array, metrics: Sequence[str]) -> Array:
     return np.stack(values, axis=-1)
 
 
-def _rows(counts: Array) -> NDArray[np.int64]:
+def _rows(counts: Floats) -> NDArray[np.int64]:
     """Return fractional counts as the numbers of rows they take, blind to rounding errors."""
     return np.ceil(counts - 1e-9).astype(np.int64)
 
 
-def _normalised_sums(values: Array, units: Array) -> Array:
+def _normalised_sums(values: Floats, units: Floats) -> Floats:
     """Return the sums of values (..., M) over units (M,), infinite where one has ceased to exist.
 
     What does not exist for all rows either (NaN among the units) has no say.

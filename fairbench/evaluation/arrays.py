@@ -15,6 +15,8 @@ from fairbench.data.groups import group_columns
 from fairbench.evaluation.conditions import Condition, check_gate, conditions_of
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.gate import gate_of_labelled
+from fairbench.evaluation.predictions import Labelled, read_predictions
+from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.evaluation.user_arrays import (
     SensitiveFeatures,
     check_lengths,
@@ -23,8 +25,6 @@ from fairbench.evaluation.user_arrays import (
     labels_and_columns,
     sensitive_frame,
 )
-from fairbench.evaluation.predictions import Labelled, read_predictions
-from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import design_of
 

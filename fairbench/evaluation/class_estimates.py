@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.evaluation.columns import records
 from fairbench.inference import confusion_matrix, reliability
@@ -17,8 +17,6 @@ from fairbench.inference.beta import Beta, uniform
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import Limits, rate_limits
-
-Floats = NDArray[np.float64]
 
 DRAWS = 4000
 _MISTAKES = 10

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
 from fairbench.evaluation.estimates import add_estimates, declared_batches
@@ -26,7 +27,6 @@ from fairbench.metrics.classes import FORMS, averaged
 from fairbench.metrics.rates import base_rate, selection_rate, total
 from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
 
-Array = NDArray[np.float64]
 EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]
 
 _WHOLE = ("accuracy", "error_rate")  # of right and wrong predictions, whatever the class
@@ -51,18 +51,18 @@ def right_as_label(data: Labelled) -> Labelled:
     return _labelled(data, np.ones(len(data)), columns)
 
 
-def _labelled(data: Labelled, target: NDArray[np.generic], columns: dict[str, Array]) -> Labelled:
+def _labelled(data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]) -> Labelled:
     table = pd.DataFrame({name: values.astype(np.float64) for name, values in columns.items()})
     label = target.astype(np.float64)
     return replace(data, target=label, predictions=table, task=Task.BINARY, classes=())
 
 
-def scores_of(data: Labelled) -> Array | None:
+def scores_of(data: Labelled) -> Floats | None:
     """Return the probabilities (n, C) of all classes, None where there are none."""
     names = [f"score_{k}" for k in range(len(data.classes))]
     if not set(names) <= set(data.predictions):
         return None
-    scores: Array = data.predictions[names].to_numpy(np.float64)
+    scores: Floats = data.predictions[names].to_numpy(np.float64)
     return scores
 
 
@@ -136,9 +136,9 @@ def _of_class(block: Block, name: str) -> Block:
 class _Gaps:
     """A largest gap between groups in every split, (S,) each."""
 
-    value: Array
-    lower: Array
-    upper: Array
+    value: Floats
+    lower: Floats
+    upper: Floats
     n: NDArray[np.int64]
     status: Statuses
 

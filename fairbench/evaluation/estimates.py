@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.columns import VALUE
 from fairbench.evaluation.predictions import Groups, Parts, Why
 from fairbench.evaluation.table import (
@@ -31,8 +32,6 @@ from fairbench.inference.means import Level, around, at_levels
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.metrics.registry import BINARY, Interval, Metric
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 LimitsAt = Callable[[Level], Limits]
 
 
@@ -73,12 +72,12 @@ class Batch:
     """
 
     rows: Sequence[Named]
-    value: Array
+    value: Floats
     statuses: Statuses
     lacking: Sequence[Why]
     limits: LimitsAt
-    papers: Callable[[float], Array] | None = None
-    totals: Array | None = None
+    papers: Callable[[float], Floats] | None = None
+    totals: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +94,14 @@ class _Judged:
     """
 
     rows: Sequence[Named]
-    value: Array
+    value: Floats
     statuses: Statuses
     shown: Statuses
     limits: Limits
     wider: Limits
-    printed: Array
+    printed: Floats
     among: Mask
-    correlation: Sequence[Array | None]
+    correlation: Sequence[Floats | None]
 
     @classmethod
     def joined(cls, several: Sequence[_Judged]) -> _Judged:
@@ -152,13 +151,13 @@ class _Judged:
         )
 
     @property
-    def apart(self) -> Array:
+    def apart(self) -> Floats:
         """How far two groups' metrics (K,) may be apart; infinite where nothing bounds them."""
         ends = [(row.least, row.most) for row in self.rows]
         return np.array([most - least if least > -np.inf else np.inf for least, most in ends])
 
     @property
-    def correlations(self) -> Array | float:
+    def correlations(self) -> Floats | float:
         """The correlations (K, 1, G, G) of the groups' errors; 0 where no metric has any."""
         if all(c is None for c in self.correlation):
             return 0.0
@@ -201,7 +200,7 @@ def _judge(table: MetricTable, parts: Parts, batch: Batch) -> _Judged:
     among = statuses.has_value & known
     levels = _levels(table.level, parts, batch.rows, among)
     wider = limits if (levels == table.level).all() else batch.limits(levels)
-    correlation: list[Array | None] = [None] * len(batch.rows)
+    correlation: list[Floats | None] = [None] * len(batch.rows)
     if batch.totals is not None and parts.sample is not None:
         correlation = [parts.sample.correlation(totals) for totals in batch.totals]
     printed, shown = np.stack(limits[1:]), statuses
@@ -230,7 +229,7 @@ def _with_intervals(parts: Parts, batch: Batch, known: Mask, minimum: int) -> St
     return statuses
 
 
-def _levels(level: float, parts: Parts, rows: Sequence[Named], among: Mask) -> Array:
+def _levels(level: float, parts: Parts, rows: Sequence[Named], among: Mask) -> Floats:
     """Return the levels (K, C) at which the intervals of all pairs of an attribute's groups hold.
 
     Those of metrics by which groups are not compared are the level itself.
@@ -340,7 +339,7 @@ def _largest(judged: _Judged) -> Limits:
         return largest_gap(limits.only(judged.among))
 
 
-def _range(values: Array, among: Mask) -> Array:
+def _range(values: Floats, among: Mask) -> Floats:
     """Return the ranges (...) of values (..., G) among some groups; NaN of fewer than two."""
     high = np.where(among, values, -np.inf).max(axis=-1)
     low = np.where(among, values, np.inf).min(axis=-1)
@@ -349,14 +348,14 @@ def _range(values: Array, among: Mask) -> Array:
 
 
 # Values of cells, limits at a level, why a cell has none, and totals as those of a batch.
-Closed = tuple[Array, LimitsAt, Why, Array | None]
-Kinds = Mapping[Interval, Callable[[Sequence[Array], Parts], Closed]]
+Closed = tuple[Floats, LimitsAt, Why, Floats | None]
+Kinds = Mapping[Interval, Callable[[Sequence[Floats], Parts], Closed]]
 
 
 def declared_batches(
     metrics: Iterable[Metric],
-    target: Array,
-    columns: Mapping[str, Array],
+    target: Floats,
+    columns: Mapping[str, Floats],
     parts: Parts,
     kinds: Kinds,
     statuses: Callable[[Metric], Statuses] | None = None,
@@ -420,13 +419,13 @@ def _closed(metric: Metric, row: Named, closed: Closed, parts: Parts, status: St
 
 
 def mean_batch(
-    losses: Array,
+    losses: Floats,
     rows: Sequence[Named],
     parts: Parts,
     *,
     statuses: Statuses | None = None,
     least: Sequence[float] | float = -np.inf,
-    outcome: tuple[Array, Array] | None = None,
+    outcome: tuple[Floats, Floats] | None = None,
     heavy: bool = False,
     fewest: Sequence[int] | int = 0,
 ) -> Batch:
@@ -472,8 +471,8 @@ def of_every(parts: Parts, count: int) -> Statuses:
 
 
 def _mean_limits(
-    losses: Array, parts: Parts, *, heavy: bool, rows: Array
-) -> tuple[LimitsAt, Array | None]:
+    losses: Floats, parts: Parts, *, heavy: bool, rows: Floats
+) -> tuple[LimitsAt, Floats | None]:
     moments, totals = parts.moments(losses)
     if heavy:
         index = parts.tail_index(parts.rows(losses) - moments.lowest[..., parts.codes])
@@ -482,8 +481,8 @@ def _mean_limits(
 
 
 def _outcome_limits(
-    losses: Array, others: Array, outcome: Array, parts: Parts
-) -> tuple[LimitsAt, Why, Array | None]:
+    losses: Floats, others: Floats, outcome: Floats, parts: Parts
+) -> tuple[LimitsAt, Why, Floats | None]:
     count = len(parts)
     if parts.sample is not None and parts.repeated is not None:
         mine, other, own = (parts.rows(values) for values in (losses, others, outcome))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Task
@@ -30,7 +29,6 @@ from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.survey import Design
 from fairbench.metrics.spread import spread_diagram
 
-Array = NDArray[np.float64]
 _NO_DESIGN = (
     "interval=dirichlet knows neither weights nor clusters: use interval=frequentist, the default"
 )

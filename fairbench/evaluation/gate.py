@@ -29,7 +29,6 @@ from fairbench.inference.survey import Design
 from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import Metric
 
-Floats = NDArray[np.float64]
 Ends = tuple[float, float, float]
 
 PASSES, FAILS, OPEN = "passes", "fails", "open"

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta
 from fairbench.inference.means import Moments, by_group, outcome_limits
 from fairbench.inference.rates import Limits
 from fairbench.inference.stratified import strata_sizes, stratified_error, weights
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 BINS = 10
 # Fewer labels make a difference of means, let alone a diagram, say next to nothing.

@@ -13,8 +13,9 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -36,9 +37,7 @@ from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics.rates import Counts, Rate, shares_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Ends = tuple[Array, Array]
+Ends = tuple[Floats, Floats]
 Metrics = Sequence[Metric]
 
 
@@ -56,9 +55,9 @@ class GapInterval(NamedTuple):
     higher; all that it says holds at once. None where that is not known.
     """
 
-    lower: Array
-    upper: Array
-    leads: Array | None = None
+    lower: Floats
+    upper: Floats
+    leads: Floats | None = None
 
     @classmethod
     def of(cls, limits: GroupLimits) -> GapInterval:
@@ -89,9 +88,9 @@ class GroupIntervals(Protocol):
     bounded: ClassVar[bool]
 
     @property
-    def draws(self) -> Array: ...  # noqa: D102
+    def draws(self) -> Floats: ...  # noqa: D102
 
-    def rows(self, rates: Sequence[Rate]) -> Array:
+    def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on."""
 
     def counts_of(self, metric: Metric) -> Counts:
@@ -103,7 +102,7 @@ class GroupIntervals(Protocol):
     def pairs(self, metrics: Metrics) -> Ends:
         """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
 
-    def outside(self, metrics: Metrics, band: float) -> Array:
+    def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
 
     def compared(self, metrics: Metrics) -> Mask:
@@ -118,12 +117,12 @@ class GroupIntervals(Protocol):
         anything, and the intervals are of the gaps with them.
         """
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
 
 
 def group_intervals(
-    counts: Counts, draws: Array, level: float, interval: str = FREQUENTIST
+    counts: Counts, draws: Floats, level: float, interval: str = FREQUENTIST
 ) -> GroupIntervals:
     """Return what makes the intervals of counts (G, 4) with posterior draws (T, G, 4)."""
     if interval == DIRICHLET:
@@ -136,11 +135,11 @@ class PosteriorIntervals:
     """Central intervals of posterior draws (T, G, 4) of the confusion counts (G, 4)."""
 
     counts: Counts
-    draws: Array
+    draws: Floats
     level: float
     bounded: ClassVar[bool] = False
 
-    def rows(self, rates: Sequence[Rate]) -> Array:
+    def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on."""
         return shares_of(rates, self.counts)[1]
 
@@ -157,7 +156,7 @@ class PosteriorIntervals:
         """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
         return self.rates(metrics)
 
-    def outside(self, metrics: Metrics, band: float) -> Array:
+    def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return the probability (M, G - 1) that ratios are further than `band` from 1."""
         return np.array(
             [(np.abs(metric(self.draws) - 1) > band).mean(axis=0) for metric in metrics]
@@ -173,7 +172,7 @@ class PosteriorIntervals:
         """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
         return [GapInterval(*each) for each in zip(*self.rates(metrics), strict=True)]
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
         return np.asarray((metric(self.draws) < epsilon).mean(axis=0))
 
@@ -190,12 +189,12 @@ class CountIntervals:
     """
 
     counts: Counts
-    draws: Array
+    draws: Floats
     level: float
     asked: Sequence[Rate] = field(default_factory=counted_rates)
     bounded: ClassVar[bool] = True
 
-    def rows(self, rates: Sequence[Rate]) -> Array:
+    def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on."""
         return shares_of(rates, self.counts)[1]
 
@@ -221,7 +220,7 @@ class CountIntervals:
         like = shares[0]
         return weighted_share(shares, _of_rows(success, like), _of_rows(failure, like))
 
-    def _shares(self, rates: Sequence[Rate], levels: Array) -> Limits:
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells.
 
         Parameters
@@ -231,11 +230,11 @@ class CountIntervals:
         successes, sizes = self.effective_counts(rates)
         return rate_limits(successes, sizes, level=levels)
 
-    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) of each rate count, and of how many."""
         return shares_of(rates, self.counts)
 
-    def correlation(self, rate: Rate) -> Array | float:
+    def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
         return 0.0
 
@@ -252,12 +251,12 @@ class CountIntervals:
         shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
         return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 
-    def _correlations(self, rates: Sequence[Rate]) -> Array | float:
+    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
         """Return the same of several rates, (R, G, G)."""
         each = [self.correlation(rate) for rate in rates]
         return 0.0 if isinstance(each[0], float) else np.stack(each)
 
-    def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
         return 0.0
 
@@ -285,7 +284,7 @@ class CountIntervals:
         found = Limits(*(np.where(is_ratio, ratio, difference) for ratio, difference in both))
         return _defined(found, pairs[0].value + pairs[1].value)
 
-    def outside(self, metrics: Metrics, band: float) -> Array:
+    def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
         others, reference, shared = self._against_reference(metrics)
         below, under = (
@@ -339,24 +338,24 @@ class CountIntervals:
         """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
         return self.draws
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the posterior probability (...) that a gap of some groups is under epsilon."""
         draws = self.posterior_counts(metric)[..., list(among), :]
         return np.asarray((metric(draws) < epsilon).mean(axis=0))
 
-    def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Array | float]:
+    def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
         rates = [metric.rates[0] for metric in metrics]
         limits, shared = self.limits(rates), self._correlations(rates)
         correlation = shared if isinstance(shared, float) else shared[:, 1:, 0]
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
 
-def _of_rows(values: ArrayLike, like: Array) -> Array:
+def _of_rows(values: ArrayLike, like: Floats) -> Floats:
     """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
 
 
-def _defined(limits: Limits, value: Array) -> Ends:
+def _defined(limits: Limits, value: Floats) -> Ends:
     """Return the ends, NaN where there are no rows to say anything about."""
     missing = np.isnan(value)
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
@@ -404,11 +403,11 @@ class SurveyIntervals(CountIntervals):
 
     survey: SurveyCounts = field(kw_only=True)
 
-    def rows(self, rates: Sequence[Rate]) -> Array:
+    def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on, whatever they weigh."""
         return shares_of(rates, self.survey.rows)[1]
 
-    def _shares(self, rates: Sequence[Rate], levels: Array) -> Limits:
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's weight is in its numerator's cells."""
         each = [
             self.survey.limits(rate, level=float(level.flat[0]))
@@ -416,7 +415,7 @@ class SurveyIntervals(CountIntervals):
         ]
         return Limits(*(np.stack(parts) for parts in zip(*each, strict=True)))
 
-    def correlation(self, rate: Rate) -> Array | float:
+    def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups."""
         return self.survey.correlation(rate)
 
@@ -431,6 +430,6 @@ class SurveyIntervals(CountIntervals):
         correction = count / (count - 1) if count > 1 else np.nan
         return float(np.sqrt((totals**2).sum() * correction))
 
-    def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates of one group."""
         return self.survey.correlation_of(first, second)

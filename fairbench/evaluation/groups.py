@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.columns import (
     BELOW_EPSILON,
     DEBIASED,
@@ -56,10 +57,6 @@ from fairbench.metrics.rates import (
 )
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-
 NO_DRAWS = np.empty((0, 0, 4))
 RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
 
@@ -98,7 +95,7 @@ class Counted:
         present: Mask = self.counts.sum(axis=-1) > 0
         return present & ~among
 
-    def below(self, metric: Metric, epsilon: float, among: Mask) -> Array:
+    def below(self, metric: Metric, epsilon: float, among: Mask) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
         of_groups = self.intervals.below if self.pooled is None else self.pooled.below
         below = np.full(among.shape[:-1], NAN)
@@ -106,7 +103,7 @@ class Counted:
             below[here] = np.reshape(of_groups(metric, epsilon, groups), below.shape)[here]
         return below
 
-    def values(self, metric: Metric, among: Mask) -> Array:
+    def values(self, metric: Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
         counts, values = self.intervals.counts_of(metric), np.full(among.shape[:-1], NAN)
         for groups, here in patterns(among):
@@ -114,7 +111,7 @@ class Counted:
                 values[here] = metric(counts[here][..., groups, :])
         return values
 
-    def gap_status(self, metric: Metric, minimum: int, among: Mask, value: Array) -> Statuses:
+    def gap_status(self, metric: Metric, minimum: int, among: Mask, value: Floats) -> Statuses:
         """Say what the weakest of the groups compared, and those left out, make of gaps (...)."""
         sizes = np.where(among, self.sizes(metric.rates), np.iinfo(np.int64).max)
         status = self._of_weakest(metric.rates, sizes, minimum)
@@ -193,7 +190,9 @@ class GroupEvaluation:
     ratio_band: float
     design: Design | None = None
 
-    def attribute(self, groups: Groups, target: Array, hard: Array, generators: Generators) -> None:
+    def attribute(
+        self, groups: Groups, target: Floats, hard: Floats, generators: Generators
+    ) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
         self.counted(self.count(groups, target, hard, generators), generators)
 
@@ -209,8 +208,8 @@ class GroupEvaluation:
     def count(
         self,
         groups: Groups,
-        target: Array,
-        hard: Array,
+        target: Floats,
+        hard: Floats,
         generators: Generators,
         *,
         times: NDArray[np.int64] | None = None,
@@ -264,9 +263,9 @@ class GroupEvaluation:
         self,
         names: Sequence[str],
         where: About,
-        values: Sequence[Array],
+        values: Sequence[Floats],
         sizes: Sequence[NDArray[np.int64]],
-        interval: tuple[Array, Array],
+        interval: tuple[Floats, Floats],
         statuses: Sequence[Statuses],
         **options: Any,
     ) -> None:
@@ -344,7 +343,7 @@ class GroupEvaluation:
         gaps = [m for m, metric in enumerate(metrics) if metric.is_gap]
         nothing = np.full((len(gaps), *values[0].shape), NAN)
 
-        def more(statistic: str, values: Sequence[Array], statuses: Sequence[Statuses],
+        def more(statistic: str, values: Sequence[Floats], statuses: Sequence[Statuses],
                  **options: Any) -> None:  # fmt: skip
             """Add what else there is to say of the gaps."""
             rows, own = [sizes[m] for m in gaps], [names[m] for m in gaps]
@@ -371,7 +370,7 @@ class GroupEvaluation:
             more(PAIRS_THAT_DIFFER, pairs, own, there=there)
 
 
-def _pairs(gap: GapInterval, value: Array) -> Array:
+def _pairs(gap: GapInterval, value: Floats) -> Floats:
     """Return how many pairs of groups differ for sure, (...)."""
     assert gap.surely is not None
     either = gap.surely | gap.surely.swapaxes(-1, -2)
@@ -395,7 +394,7 @@ def _resampled(counts: Counts, generators: Generators) -> Counts:
     return np.moveaxis(np.stack([np.moveaxis(of, -1, 0) for of in drawn], axis=2), 0, -1)
 
 
-def _debiased(counted: Counted, metric: Metric, among: Mask, resampled: Counts) -> Array:
+def _debiased(counted: Counted, metric: Metric, among: Mask, resampled: Counts) -> Floats:
     """Return gaps (...) less what chance adds to them, among groups (..., G)."""
     corrected = np.full(among.shape[:-1], NAN)
     for groups, here in patterns(among):
@@ -436,7 +435,7 @@ def evaluate_group_thresholds(
     of_errors = data.sizes[:, 0], validation.sizes[:, 0]
     fewest = [[of_errors[0], test.fewest(of_gaps[name]), of_errors[1]] for name in CONSTRAINTS]
     hulls: dict[int, list[RocHull]] = {}  # of a split, made once for all constraints
-    on_test: dict[int, list[Array]] = {}
+    on_test: dict[int, list[Floats]] = {}
     for c, name in enumerate(CONSTRAINTS):
         metric, splits = of_gaps[name], []
         for s in range(data.splits):
@@ -486,12 +485,12 @@ class _ScoredGroups:
     groups: Groups
 
     @cached_property
-    def _rows(self) -> list[tuple[Array, Array]]:
+    def _rows(self) -> list[tuple[Floats, Floats]]:
         """The labels and the scores of each cell."""
         columns = self.data.target, self.data.column("score")
         return list(zip(*map(self.groups.split, columns), strict=True))
 
-    def of_split(self, place: int) -> list[tuple[Array, Array]]:
+    def of_split(self, place: int) -> list[tuple[Floats, Floats]]:
         """Return the labels and the scores (n,) of each group in one split."""
         groups = len(self.groups)
         return self._rows[place * groups : (place + 1) * groups]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.distinct_rows import tally
 from fairbench.data.groups import codes_of
 from fairbench.inference.impact import ratios_to_group, ratios_to_highest, wider_level
@@ -16,7 +17,6 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.rates import selection_rate
 
-Floats = NDArray[np.float64]
 # A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it.
 # No rule says so: 2 % is where rules begin to look at groups, of the data (6 RCNY 5-301(d)) or of a
 # labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.group_intervals import CountIntervals, counted_rates
 from fairbench.inference.active.intervals import sequence_limits
 from fairbench.inference.few_labels.assisted import FEWEST, LabelledRows, needs_no_label
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Counts, Rate
 from fairbench.metrics.registry import Metric
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +31,9 @@ class LabelledIntervals(CountIntervals):
         of labels that was fixed beforehand.
     """
 
-    successes: Array = field(kw_only=True)
-    sizes: Array = field(kw_only=True)
-    resting_on: Array = field(kw_only=True)
+    successes: Floats = field(kw_only=True)
+    sizes: Floats = field(kw_only=True)
+    resting_on: Floats = field(kw_only=True)
     generator: np.random.Generator = field(kw_only=True)
     labels: LabelledRows = field(kw_only=True)
     whenever: bool = field(default=False, kw_only=True)
@@ -67,7 +66,7 @@ class LabelledIntervals(CountIntervals):
         """What makes the interval of a rate that needs labels from its counts."""
         return sequence_limits if self.whenever else rate_limits
 
-    def _shares(self, rates: Sequence[Rate], levels: Array) -> Limits:
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells."""
         if not self.whenever:
             return super()._shares(rates, levels)
@@ -76,7 +75,7 @@ class LabelledIntervals(CountIntervals):
         both = (each(successes, sizes, level=levels) for each in (rate_limits, sequence_limits))
         return Limits(*(np.where(known, *ends) for ends in zip(*both, strict=True)))
 
-    def correlation(self, rate: Rate) -> Array | float:
+    def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.
 
         They are of distinct rows, and so 0. But whenever one stops, one may do so at the few rows
@@ -87,12 +86,12 @@ class LabelledIntervals(CountIntervals):
         few = self._few([rate])[0]
         return np.where(few[:, None] | few, -1.0, 0.0)
 
-    def _correlations(self, rates: Sequence[Rate]) -> Array | float:
+    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
         groups = self.counts.shape[0]
         each = [np.broadcast_to(self.correlation(rate), (groups, groups)) for rate in rates]
         return np.stack(each)
 
-    def _correlation_of(self, first: Rate, second: Rate) -> Array | float:
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates of a group."""
         few = self._few([first, second]).any(axis=0)
         return np.where(self.whenever & few, 1.0, 0.0)
@@ -105,16 +104,16 @@ class LabelledIntervals(CountIntervals):
         place = {rate.name: r for r, rate in enumerate(self.asked)}
         return [place[rate.name] for rate in rates]
 
-    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Array, Array]:
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) count, and of how many, that labels are worth."""
         places = self._places(rates)
         return self.successes[places], self.sizes[places]
 
-    def rows(self, rates: Sequence[Rate]) -> Array:
+    def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
         return np.asarray(self.resting_on[self._places(rates)])
 
-    def _counts_for(self, metric: Metric) -> tuple[Array, Array]:
+    def _counts_for(self, metric: Metric) -> tuple[Floats, Floats]:
         """Return what labels are worth for a metric, successes and sizes (R, G) of its rates."""
         if metric.interval == "rate" and len(metric.rates) > 1:
             return self.labels.effective_counts_of_mean(metric.rates)
@@ -141,7 +140,7 @@ class LabelledIntervals(CountIntervals):
 DRAWS = 2048
 
 
-def counts_with(rates: Sequence[Rate], shares: Array) -> Counts:
+def counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
     """Return counts (..., 4) in which rates have these shares (R, ...) of successes.
 
     Rates of several rest on different rows, such as the true and the false positive rate.

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation import regression, scores
 from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
@@ -24,7 +25,6 @@ from fairbench.inference.beta import Beta, Normal, centred
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import Metric
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 # Labels that what is known before any label is worth. It steers which row is next, and has no part
 # in what is reported.

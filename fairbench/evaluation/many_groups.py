@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import POOLED, WORST, values_of
@@ -36,7 +37,6 @@ from fairbench.metrics.rates import (
 )
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 # What is printed of every group, and whether the largest value is the worst.
 SHOWN = {
@@ -93,7 +93,7 @@ class PooledGroups:
         """Return the posterior of one rate, of S splits."""
         return self._posteriors[rate.name]
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Array:
+    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (S,) that no two of these groups are `epsilon` apart."""
         gaps = []
         for rate in metric.rates:
@@ -266,8 +266,8 @@ def pooled(
 
 
 def estimates_of(
-    successes: Array, sizes: Array, posterior: Pooled, *, level: float = 0.95
-) -> dict[str, Array]:
+    successes: Floats, sizes: Floats, posterior: Pooled, *, level: float = 0.95
+) -> dict[str, Floats]:
     """Return each group's rate (G,), by its own counts and among the others, with intervals."""
     raw, (lower, upper) = rate_limits(successes, sizes, level=level), posterior.interval(level)
     own = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
@@ -337,7 +337,7 @@ def with_class(rows: pd.DataFrame) -> pd.Series:
     return rows["metric"].astype(str).where(rows["outcome"].isna(), named)
 
 
-def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
+def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
     try:
         y, n = np.asarray(counts, np.float64), np.asarray(sizes, np.float64)
     except (TypeError, ValueError) as error:

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
 from fairbench.inference.flags import adjusted, differs_from_rest
 from fairbench.inference.pooled import pool_rates
 from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 
-Floats = NDArray[np.float64]
 WITHIN, BEYOND, UNSURE = "within", "beyond", "open"  # epsilon of everyone
 _CERTAIN = 0.95  # the probability with which that is said
 

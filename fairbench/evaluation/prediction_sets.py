@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.estimates import (
     Batch,
     LimitsAt,
@@ -24,13 +24,12 @@ from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
 from fairbench.inference.survey import SurveyCounts, sums
 from fairbench.metrics.rates import selection_rate
 
-Array = NDArray[np.float64]
-Columns = Mapping[str, Array]
+Columns = Mapping[str, Floats]
 _SET = re.compile(r"set_(\d+)_(\d+)")
 
 
 def interval_batches(
-    target: Array, ends: Mapping[float, tuple[Array, Array]], parts: Parts, place: int
+    target: Floats, ends: Mapping[float, tuple[Floats, Floats]], parts: Parts, place: int
 ) -> Iterator[Batch]:
     """Yield coverage of intervals, the share of infinite ones, and their mean width.
 
@@ -59,7 +58,7 @@ def interval_batches(
 
 
 def set_batches(
-    target: Array, columns: Columns, levels: Sequence[float], parts: Parts, place: int
+    target: Floats, columns: Columns, levels: Sequence[float], parts: Parts, place: int
 ) -> Iterator[Batch]:
     """Yield coverage of sets of labels, the share of empty ones, and their mean size.
 
@@ -91,7 +90,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     add_estimates(table, parts, batches)
 
 
-def label_sets(columns: Columns, level: float) -> Array:
+def label_sets(columns: Columns, level: float) -> Floats:
     """Return whether each of C labels is in each row's set, (C, n); C is 0 where there is none."""
     percent = f"{100 * level:g}"
     matches = [match for name in columns if (match := _SET.fullmatch(name))]
@@ -110,7 +109,7 @@ def _rows(
 
 
 def rate_batch(
-    successes: Array, rows: Sequence[Named], parts: Parts, statuses: Statuses | None = None
+    successes: Floats, rows: Sequence[Named], parts: Parts, statuses: Statuses | None = None
 ) -> Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
     mean, at = _shares(successes, parts)
@@ -128,7 +127,7 @@ def rate_batch(
 
 
 def _size_batch(
-    size: Array, classes: int, rows: Sequence[Named], parts: Parts, statuses: Statuses
+    size: Floats, classes: int, rows: Sequence[Named], parts: Parts, statuses: Statuses
 ) -> Batch:
     """Return the mean sizes of sets (K, n) of up to so many classes.
 
@@ -153,11 +152,11 @@ def _size_batch(
     return Batch(rows, value, statuses, whys, limits, papers, _totals(size, parts))
 
 
-def _by_size(values: Array, classes: int) -> Array:
+def _by_size(values: Floats, classes: int) -> Floats:
     return values.reshape(-1, classes, values.shape[-1])
 
 
-def _correlation(mean: Array) -> Array:
+def _correlation(mean: Floats) -> Floats:
     """Return the correlations (K, G, C, C) of C events among a group's rows from shares (K, C, G).
 
     The events are that a set is empty, and that it has at least two, three ... labels: of two of
@@ -174,11 +173,11 @@ def _correlation(mean: Array) -> Array:
     return np.where(product > 0, np.clip(found, -1, 1), np.eye(len(places)))
 
 
-def _totals(values: Array, parts: Parts) -> Array | None:
+def _totals(values: Floats, parts: Parts) -> Floats | None:
     return None if parts.sample is None else parts.sample.linearised(parts.rows(values))[1]
 
 
-def _shares(successes: Array, parts: Parts) -> tuple[Array, LimitsAt]:
+def _shares(successes: Floats, parts: Parts) -> tuple[Floats, LimitsAt]:
     """Return shares (K, G) of rows (K, n), and what makes their limits at a level."""
     if parts.sample is None or parts.repeated is None:
         count = np.concatenate(

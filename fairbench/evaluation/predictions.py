@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import Statuses, no_rows
@@ -113,7 +114,6 @@ def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
         )
 
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Why = Callable[[int], str]
 
@@ -418,11 +418,11 @@ class Parts:
         """How the rows of every cell were sampled."""
         return Sampled.of(self.repeated, self.codes, len(self)) if self.repeated else None
 
-    def rows(self, values: NDArray[np.floating]) -> Array:
+    def rows(self, values: NDArray[np.floating]) -> Floats:
         """Return values (..., n) of rows, for each attribute in turn."""
         return np.concatenate([values] * len(self.attributes), axis=-1)
 
-    def mean_of(self, values: Array) -> Array:
+    def mean_of(self, values: Floats) -> Floats:
         """Return the means (..., C) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
             return self.sample.means(self._in_turn(values))
@@ -441,26 +441,26 @@ class Parts:
         for i, groups in enumerate(self.attributes):
             yield groups, values if same else values[..., i * n : (i + 1) * n]
 
-    def _in_turn(self, values: Array) -> Array:
+    def _in_turn(self, values: Floats) -> Floats:
         return self.rows(values) if values.shape[-1] < len(self.codes) else values
 
-    def moments(self, values: Array) -> tuple[Moments, Array | None]:
+    def moments(self, values: Floats) -> tuple[Moments, Floats | None]:
         """Return the moments (..., C) of such values, and what clusters add to their means."""
         if self.sample is None:
             return self._moments(values), None
         mean, totals = self.sample.linearised(self._in_turn(values))
         return Moments.of_sampled(mean, totals, self.sample), totals
 
-    def _moments(self, values: Array) -> Moments:
+    def _moments(self, values: Floats) -> Moments:
         found = [Moments.of_groups(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
         return Moments.joined(found)
 
-    def tail_index(self, values: Array) -> Array:
+    def tail_index(self, values: Floats) -> Floats:
         """Return how heavy the upper tails (..., C) of such values are."""
         found = [tail_index(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
         return np.concatenate(found, axis=-1)
 
-    def normal_ends(self, values: Array, level: float) -> Array:
+    def normal_ends(self, values: Floats, level: float) -> Floats:
         """Return both ends (2, ..., C) of normal intervals of the means of such values."""
         with np.errstate(invalid="ignore", divide="ignore"):
             found = self._moments(values)
@@ -497,7 +497,7 @@ class Parts:
         like = self.sample.size
         return lambda c: f"n={self.size[c]} ({like[c]:.0f} effective), an interval needs {least}"
 
-    def too_rare(self, least: int, rare: Array, rows: int) -> Why:
+    def too_rare(self, least: int, rare: Floats, rows: int) -> Why:
         """Return the same of rows of the rarer label."""
         few, effective = self.too_few(rows), "" if self.sample is None else "effective "
 

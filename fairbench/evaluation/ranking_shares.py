@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.groups import codes_of
 from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.rates import Limits
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 TOP, EXPOSURE = "top", "exposure"
 _LONG = ("value", "lower", "upper", "n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
 from fairbench.evaluation.estimates import (
     Batch,
@@ -48,9 +48,6 @@ from fairbench.metrics.regression import (
     normal_quantile,
     uncertainty_aware_parity,
 )
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
@@ -120,7 +117,7 @@ def _parity(table: MetricTable, data: Labelled, attribute: str) -> None:
     )
 
 
-def _distances(data: Labelled, groups: Groups) -> Iterator[tuple[Status, Array, bool]]:
+def _distances(data: Labelled, groups: Groups) -> Iterator[tuple[Status, Floats, bool]]:
     """Yield whether each parity can be computed, distances (G, G), and whether each is known.
 
     Predictions with an uncertainty are normals, those without are points. The functions of groups
@@ -153,7 +150,7 @@ def _sd_column(data: Labelled) -> str | None:
     return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
 
 
-def _bad(metric: Metric, columns: Mapping[str, Array]) -> tuple[Mask, str]:
+def _bad(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
     """Say which rows do not hold what a metric can be computed from, and what is wrong there."""
     mean = columns["prediction"]
     for need in metric.needs:
@@ -163,7 +160,7 @@ def _bad(metric: Metric, columns: Mapping[str, Array]) -> tuple[Mask, str]:
     return ~np.isfinite(mean), "prediction"
 
 
-def _ends(data: Labelled, level: float) -> tuple[Array, Array] | None:
+def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:
     """Return both ends of the method's own intervals, or of the normal ones of its sd, if any."""
     percent = f"{100 * level:g}"
     if f"lower_{percent}" in data.predictions:
@@ -175,7 +172,7 @@ def _ends(data: Labelled, level: float) -> tuple[Array, Array] | None:
         return mean - half, mean + half
 
 
-def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:
+def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
     # Halves of numbers that do not overflow have differences that do not.
     target, prediction = (values / 2 for values in arrays)
     errors = parts.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
@@ -194,7 +191,7 @@ def _root_mean(arrays: Sequence[Array], parts: Parts) -> Closed:
     return value, limits, few, totals
 
 
-def _explained(arrays: Sequence[Array], parts: Parts) -> Closed:
+def _explained(arrays: Sequence[Floats], parts: Parts) -> Closed:
     target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
     found = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
     few = parts.too_few(ROOT_ROWS)
@@ -238,7 +235,7 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
         _add_rank_correlation(table, data, data.column("uncertainty"), sd)
 
 
-def _add_rank_correlation(table: MetricTable, data: Labelled, values: Array, sd: Array) -> None:
+def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
     bad = ~(np.isfinite(values) & (values >= 0))
     correlation, statuses = np.full((data.splits, 1), NAN), Statuses.ok((data.splits, 1))
     n = np.bincount(data.split, minlength=data.splits)[:, None]
@@ -267,8 +264,8 @@ def _add_rmse(
     table: MetricTable,
     name: str,
     data: Labelled,
-    estimate: Array,
-    truth: Array,
+    estimate: Floats,
+    truth: Floats,
     bad: Mask,
     column: str,
 ) -> None:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import Parts
 from fairbench.inference.means import around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.inference.survey import Design
 
-Floats = NDArray[np.float64]
 QUANTILES = (0.1, 0.5, 0.9)
 _BINS = 24
 _NAN = (float("nan"),) * 3

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.columns import DEBIASED, VALUE
 from fairbench.evaluation.estimates import (
     Batch,
@@ -35,7 +36,6 @@ from fairbench.metrics import probability
 from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import BINARY, metrics_of
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 _CALIBRATION = "expected_calibration_error"
 _MULTICALIBRATION = "multicalibration_error"
@@ -127,7 +127,7 @@ class ScoreEvaluation:
         )
 
     def _diagram(
-        self, target: Array, score: Array, everyone: Groups, design: Design | None
+        self, target: Floats, score: Floats, everyone: Groups, design: Design | None
     ) -> None:
         cells = self.bins * everyone.codes + probability.bins_of_width(score, self.bins)
         present, place, size = np.unique(cells, return_inverse=True, return_counts=True)
@@ -159,7 +159,7 @@ class ScoreEvaluation:
             )
 
 
-def in_order(score: Array, split: Codes, splits: int) -> Codes:
+def in_order(score: Floats, split: Codes, splits: int) -> Codes:
     """Return the places of rows by split, and by score in a split."""
     if splits == 1:
         return np.argsort(score, kind="stable")
@@ -242,7 +242,7 @@ def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
     return Limits(*(np.mean(ends, axis=0) for ends in zip(*found, strict=True)))
 
 
-def ordered_bins(target: NDArray[np.generic], score: Array, data: Labelled, bins: int) -> Bins:
+def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bins: int) -> Bins:
     """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
     order = in_order(score, data.split, data.splits)
     design = None if data.design is None else data.design.take(order)
@@ -255,7 +255,7 @@ def _of_clusters(c: int) -> str:
 
 
 def _points(
-    target: Array, score: Array, cells: Codes, design: Design | None, level: float
+    target: Floats, score: Floats, cells: Codes, design: Design | None, level: float
 ) -> tuple[Limits, Limits]:
     """Return the mean score and the share of label 1 in each bin that has rows."""
     bins = int(cells.max(initial=-1)) + 1
@@ -272,7 +272,7 @@ def _points(
     return means, counts.limits(selection_rate, level=level)
 
 
-def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
+def _all_bins(parts: Parts, target: Floats, score: Floats, bins: int) -> Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
     design = parts.design if parts.design is not None and parts.design.weighted else None
     weight = None if design is None else design.weight
@@ -284,8 +284,8 @@ def _all_bins(parts: Parts, target: Array, score: Array, bins: int) -> Bins:
 
 
 def _cells(
-    groups: Groups, target: Array, score: Array, *, bins: int, weight: Array | None
-) -> Array:
+    groups: Groups, target: Floats, score: Floats, *, bins: int, weight: Floats | None
+) -> Floats:
     """Return size, rows with label 1, mean score and weight of bins, (4, 2, S G, bins)."""
     # Rows come in the order of their scores, and so do those of each group.
     codes, count, order = groups.codes, groups.cells, groups.order
@@ -301,7 +301,7 @@ def _cells(
     return np.reshape(np.stack(diagrams, axis=1), (4, len(_BINNINGS), count, bins))
 
 
-def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | None) -> Array:
+def _bins(cell: Codes, label: Floats, score: Floats, cells: int, weight: Floats | None) -> Floats:
     """Return size, rows with label 1, mean score and weight of every cell, (4, cells).
 
     Of weighted rows the size is Kish's.
@@ -317,7 +317,7 @@ def _bins(cell: Codes, label: Array, score: Array, cells: int, weight: Array | N
     return np.stack([size, ones / whole * size, mean / whole, mass])
 
 
-def _area(arrays: Sequence[Array], parts: Parts) -> Closed:
+def _area(arrays: Sequence[Floats], parts: Parts) -> Closed:
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
     everyone = parts.attributes[0].codes
@@ -345,7 +345,7 @@ def _in_a_row(several: Sequence[scores.Areas]) -> scores.Areas:
     return scores.Areas(*joined)
 
 
-def _areas_of(groups: Groups, target: Array, score: Array) -> scores.Areas:
+def _areas_of(groups: Groups, target: Floats, score: Floats) -> scores.Areas:
     """Return the areas of one attribute's groups, of rows in the order of their scores."""
     return scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
 from fairbench.data.distinct_rows import tally
@@ -39,7 +40,6 @@ from fairbench.inference.survey import Design
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, metrics_of
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 

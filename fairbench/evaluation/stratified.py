@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
 from fairbench.data.bands import in_order
@@ -36,8 +37,6 @@ from fairbench.inference.standardised import (
 from fairbench.metrics.rates import Counts, Rate, binary_confusion, shares_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 MOST_STRATA = 500
 
 
@@ -83,7 +82,7 @@ class Stratified:
     counts: Counts
 
     @classmethod
-    def of(cls, groups: Groups, strata: pd.Series, target: Array, hard: Array) -> Stratified:
+    def of(cls, groups: Groups, strata: pd.Series, target: Floats, hard: Floats) -> Stratified:
         """Count rows (n,) of one split."""
         levels = tuple(map(str, strata.cat.categories))
         cell = groups.codes * len(levels) + strata.cat.codes.to_numpy(np.intp)
@@ -141,8 +140,8 @@ def _add_strata(
     evaluation: GroupEvaluation,
     groups: Groups,
     strata: pd.Series,
-    target: Array,
-    hard: Array,
+    target: Floats,
+    hard: Floats,
     generators: Generators,
 ) -> None:
     """Add the values of every stratum, evaluated as if each were a split."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.abstention import SHARES
 from fairbench.evaluation.columns import (
     BELOW_EPSILON,
@@ -39,7 +40,6 @@ from fairbench.inference.repeats import (
 from fairbench.metrics.registry import BINARY, Metric, declared, find, metrics_of
 from fairbench.metrics.sequences import TRUNCATED_ROWS
 
-Array = NDArray[np.float64]
 Texts: TypeAlias = NDArray[np.object_]
 Cells: TypeAlias = NDArray[np.intp]
 _BY = ["variant", "metric", "statistic", "attribute", "group"]
@@ -109,12 +109,12 @@ def summarise(
 
 def _borne_out(
     keys: pd.DataFrame,
-    mean: Array,
-    lower: Array,
-    upper: Array,
+    mean: Floats,
+    lower: Floats,
+    upper: Floats,
     settings: pd.DataFrame,
     level: float,
-) -> Array:
+) -> Floats:
     """Return the means (C,), of probabilities of small gaps as far as the gaps' intervals allow.
 
     The papers' posterior, whose tables do not count the pairs that differ, stays as it is.
@@ -202,8 +202,8 @@ def _runs(
 class _Ends:
     """The ends (C,) of intervals as far as they are known, and which are of groups' mean rates."""
 
-    lower: Array
-    upper: Array
+    lower: Floats
+    upper: Floats
     of_rates: NDArray[np.bool_]
 
     def put(self, cells: Cells, limits: Limits, *, of_rates: bool = False) -> None:
@@ -230,14 +230,14 @@ class _Run:
     attribute: Texts
     group: Texts
     outcome: Texts
-    value: Array
-    lower: Array
-    upper: Array
-    n: Array
+    value: Floats
+    lower: Floats
+    upper: Floats
+    n: Floats
     places: NDArray[np.int64]
     level: float
 
-    def intervals(self) -> tuple[Array, Array, Texts]:
+    def intervals(self) -> tuple[Floats, Floats, Texts]:
         """Return the lower and upper ends (C,), and what each interval is of."""
         ends = _Ends(self.lower[:, 0].copy(), self.upper[:, 0].copy(), np.zeros(len(self.n), bool))
         if self.splits.kind != ONE:
@@ -308,7 +308,7 @@ class _Run:
         sizes = self.n[cells] / self._design_effect(cells)[..., None]
         return RunRates(self.value[cells], sizes, self.splits, self.level, rates)
 
-    def _design_effect(self, cells: Cells) -> Array:
+    def _design_effect(self, cells: Cells) -> Floats:
         """Return how much wider, squared, weights and clusters make the splits' intervals.
 
         The median over the splits in which at least five rows have either outcome; 1 of plain
@@ -324,7 +324,7 @@ class _Run:
             of_counts = rate_limits(value[wide] * n[wide], n[wide], level=self.level)
             plain = (of_counts.upper - of_counts.lower) / 2 / quantile(self.level)
             effect[wide] = (half[wide] / plain) ** 2
-        whole: Array = np.maximum(np.median(effect, axis=-1), 1.0)
+        whole: Floats = np.maximum(np.median(effect, axis=-1), 1.0)
         return np.nan_to_num(whole, nan=1.0)
 
     def _by_attribute(self) -> Iterator[dict[str, dict[str, int]]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.columns import (
     COLUMNS,
     DEBIASED,
@@ -29,8 +30,6 @@ from fairbench.evaluation.columns import (
 from fairbench.inference.survey import Design
 
 NAN = float("nan")
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Texts = NDArray[np.object_]
 
 
@@ -202,9 +201,9 @@ class Block:
     attribute: str
     groups: tuple[str, ...]
     splits: NDArray[np.intp]
-    value: Array
-    lower: Array
-    upper: Array
+    value: Floats
+    lower: Floats
+    upper: Floats
     n: NDArray[np.int64]
     status: Statuses
     there: Mask | None = None

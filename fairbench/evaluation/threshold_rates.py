@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.group import counts_at
 from fairbench.metrics.rates import Rate, selection_rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

@@ -13,12 +13,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.inference.tuned_gain import GoalEstimate, Looks
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import Metric, metrics_of
 
-Array = NDArray[np.float64]
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
 
@@ -36,9 +36,9 @@ class GoalRows:
 
     fold: NDArray[np.int64]
     unit: NDArray[np.int64]
-    target: Array
+    target: Floats
     group: NDArray[np.int64]
-    columns: Mapping[str, Array]
+    columns: Mapping[str, Floats]
     groups: int
 
     def looks(self, fresh: float = np.inf) -> Looks:
@@ -113,7 +113,7 @@ class Goal:
         sides = self._sides(known, len(masks))
         return GoalEstimate(np.where(known, parts, 0), influence, least, sides, self.sign)
 
-    def _sides(self, known: NDArray[np.bool_], masks: int) -> Array:
+    def _sides(self, known: NDArray[np.bool_], masks: int) -> Floats:
         count = len(self.metric.rates)
         if not self.metric.is_gap:
             return np.full((1, count), self.sign / count)[: int(known.all())]
@@ -131,7 +131,7 @@ class Goal:
         return np.array(sides).reshape(-1, len(known))
 
 
-def _rate(rate: Rate, cells: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[Array, ...]:
+def _rate(rate: Rate, cells: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[Floats, ...]:
     """Return a rate, what each row adds to its error, and the variance that no row can show."""
     top, bottom = (
         np.asarray(weights, float)[cells] * mask for weights in (rate.numerator, rate.denominator)

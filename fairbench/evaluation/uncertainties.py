@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import OUTSIDE_BAND, VALUE
 from fairbench.evaluation.predictions import Groups, Labelled
@@ -31,11 +32,10 @@ from fairbench.inference.rates import (
 )
 from fairbench.metrics.group_means import GroupMeans, Neighbours, individual_fairness
 
-Array = NDArray[np.float64]
 FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
 
 
-def variances(data: Labelled) -> dict[str, Array]:
+def variances(data: Labelled) -> dict[str, Floats]:
     """Return the variances of the target that predictions claim, of a label over all classes.
 
     `aleatoric` and `epistemic` are those of methods with members. `predictive` is their sum, and
@@ -67,7 +67,7 @@ def variances(data: Labelled) -> dict[str, Array]:
 ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
 
 
-def _variance_of(scores: Sequence[Array]) -> Array:
+def _variance_of(scores: Sequence[Floats]) -> Floats:
     """Return the sum of p (1 - p) over the classes, of two as of a label."""
     if len(scores) == 2:
         return 2 * scores[1] * (1 - scores[1])
@@ -105,7 +105,7 @@ class UncertaintyEvaluation:
                 found = _Limits.of(values, groups, self.table.level)
             self._attribute(measures, groups, reasons, found, lowest, self._floor(data))
 
-    def _floor(self, data: Labelled) -> Array:
+    def _floor(self, data: Labelled) -> Floats:
         """Return the variance (S,) under which there is nothing to divide by."""
         if data.task is not Task.REGRESSION:
             return np.full(data.splits, 2 * self.negligible_sd**2)
@@ -118,8 +118,8 @@ class UncertaintyEvaluation:
         groups: Groups,
         reasons: Statuses,
         means: GroupMeans | _Limits,
-        lowest: Array,
-        floor: Array,
+        lowest: Floats,
+        floor: Floats,
     ) -> None:
         """Add the measures (V, S) of one attribute, of which `lowest` is the reference's end."""
         lower, upper = means.interval(self.table.level)
@@ -149,9 +149,9 @@ class UncertaintyEvaluation:
         form: str,
         groups: Groups,
         reasons: Statuses,
-        values: Array,
-        lower: Array | None = None,
-        upper: Array | None = None,
+        values: Floats,
+        lower: Floats | None = None,
+        upper: Floats | None = None,
         *,
         band: float | None = None,
     ) -> None:
@@ -216,7 +216,7 @@ class _Limits:
     level: float
 
     @classmethod
-    def of(cls, values: Array, groups: Groups, level: float) -> _Limits:
+    def of(cls, values: Floats, groups: Groups, level: float) -> _Limits:
         """Return the means of measures (V, n) that are at least 0."""
         columns = np.nan_to_num(values, posinf=0, neginf=0)
         moments = Moments.of_groups(columns, groups.codes, groups.cells)
@@ -224,7 +224,7 @@ class _Limits:
         return cls(Limits(*(np.moveaxis(groups.shaped(end), 0, -1) for end in limits)), level)
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         """The means (S, G, V)."""
         return self.limits.value
 
@@ -232,21 +232,21 @@ class _Limits:
     def _reference(self) -> Limits:
         return Limits(*(end[..., :1, :] for end in self.limits))
 
-    def interval(self, level: float) -> tuple[Array, Array]:
+    def interval(self, level: float) -> tuple[Floats, Floats]:
         """Return the ends (S, G, V) of the means' intervals."""
         return self.limits.lower, self.limits.upper
 
-    def difference(self, level: float) -> tuple[Array, Array, Array]:
+    def difference(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean minus the reference's and the ends of its interval, (S, G, V) each."""
         return difference_limits(self.limits, self._reference)
 
-    def ratio(self, level: float) -> tuple[Array, Array, Array]:
+    def ratio(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean over the reference's and the ends of its interval, (S, G, V) each."""
         value, lower, upper = ratio_limits(self.limits, self._reference)
         none = np.isnan(self.limits.lower) | np.isnan(self._reference.lower)
         return value, np.where(none, NAN, lower), np.where(none, NAN, upper)
 
-    def ratio_outside(self, band: float) -> Array:
+    def ratio_outside(self, band: float) -> Floats:
         """Return how sure it is (S, G, V) that the ratio is further than `band` from 1."""
         below, under = (
             probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
@@ -337,7 +337,7 @@ def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[st
 
 
 def _add_fairness(
-    table: MetricTable, metric: str, fairness: Array, groups: Groups, outcomes: Sequence[str]
+    table: MetricTable, metric: str, fairness: Floats, groups: Groups, outcomes: Sequence[str]
 ) -> None:
     """Add the means of fairness (k, n) in cells, of which every group has one an outcome."""
     moments = Moments.of_groups(fairness, groups.codes, groups.cells)
@@ -365,7 +365,7 @@ def _add_fairness(
 
 
 def _of_fairness(
-    value: Array,
+    value: Floats,
     n: NDArray[np.int64],
     names: Sequence[str],
     outcome: str,

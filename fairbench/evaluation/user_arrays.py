@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
 from fairbench.data.dataset import Task, as_groups
 from fairbench.data.in_memory import frame_of, is_table
 from fairbench.data.tabular import plain_pair, spelled
 
-Array = NDArray[np.float64]
 SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
 _SLACK = 0.01  # by which two probabilities may miss a sum of 1
 
@@ -100,7 +100,7 @@ def _check_index(
 
 def labels_and_columns(
     given: Mapping[str, Any], task: Task, positive: object = None
-) -> tuple[Array, dict[str, Array]]:
+) -> tuple[Floats, dict[str, Floats]]:
     """Return the target and the other columns as numbers, labels as 0 and 1.
 
     Parameters
@@ -127,7 +127,7 @@ def labels_and_columns(
 
 def classes_and_columns(
     given: Mapping[str, Any], classes: Sequence[object] | None = None
-) -> tuple[tuple[str, ...], Array, dict[str, Array]]:
+) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
     """Return the names of the classes, the codes of the target, and the other columns as numbers.
 
     Parameters
@@ -171,7 +171,7 @@ def _in_order(names: set[str]) -> tuple[str, ...]:
         return tuple(sorted(names))
 
 
-def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Array:
+def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Floats:
     code = {each: float(k) for k, each in enumerate(names)}
     codes = np.array([code.get(text, np.nan) for text in texts])
     if np.isnan(codes).any():
@@ -182,7 +182,7 @@ def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Array
     return codes
 
 
-def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Array]:
+def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Floats]:
     """Return a column a class; those of a table that has the classes' names go by these."""
     shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
     if isinstance(shares, pd.DataFrame):
@@ -228,12 +228,12 @@ def _spelled(value: object) -> str:
     return spelled(str(value))
 
 
-def _codes(name: str, values: Any, names: tuple[str, str]) -> Array:
+def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     array = _one_dimensional(name, np.asarray(values, object))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
     found = [meaning.get(_spelled(each), np.nan) for each in distinct]
-    coded: Array = np.array(found)[codes]
+    coded: Floats = np.array(found)[codes]
     if np.isnan(coded).any():
         row = int(np.flatnonzero(np.isnan(coded))[0])
         raise UserError(
@@ -258,7 +258,7 @@ def _of_positive(score: Any, names: tuple[str, str] | None) -> Any:
     return array[:, place]
 
 
-def _numbers(name: str, values: ArrayLike) -> Array:
+def _numbers(name: str, values: ArrayLike) -> Floats:
     try:
         column = np.asarray(values, float)
     except (TypeError, ValueError) as error:
@@ -274,7 +274,7 @@ def _one_dimensional(name: str, column: NDArray[Any]) -> NDArray[Any]:
     return column
 
 
-def check_lengths(target: Array, columns: Mapping[str, object]) -> None:
+def check_lengths(target: Floats, columns: Mapping[str, object]) -> None:
     """Refuse the first column that has not the rows of the target."""
     for name, column in columns.items():
         length = len(column)  # type: ignore[arg-type]

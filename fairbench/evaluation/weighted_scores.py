@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.table import (
     EVERYONE,
     NAN,
@@ -30,7 +31,6 @@ from fairbench.inference.survey import Design, Sampled
 from fairbench.metrics.probability import bins_of_width, tie_blocks
 from fairbench.metrics.registry import BINARY, metrics_of
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 _CALIBRATION = "expected_calibration_error"
 

@@ -15,16 +15,14 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.experiments.execute import WorkUnit, plan
 from fairbench.experiments.tuning import Dimension, Search
 from fairbench.experiments.tuning_trials import Trial, Values
 from fairbench.inference.further_search import is_enough, least_gap
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class DrawnSearch(Search):
         return [self.default, *self.trials]
 
     @property
-    def values(self) -> Array:
+    def values(self) -> Floats:
         """Gap and error of the model in use and of every candidate, (k, 2); NaN where none."""
         missing = [np.nan, np.nan]
         return np.array([missing if t.error else self._found(t) for t in self.everyone])

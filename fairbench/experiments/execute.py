@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
-from fairbench.core.safe_open import remove
 from fairbench.core.errors import UserError, refused
 from fairbench.core.packages import missing_package
+from fairbench.core.safe_open import remove
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.experiments.pipeline import ensure

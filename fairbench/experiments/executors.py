@@ -18,11 +18,11 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.safe_open import names_in, remove
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import naming
 from fairbench.core.locks import using
 from fairbench.core.processes import CallWith, serve
+from fairbench.core.safe_open import names_in, remove
 from fairbench.experiments.execute import KILLED, Done, Executor, Here, WorkUnit, too_long, work
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.safe_open import TEXT, is_file, make_folder, opened, read_bytes, remove
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -25,6 +24,7 @@ from fairbench.core.files import (
     write_bytes,
     write_text,
 )
+from fairbench.core.safe_open import TEXT, is_file, make_folder, opened, read_bytes, remove
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.predictions import read_predictions

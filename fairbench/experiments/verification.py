@@ -12,8 +12,8 @@ from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from fairbench.core.safe_open import is_folder
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.safe_open import is_folder
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute
 from fairbench.experiments.configuration import COMPONENTS

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
+from fairbench.core.arrays import Floats
 
 # The trapezoidal rule converges geometrically for analytic functions times a normal density.
 _NODES = np.linspace(-8.5, 8.5, 69)

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.beta import Beta
 from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.rates import confusion
-
-Floats = NDArray[np.float64]
 
 # Which class a distribution is conditional on, and the axis of a (true, predicted) table it is.
 GIVEN = {"target": 0, "prediction": 1}

@@ -14,22 +14,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 PRIOR = 0.5  # how much of a cluster a variance is mixed with that sees few events
 
 
-def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Array) -> Array:
+def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Floats) -> Floats:
     """Return (..., C) effective counts of (K, ..., C) counts of K folds (Definition 2.2).
 
     Parameters
     ----------
     shrinkage : one number, or an array that broadcasts against the sum (per group: (G, 1)).
     """
-    summed: Array = np.asarray(fold_counts, float).sum(axis=0) * shrinkage
+    summed: Floats = np.asarray(fold_counts, float).sum(axis=0) * shrinkage
     return summed
 
 
-def shrinkage(rho: float | Array, folds: int) -> Array:
+def shrinkage(rho: float | Floats, folds: int) -> Floats:
     """Return 1 / (1 + (K - 1) rho), with rho clipped to [-1/K, 1].
 
     Under the lower end the variance would vanish or turn negative; there the shrinkage is K.
@@ -37,7 +38,7 @@ def shrinkage(rho: float | Array, folds: int) -> Array:
     return np.asarray(1 / (1 + (folds - 1) * clipped(rho, folds)))
 
 
-def clipped(rho: float | Array, folds: int) -> Array:
+def clipped(rho: float | Floats, folds: int) -> Floats:
     """Return rho within [-1/K, 1], where the variance of a mean of K folds stays positive."""
     return np.clip(rho, -1 / folds, 1)
 
@@ -48,17 +49,17 @@ def mean_shrinkage(folds: int) -> float:
     return float(np.log1p(width) / width)
 
 
-def overestimated_variance(halves: Array) -> Array:
+def overestimated_variance(halves: Floats) -> Floats:
     """Return the conservative variance of a metric from J half-splits, (J, 2, ...) -> (...).
 
     ``halves[j]`` are the metric's estimates from the two disjoint halves of split j;
     Var_over = (1 / 2J) sum_j (theta_j - theta_j^c)^2.
     """
-    variance: Array = ((halves[:, 0] - halves[:, 1]) ** 2).mean(axis=0) / 2
+    variance: Floats = ((halves[:, 0] - halves[:, 1]) ** 2).mean(axis=0) / 2
     return variance
 
 
-def variance_ratio(halves: Array, reference: Array, *, pooled: bool = True) -> Array:
+def variance_ratio(halves: Floats, reference: Floats, *, pooled: bool = True) -> Floats:
     """Return r = Var_over(A1) / Var_over(A0), by default its mean over groups and objectives.
 
     Parameters
@@ -76,7 +77,7 @@ def variance_ratio(halves: Array, reference: Array, *, pooled: bool = True) -> A
     return np.asarray(np.nanmean(ratio)) if pooled else ratio
 
 
-def relative_rho(ratio: float | Array, folds: int, rho_0: float | None = None) -> Array:
+def relative_rho(ratio: float | Floats, folds: int, rho_0: float | None = None) -> Floats:
     """Return rho_rel = ((r - 1) + r (K - 1) rho_0) / (K - 1), the reference's rho_0 1/K by default.
 
     It is what makes the learner's variance r times the reference's (equation 3; the paper's text
@@ -87,7 +88,7 @@ def relative_rho(ratio: float | Array, folds: int, rho_0: float | None = None) -
     return clipped(((ratio - 1) + ratio * (folds - 1) * start) / (folds - 1), folds)
 
 
-def mean_relative_shrinkage(ratio: float | Array, folds: int) -> Array:
+def mean_relative_shrinkage(ratio: float | Floats, folds: int) -> Floats:
     """Return the shrinkage averaged over rho in [0, rho_rel] (rho_rel up).
 
     So the areas of the paper's Table 12.1 are made, to 1 % in the mean.
@@ -115,7 +116,7 @@ def effective_size(
     share: ArrayLike,
     units: ArrayLike,
     level: float = 0.95,
-) -> Array:
+) -> Floats:
     """Return how many equally weighted, independent rows would tell as much about a rate.
 
     Parameters

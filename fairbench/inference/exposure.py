@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
 from fairbench.inference.survey import Design, SurveyCounts, sums
 from fairbench.metrics.rates import selection_rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 _NEARLY = 0.9999  # a correlation of which there is a logarithm
 

@@ -9,17 +9,15 @@ by precision; where effects shrink with the size of the data its mean is another
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.means import Moments, centred_limits
 from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.inference.rates import Limits
 
-Array = NDArray[np.float64]
 
-
-def family_means(measured: MeasuredDifferences) -> Array:
+def family_means(measured: MeasuredDifferences) -> Floats:
     """Return the mean of each difference over the tasks of each family, (P, F).
 
     NaN of a family on whose tasks a difference was not measured.
@@ -29,7 +27,7 @@ def family_means(measured: MeasuredDifferences) -> Array:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def mean_over_families(means: Array, *, level: float = 0.95) -> Limits:
+def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     """Return the mean over families of each difference, with its interval, (P,) each.
 
     Parameters
@@ -56,7 +54,7 @@ def mean_over_families(means: Array, *, level: float = 0.95) -> Limits:
     return Limits(*found)
 
 
-def _limits(means: Array, level: float) -> tuple[float, float, float]:
+def _limits(means: Floats, level: float) -> tuple[float, float, float]:
     """Return the mean of the families' means, (F,), and the ends of its interval."""
     count, moments = len(means), Moments.of(means)
     half = special.stdtrit(count - 1, (1 + level) / 2) * moments.sd / np.sqrt(count)

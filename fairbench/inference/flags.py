@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Floats = NDArray[np.float64]
-Flagged = NDArray[np.bool_]
+from fairbench.core.arrays import Floats, Mask
 
 _CELLS = 1 << 20  # of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
@@ -108,7 +107,7 @@ def below(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
     return np.asarray((less + at_most) / 2)
 
 
-def flagged(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Flagged:
+def flagged(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Mask:
     """Return which comparisons to flag, so that at most a share `rate` is wrong on average.
 
     All comparisons that were looked at belong into one call: every group, pair, attribute and
@@ -183,9 +182,7 @@ def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> 
     return Certificate(1 - mirrored.bound, mirrored.group)
 
 
-def surely_over(
-    successes: ArrayLike, sizes: ArrayLike, floor: float, level: float = 0.95
-) -> Flagged:
+def surely_over(successes: ArrayLike, sizes: ArrayLike, floor: float, level: float = 0.95) -> Mask:
     """Return the groups whose rates are over `floor`: all of these are, with probability `level`.
 
     Holm's procedure on exact one-sided tests: it needs no independence, and never names fewer

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 SPLITS, UNITS = "splits", "units"
 _HALVINGS = 100
 _FEWER = 20  # where cells are many
@@ -33,7 +34,7 @@ class FreshWinner:
 
 
 def fresh_winner(
-    values: Array,
+    values: Floats,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     *,
@@ -76,7 +77,7 @@ def fresh_winner(
 
 
 def _of_splits(
-    values: Array,
+    values: Floats,
     group: NDArray[np.integer],
     cells: NDArray[np.integer],
     starts: NDArray[np.integer],
@@ -96,7 +97,7 @@ def _of_splits(
     return float(first != second), float((of_first != of_second).mean())
 
 
-def _averaged(of_task: Array, unit: NDArray[np.integer]) -> Array:
+def _averaged(of_task: Floats, unit: NDArray[np.integer]) -> Floats:
     """Return the means of units, (M, U), from those of tasks, (M, K)."""
     members = np.eye(int(unit.max()) + 1)[unit] if len(unit) != int(unit.max()) + 1 else None
     if members is None:

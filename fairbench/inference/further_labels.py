@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.rates import quick_limits
-
-Floats = NDArray[np.float64]
 
 LIKELY, UNLIKELY = 0.8, 0.2
 WORLDS = 1024  # a power of two, as quasi-random points are best

@@ -22,12 +22,12 @@ limit of the true gap, from rows that chose nothing, which needs no such supposi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats
 
 
-def chance_of_better(tried: ArrayLike, *, risk: float) -> Array:
+def chance_of_better(tried: ArrayLike, *, risk: float) -> Floats:
     """Return what the chance that one more draw is better than all so far is at most.
 
     Parameters
@@ -41,7 +41,7 @@ def chance_of_better(tried: ArrayLike, *, risk: float) -> Array:
     return np.asarray(np.where(before > 0, bound, -np.expm1(-1 / risk)))
 
 
-def further_gain(gap: ArrayLike, chance: ArrayLike, *, more: int = 1) -> Array:
+def further_gain(gap: ArrayLike, chance: ArrayLike, *, more: int = 1) -> Floats:
     """Return by how much further draws lower the gap on average, at most.
 
     Parameters

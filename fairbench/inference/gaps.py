@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
@@ -23,8 +24,6 @@ from fairbench.inference.rates import (
     rate_limits,
     ratio_limits,
 )
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

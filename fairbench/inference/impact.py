@@ -12,11 +12,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.gaps import pairs
 from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 FOUR_FIFTHS = 0.8
 
 

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.means import ROWS, Moments, centred_limits
 from fairbench.inference.rates import Limits, quantile
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 _TOLD = 1e-9  # of a group's spread: what factors leave of it where they tell who is in it
 _GROUP, _REFERENCE, _OTHERS = 0, 1, 2

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.rates import selection_rate
 
-Floats = NDArray[np.float64]
 Level = float | Floats
 
 ROWS = 20  # of a mean

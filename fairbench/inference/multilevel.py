@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 _TAILS = 4.0  # degrees of freedom of the prior of the spread
 _WARMING = 200
 FEWEST_FAMILIES = 3
@@ -48,12 +49,12 @@ class MeasuredDifferences:
     facts : (T, q) what may explain differences, each with mean 0 and variance 1; or none.
     """
 
-    means: Array
-    variances: Array
-    splits: Array
-    test_share: Array
+    means: Floats
+    variances: Floats
+    splits: Floats
+    test_share: Floats
     family: NDArray[np.intp]
-    facts: Array | None = None
+    facts: Floats | None = None
 
     def part(self, rows: slice) -> MeasuredDifferences:
         """Return some of the differences."""
@@ -70,7 +71,7 @@ class MeasuredDifferences:
         return np.isfinite(self.means) & np.isfinite(self.variances) & (self.splits > 1)
 
     @cached_property
-    def inflation(self) -> Array:
+    def inflation(self) -> Floats:
         """The variance of a mean over splits, over that of one split, (P, T)."""
         share = self.test_share / (1 - self.test_share)
         return 1 / np.maximum(self.splits, 1) + share
@@ -81,7 +82,7 @@ class MeasuredDifferences:
         return np.asarray(((self.known @ self.members) > 0).sum(axis=1))
 
     @cached_property
-    def members(self) -> Array:
+    def members(self) -> Floats:
         """Which data sets are of which family, (T, F), 0 or 1."""
         return np.eye(int(self.family.max()) + 1)[self.family]
 
@@ -99,10 +100,10 @@ class Multilevel:
     families : (P,) how many families a difference rests on.
     """
 
-    centres: Array
-    errors: Array
-    effects: Array
-    effect_errors: Array
+    centres: Floats
+    errors: Floats
+    effects: Floats
+    effect_errors: Floats
     families: NDArray[np.intp]
 
     @property
@@ -110,17 +111,17 @@ class Multilevel:
         """Which differences rest on so many families that something can be said, (P,)."""
         return self.families >= FEWEST_FAMILIES
 
-    def estimate(self, coefficient: int = 0) -> Array:
+    def estimate(self, coefficient: int = 0) -> Floats:
         """Return the posterior mean of the mean, or of a slope, (P,); NaN of too few families."""
-        found: Array = self.centres[:, :, coefficient].mean(axis=0)
+        found: Floats = self.centres[:, :, coefficient].mean(axis=0)
         return np.where(self.enough, found, np.nan)
 
-    def below(self, value: float | Array, coefficient: int = 0) -> Array:
+    def below(self, value: float | Floats, coefficient: int = 0) -> Floats:
         """Return the probability that the mean, or a slope, is below a value, (P,)."""
         centre, error = self.centres[:, :, coefficient], self.errors[:, :, coefficient]
         return np.asarray(special.ndtr((value - centre) / error).mean(axis=0))
 
-    def interval(self, tail: float | Array = 0.025, coefficient: int = 0) -> tuple[Array, Array]:
+    def interval(self, tail: float | Floats = 0.025, coefficient: int = 0) -> tuple[Floats, Floats]:
         """Return the ends of which the mean, or a slope, lies beyond each with chance `tail`.
 
         They are found by bisection in the mixture of normals, so that small tails are no guess.
@@ -128,7 +129,7 @@ class Multilevel:
         ends = [self._quantile(np.asarray(p), coefficient) for p in (tail, 1 - np.asarray(tail))]
         return tuple(np.where(self.enough, end, np.nan) for end in ends)  # type: ignore[return-value]
 
-    def _quantile(self, probability: Array, coefficient: int) -> Array:
+    def _quantile(self, probability: Floats, coefficient: int) -> Floats:
         centre, error = self.centres[:, :, coefficient], self.errors[:, :, coefficient]
         low, high = (centre - 12 * error).min(axis=0), (centre + 12 * error).max(axis=0)
         for _ in range(50):
@@ -188,7 +189,7 @@ def _fit(measured: MeasuredDifferences, generator: np.random.Generator, draws: i
 _SMALLEST = 1e-9  # a difference that is this small everywhere is none
 
 
-def _sizes(measured: MeasuredDifferences) -> Array:
+def _sizes(measured: MeasuredDifferences) -> Floats:
     """Return the size of each difference, (P,), by which it is scaled."""
     known = measured.known
     count = np.maximum(known.sum(axis=1), 1)
@@ -209,7 +210,7 @@ class _State:
     """
 
     def __init__(
-        self, measured: MeasuredDifferences, size: Array, generator: np.random.Generator
+        self, measured: MeasuredDifferences, size: Floats, generator: np.random.Generator
     ) -> None:
         self.draw, self.members = generator, measured.members
         self.known = measured.known.astype(float)
@@ -239,13 +240,13 @@ class _State:
         self._draw_coefficients()
         self._draw_effects()
 
-    def _parts(self, spread: Array, share: Array) -> tuple[Array, Array, Array]:
+    def _parts(self, spread: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the weights of data sets (P, T), and the variances of families and their own."""
         family, own = spread**2 * share, spread**2 * (1 - share)
         weight = self.known / (own[:, None] + self.noise * self.inflation)
         return weight, family[:, None], own[:, None]
 
-    def _log_density(self, spread: Array, share: Array, residual: Array) -> Array:
+    def _log_density(self, spread: Floats, share: Floats, residual: Floats) -> Floats:
         weight, family, _ = self._parts(spread, share)
         total, pulled = weight @ self.members, (weight * residual) @ self.members
         fit = (weight * residual**2).sum(1) - (family * pulled**2 / (1 + family * total)).sum(1)

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-Array = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 FEW, MOST_OF_FEW = 9, 0.65
 _FILLINGS = 20  # draws of scores that are missing
 _STRENGTHS = np.geomspace(0.3, 300, 16)  # how many units the other methods are worth
@@ -37,13 +38,13 @@ class OnNewTask:
     `MOST_OF_FEW` to be near are that or more.
     """
 
-    best: Array
-    near: Array
+    best: Floats
+    near: Floats
     few: bool = False
 
 
 def on_new_task(
-    values: Array, unit: NDArray[np.integer], *, epsilon: float, generator: np.random.Generator
+    values: Floats, unit: NDArray[np.integer], *, epsilon: float, generator: np.random.Generator
 ) -> OnNewTask:
     """Return how probably each method is the best on a task of a new unit, and within `epsilon`.
 
@@ -80,7 +81,7 @@ def on_new_task(
     return OnNewTask(_shared(shares[0] * told, told), near_best, units < FEW)
 
 
-def _ahead(rivals: Array) -> Array:
+def _ahead(rivals: Floats) -> Floats:
     """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
     if len(rivals) < 2:
         return np.zeros_like(rivals)
@@ -90,7 +91,7 @@ def _ahead(rivals: Array) -> Array:
     return np.where(np.isfinite(ahead), ahead, 0.0)
 
 
-def _told(mean: Array, square: Array, known: NDArray[np.bool_], fillings: int) -> Array:
+def _told(mean: Floats, square: Floats, known: NDArray[np.bool_], fillings: int) -> Floats:
     """Return the share of what tasks tell of each method that does not hang on drawn rivals, (M,).
 
     Parameters
@@ -108,12 +109,12 @@ def _told(mean: Array, square: Array, known: NDArray[np.bool_], fillings: int) -
     return np.asarray(1 - np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0))
 
 
-def _of_units(values: Array, unit: NDArray[np.integer], units: int) -> Array:
+def _of_units(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
     """Return the sums of the tasks (M, T) of each unit, (M, U)."""
     return np.stack([np.bincount(unit, row, units) for row in values])
 
 
-def _added_up(values: Array, known: NDArray[np.bool_]) -> Array:
+def _added_up(values: Floats, known: NDArray[np.bool_]) -> Floats:
     """Return what each method has on average where methods and tasks add up, (M,)."""
     zero = np.where(known, values, 0.0)
     tasks, methods = (np.maximum(known.sum(axis=axis), 1) for axis in (0, 1))
@@ -125,8 +126,8 @@ def _added_up(values: Array, known: NDArray[np.bool_]) -> Array:
 
 
 def _filled(
-    values: Array, known: NDArray[np.bool_], of_method: Array, generator: np.random.Generator
-) -> Array:
+    values: Floats, known: NDArray[np.bool_], of_method: Floats, generator: np.random.Generator
+) -> Floats:
     """Return scores, of which those that are missing are drawn.
 
     A missing score is what the methods that were run there have on average, beside what they have
@@ -151,7 +152,7 @@ def _filled(
     return filled
 
 
-def _drawn_together(count: Array, size: Array) -> Array:
+def _drawn_together(count: Floats, size: Floats) -> Floats:
     """Return probabilities of methods that succeeded `count` of `size` times, (M,).
 
     Means and strengths of a beta prior are weighed by how well they explain all counts. Some method
@@ -169,7 +170,7 @@ def _drawn_together(count: Array, size: Array) -> Array:
     return np.asarray((posterior * weight).sum(axis=(1, 2)) / weight.sum())
 
 
-def _shared(count: Array, size: Array) -> Array:
+def _shared(count: Floats, size: Floats) -> Floats:
     """Return probabilities that sum to 1, of methods that were the best `count` of `size` times.
 
     With a symmetric Dirichlet prior, whose strength is weighed as above.

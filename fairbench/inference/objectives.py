@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import effective_counts, mean_shrinkage
@@ -19,8 +20,6 @@ from fairbench.inference.posterior import table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.metrics.rates import Counts, error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,25 +31,25 @@ class Objective:
     """
 
     name: str
-    function: Callable[[Counts], Values]
-    rates: tuple[Callable[[Counts], Values], ...] = ()
+    function: Callable[[Counts], Floats]
+    rates: tuple[Callable[[Counts], Floats], ...] = ()
     epsilon: float = 0.01
 
-    def __call__(self, tables: Counts) -> Values:
+    def __call__(self, tables: Counts) -> Floats:
         """Return the objective of every set of group tables."""
         return self.function(tables)
 
 
-def _of_everyone(metric: Metric) -> Callable[[Counts], Values]:
+def _of_everyone(metric: Metric) -> Callable[[Counts], Floats]:
     return lambda tables: metric.larger_is_better(metric(total(tables))[..., 0])
 
 
-def _between_groups(metric: Metric) -> Callable[[Counts], Values]:
+def _between_groups(metric: Metric) -> Callable[[Counts], Floats]:
     return lambda tables: metric.larger_is_better(metric(tables))
 
 
-def _signed(metric: Metric) -> Callable[[Counts], Values]:
-    def function(tables: Counts) -> Values:
+def _signed(metric: Metric) -> Callable[[Counts], Floats]:
+    def function(tables: Counts) -> Floats:
         values = metric(tables)
         if values.shape[-1] != 1:
             raise UserError(
@@ -93,7 +92,6 @@ def objective(name: str) -> Objective:
     return objectives()[name]
 
 
-Array = NDArray[np.float64]
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
 DRAWS = 2000
 _ENTRIES = {"error_variance": (0, 0), "covariance": (0, 1), "gap_variance": (1, 1)}
@@ -112,7 +110,7 @@ class Point:
 
     error: float
     gap: float
-    covariance: Array
+    covariance: Floats
 
 
 def points(
@@ -179,11 +177,11 @@ def point_table(
     return pd.DataFrame(rows)
 
 
-def _error(tables: Array) -> Array:
+def _error(tables: Floats) -> Floats:
     return error_rate(total(tables))[..., 0]
 
 
-def dominated(values: Array) -> NDArray[np.bool_]:
+def dominated(values: Floats) -> NDArray[np.bool_]:
     """Say of each row (R, m) whether another is no larger in any column and smaller in one.
 
     A row with NaN neither dominates nor is dominated.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 
-Floats = NDArray[np.float64]
 _HALF = 0.5  # a success and a failure added to each, as Haldane and Anscombe did
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.rates import Rate
-
-Floats = NDArray[np.float64]
 
 CELLS = 8
 # Of each cell: the place in (TN, FP, FN, TP) that it has for the first classifier, and the second.

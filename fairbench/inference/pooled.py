@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.flags import below
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Generators = Sequence[np.random.Generator]
 

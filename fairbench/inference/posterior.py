@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
+
 # How intervals of rates by group are made: so that they hold in repeated samples, or as quantiles
 # of the papers' posterior.
 INTERVALS = FREQUENTIST, DIRICHLET = "frequentist", "dirichlet"
@@ -71,8 +73,6 @@ def central_interval(
     return lower, upper
 
 
-Array = NDArray[np.float64]
-
 # Pseudo-counts of every confusion cell; the improper prior is the limit alpha -> 0.
 PRIORS: Mapping[str, float] = MappingProxyType({"uniform": 1.0, "jeffreys": 0.5, "improper": 0.0})
 
@@ -84,7 +84,7 @@ def table_draws(
     *,
     alpha: float = 1.0,
     predictive: bool = False,
-) -> Array:
+) -> Floats:
     """Draw confusion tables whose groups keep their observed sizes.
 
     Parameters
@@ -114,7 +114,7 @@ def table_draws(
     return tables
 
 
-def _multinomial(shares: Array, size: Array, generator: np.random.Generator) -> Array:
+def _multinomial(shares: Floats, size: Floats, generator: np.random.Generator) -> Floats:
     """Draw counts of `size` rows, non-integer sizes rounded up or down at random."""
     shares = np.where(size[..., None] > 0, shares, 1 / shares.shape[-1])
     rows = np.floor(size + generator.random(shares.shape[:-1])).astype(np.int64)
@@ -162,7 +162,7 @@ def paired_draws(
     *,
     alpha: float = 1.0,
     predictive: bool = False,
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Draw both algorithms' tables (T, ..., G, C^2) from the posterior of their joint table.
 
     The prior pseudo-count is shared out over the cells that a margin sums, so that each algorithm
@@ -181,7 +181,7 @@ def independent_draws(
     *,
     alpha: float = 1.0,
     predictive: bool = False,
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Draw both algorithms' tables from two independent posteriors, as the paper does."""
     draw = partial(table_draws, draws=draws, generator=generator, alpha=alpha)
     return draw(first, predictive=predictive), draw(second, predictive=predictive)

@@ -12,10 +12,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.inference.objectives import Objective
 
-Array = NDArray[np.float64]
 FIRST, EQUIVALENT, SECOND = range(3)
 
 
@@ -32,8 +32,8 @@ class Comparison:
     """
 
     objectives: tuple[str, ...]
-    delta: Array
-    rope: Array
+    delta: Floats
+    rope: Floats
     undefined: float = 0.0
 
     @cached_property
@@ -42,7 +42,7 @@ class Comparison:
         digits = 1 + (self.delta < -self.rope).astype(np.int64) - (self.delta > self.rope)
         return digits @ 3 ** np.arange(len(self.objectives) - 1, -1, -1)
 
-    def outcomes(self, inside: NDArray[np.bool_] | None = None) -> Array:
+    def outcomes(self, inside: NDArray[np.bool_] | None = None) -> Floats:
         """Return the probability of every outcome as a (3,) * m array that sums to 1.
 
         Parameters
@@ -65,7 +65,7 @@ class Comparison:
             events[event_name(outcome, self.objectives)] += float(probability[outcome])
         return events
 
-    def reach(self, level: float = 0.95) -> Array:
+    def reach(self, level: float = 0.95) -> Floats:
         """Return the true differences (m,) that four of five such comparisons would find.
 
         A difference is found where the central interval of this level lies beyond the rope. The
@@ -74,7 +74,7 @@ class Comparison:
         """
         ends = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
         power = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf((1 + level) / 2)
-        found: Array = self.rope + (1 + power) * (ends[1] - ends[0]) / 2
+        found: Floats = self.rope + (1 + power) * (ends[1] - ends[0]) / 2
         return found
 
 
@@ -103,7 +103,7 @@ def event_names(objectives: Sequence[str]) -> list[str]:
 
 
 def compare(
-    first: Array, second: Array, objectives: Sequence[Objective], rope: Sequence[float] | Array
+    first: Floats, second: Floats, objectives: Sequence[Objective], rope: Sequence[float] | Floats
 ) -> Comparison:
     """Compare two algorithms by draws of their confusion tables.
 
@@ -149,12 +149,12 @@ _PADDING = 4.0  # standard deviations of the kernel left free around the draws
 class Density:
     """A density on a grid: `values` (X, Y) at `x` (X,) and `y` (Y,), and the region's threshold."""
 
-    x: Array
-    y: Array
-    values: Array
+    x: Floats
+    y: Floats
+    values: Floats
     threshold: float
 
-    def holds(self, points: Array) -> NDArray[np.bool_]:
+    def holds(self, points: Floats) -> NDArray[np.bool_]:
         """Say which of (N, 2) points lie in the region."""
         low = np.array([self.x[0], self.y[0]])
         position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
@@ -182,11 +182,11 @@ class Region:
     level: float
     inside: NDArray[np.bool_]
     size: float
-    bounds: Array
+    bounds: Floats
     density: Density | None = None
 
 
-def highest_density_region(draws: Array, level: float = 0.95) -> Region:
+def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
     """Return the highest-density region of (T, m) draws.
 
     Notes
@@ -212,7 +212,7 @@ def highest_density_region(draws: Array, level: float = 0.95) -> Region:
     return Region(level, inside, size if whole else 0.0, bounds, density if whole else None)
 
 
-def _shortest_interval(draws: Array, level: float) -> tuple[NDArray[np.bool_], float]:
+def _shortest_interval(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:
     ordered = np.sort(draws)
     held = int(np.ceil(level * len(draws)))
     widths = ordered[held - 1 :] - ordered[: len(draws) - held + 1]
@@ -221,7 +221,7 @@ def _shortest_interval(draws: Array, level: float) -> tuple[NDArray[np.bool_], f
     return (draws >= low) & (draws <= high), float(high - low)
 
 
-def _planar(draws: Array, level: float) -> tuple[NDArray[np.bool_], float, Density]:
+def _planar(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float, Density]:
     bandwidth = np.cov(draws, rowvar=False) * len(draws) ** (-1 / 3)  # Scott's factor, squared
     pad = _PADDING * np.sqrt(np.diag(bandwidth))
     low, high = draws.min(axis=0) - pad, draws.max(axis=0) + pad
@@ -240,7 +240,7 @@ def _planar(draws: Array, level: float) -> tuple[NDArray[np.bool_], float, Densi
     return at_draws >= threshold, area, grid
 
 
-def _corners(corner: NDArray[np.intp], fraction: Array) -> tuple[NDArray[np.intp], Array]:
+def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return flat indices and bilinear weights (4, T) of the grid points around each draw."""
     i = corner[:, 0] * _GRID + corner[:, 1]
     fx, fy = fraction[:, 0], fraction[:, 1]
@@ -248,21 +248,21 @@ def _corners(corner: NDArray[np.intp], fraction: Array) -> tuple[NDArray[np.intp
     return np.stack([i, i + 1, i + _GRID, i + _GRID + 1]), weights
 
 
-def _binned(indices: NDArray[np.intp], weights: Array) -> Array:
-    counts: Array = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
+def _binned(indices: NDArray[np.intp], weights: Floats) -> Floats:
+    counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
     return counts.reshape(_GRID, _GRID)
 
 
-def _smoothed(counts: Array, covariance: Array) -> Array:
+def _smoothed(counts: Floats, covariance: Floats) -> Floats:
     """Convolve with a normal kernel whose covariance is in grid steps."""
     u = 2 * pi * np.fft.fftfreq(_GRID)[:, None]
     v = 2 * pi * np.fft.rfftfreq(_GRID)
     exponent = covariance[0, 0] * u**2 + 2 * covariance[0, 1] * u * v + covariance[1, 1] * v**2
-    smooth: Array = np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
+    smooth: Floats = np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
     return smooth
 
 
-def _neighbours(draws: Array, level: float) -> tuple[NDArray[np.bool_], float]:
+def _neighbours(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:
     """Hold the draws whose k-th neighbour is nearest, after whitening; measure by quasi-points."""
     from scipy.spatial import cKDTree
 
@@ -281,11 +281,11 @@ def _neighbours(draws: Array, level: float) -> tuple[NDArray[np.bool_], float]:
     return inside, filled * float((high - low).prod() * np.diag(factor).prod())
 
 
-def _lattice(points: int, dimensions: int) -> Array:
+def _lattice(points: int, dimensions: int) -> Floats:
     """Return evenly spread points of the unit cube (a Kronecker sequence of the plastic ratios)."""
     ratio = 2.0
     for _ in range(40):  # the root of x^(d + 1) = x + 1, by a contraction
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = ratio ** -np.arange(1.0, dimensions + 1)
-    lattice: Array = np.arange(1, points + 1)[:, None] * steps % 1
+    lattice: Floats = np.arange(1, points + 1)[:, None] * steps % 1
     return lattice

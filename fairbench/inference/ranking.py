@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.selection import Candidates, critical, surely_larger
 
-Array = NDArray[np.float64]
 BETTER, WORSE, EQUIVALENT, TRADED, OPEN = "better", "worse", "equivalent", "traded", "undecided"
 
 
@@ -24,9 +24,9 @@ class Pairs:
     traded : P(each is better in some objective).
     """
 
-    outperforms: Array
-    equivalent: Array
-    traded: Array
+    outperforms: Floats
+    equivalent: Floats
+    traded: Floats
 
     def verdicts(self, certainty: float) -> NDArray[np.str_]:
         """Say of every pair (R, R) which event has at least this probability, for the row."""
@@ -39,7 +39,7 @@ class Pairs:
         return np.select([event >= certainty for event in events.values()], list(events), OPEN)
 
 
-def outperforms(values: Array, rope: Array) -> NDArray[np.bool_]:
+def outperforms(values: Floats, rope: Floats) -> NDArray[np.bool_]:
     """Say of every pair whether known values of the row outperform the column's.
 
     Parameters
@@ -71,9 +71,6 @@ def ranking(outperforms: NDArray[np.float64], certainty: float = 0.95) -> NDArra
     return ranks
 
 
-Values = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class Standings:
     """The probabilities that each of M methods is the best, or as good as the best in practice.
@@ -84,12 +81,12 @@ class Standings:
     near : (M,) probability that the expected value is within the rope of the largest.
     """
 
-    best: Values
-    near: Values
+    best: Floats
+    near: Floats
 
 
 def standings(
-    values: Values,
+    values: Floats,
     test_share: float,
     *,
     rope: float,
@@ -135,8 +132,8 @@ class StudentDraws:
     chisquare : (T,) with R - 1 degrees of freedom.
     """
 
-    normal: Values
-    chisquare: Values
+    normal: Floats
+    chisquare: Floats
 
 
 def student_draws(splits: int, draws: int, generator: np.random.Generator) -> StudentDraws:
@@ -145,7 +142,7 @@ def student_draws(splits: int, draws: int, generator: np.random.Generator) -> St
     return StudentDraws(normal, generator.chisquare(splits - 1, size=draws))
 
 
-def posterior_draws(values: Values, test_share: float, draws: StudentDraws) -> Values:
+def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> Floats:
     """Draw the expected values of methods from their joint posterior.
 
     A multivariate Student t with R - 1 degrees of freedom, the means as its location and
@@ -169,14 +166,14 @@ def posterior_draws(values: Values, test_share: float, draws: StudentDraws) -> V
     """
     splits = len(values)
     location = values.mean(axis=0)
-    drawn: Values = (values - location).T @ draws.normal
+    drawn: Floats = (values - location).T @ draws.normal
     drawn *= np.sqrt(inflation(splits, test_share) / draws.chisquare)
     drawn += location[:, None]
     return drawn.T
 
 
 def probability_better(
-    first: Values, second: Values, test_share: float, *, rope: float = 0.0
+    first: Floats, second: Floats, test_share: float, *, rope: float = 0.0
 ) -> float:
     """Return P(expected value of the first - the second > rope), in closed form.
 

@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Floats = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 # Rows up to which a rate's limits are halfway to the exact ones, and from which on Jeffreys'.
 FEW, MANY = 30, 90
 

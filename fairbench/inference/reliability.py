@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.beta import Beta, centred, uniform
 from fairbench.inference.posterior import central_interval
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 

@@ -24,16 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
 from fairbench.inference.ranking import posterior_draws, student_draws
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
 
-Array = NDArray[np.float64]
-
 
 def mean_table_draws(
-    tables: Array, test_share: float, *, draws: int, generator: np.random.Generator
-) -> Array:
+    tables: Floats, test_share: float, *, draws: int, generator: np.random.Generator
+) -> Floats:
     """Draw the expectation of confusion tables of which there is one a repeat.
 
     Parameters
@@ -57,7 +56,7 @@ def mean_table_draws(
 _LEAST = 0.5
 
 
-def no_narrower(draws: Array, counted: Array) -> Array:
+def no_narrower(draws: Floats, counted: Floats) -> Floats:
     """Return draws stretched to at least half the spread that the counts alone would give.
 
     A few repeats may differ by nothing although they test few rows, and would then say that all is
@@ -73,17 +72,17 @@ def no_narrower(draws: Array, counted: Array) -> Array:
         return draws
     centre = np.median(draws, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        stretched: Array = centre + (draws - centre) * (least / spread)
+        stretched: Floats = centre + (draws - centre) * (least / spread)
     # Draws without any spread cannot be stretched: they become those of the counts, half as wide.
     moved = centre + _LEAST * (counted - np.median(counted, axis=0))
     found = np.where(spread >= least, draws, stretched)
     return np.where(spread > 0, found, moved[np.arange(len(draws)) % len(moved)])
 
 
-def _spread(draws: Array) -> Array:
+def _spread(draws: Floats) -> Floats:
     """Return half the distance between the 16 % and the 84 % quantile, (T, m) -> (m,)."""
     ends = np.quantile(draws, (0.16, 0.84), axis=0)
-    half: Array = (ends[1] - ends[0]) / 2
+    half: Floats = (ends[1] - ends[0]) / 2
     return half
 
 
@@ -120,7 +119,7 @@ class Splits:
         """What the interval of a mean over these splits is of."""
         return ESTIMANDS[self.kind]
 
-    def variance(self, splits: Array) -> Array:
+    def variance(self, splits: Floats) -> Floats:
         """Return the variance of a mean over so many splits over that of one, given its fit.
 
         Two hold-outs have the share that each tests in common; folds have no row in common, and
@@ -134,7 +133,7 @@ class Splits:
             return self.repeats / splits * crossing(1.0)
         return np.ones_like(splits)
 
-    def of_differences(self, splits: Array) -> Array:
+    def of_differences(self, splits: Floats) -> Floats:
         """Return the variance of a mean over so many splits over that between them.
 
         It is Nadeau and Bengio's: 1/J + (1 - 1/J) share, over the (1 - share) by which hold-outs
@@ -166,14 +165,14 @@ def crossing(pairs: float) -> float:
 
 
 def mean_limits(
-    values: Array,
-    lower: Array,
-    upper: Array,
+    values: Floats,
+    lower: Floats,
+    upper: Floats,
     splits: Splits,
     *,
     level: float = 0.95,
     ratio: NDArray[np.bool_] | None = None,
-    chance: Array | None = None,
+    chance: Floats | None = None,
 ) -> Limits:
     """Return means over the S splits of a run with intervals.
 
@@ -217,7 +216,7 @@ def mean_limits(
         )
 
 
-def _of_differences(values: Array, splits: Splits, level: float) -> Array:
+def _of_differences(values: Floats, splits: Splits, level: float) -> Floats:
     """Return half the corrected t intervals of means over splits; NaN of fewer than two."""
     count = np.isfinite(values).sum(axis=-1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -228,11 +227,11 @@ def _of_differences(values: Array, splits: Splits, level: float) -> Array:
         return np.where(known, quantile * np.sqrt(variance), np.nan)
 
 
-def finite_mean(values: Array) -> Array:
+def finite_mean(values: Floats) -> Floats:
     """Return the means of the finite values (..., S) over the last axis; NaN where none is."""
     known = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Array = np.where(known, values, 0).sum(axis=-1) / known.sum(axis=-1)
+        mean: Floats = np.where(known, values, 0).sum(axis=-1) / known.sum(axis=-1)
     return mean
 
 
@@ -247,8 +246,8 @@ class RunRates:
     rates : how many different rates a statement about the groups is about.
     """
 
-    values: Array
-    sizes: Array
+    values: Floats
+    sizes: Floats
     splits: Splits
     level: float = 0.95
     rates: int = 1
@@ -279,13 +278,13 @@ class RunRates:
         return Limits(*(difference[..., 1:, 0] for difference in self.differences()))
 
     @cached_property
-    def effective_size(self) -> Array:
+    def effective_size(self) -> Floats:
         """How many rows of one split the means are worth, as far as their counts go, (..., G)."""
         known = np.isfinite(self.values) & (self.sizes > 0)
         count = np.isfinite(self.values).sum(axis=-1).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
             harmonic = count / np.where(known, 1 / self.sizes, 0).sum(axis=-1)
-            size: Array = harmonic / self.splits.variance(np.maximum(count, 1))
+            size: Floats = harmonic / self.splits.variance(np.maximum(count, 1))
         return np.nan_to_num(size)
 
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.sign_flips import FEWEST, as_student
 
-Array = NDArray[np.float64]
 POWER = 0.8  # how often what is planned tells the two apart
 MOST = 10_000_000  # units, beyond which a plan is none
 
 
-def reach(units: Array, critical: float) -> Array:
+def reach(units: Floats, critical: float) -> Floats:
     """Return the difference that so many units tell from 0 in four of five cases, in sds of one.
 
     Parameters
@@ -29,11 +29,11 @@ def reach(units: Array, critical: float) -> Array:
     units : (...) numbers of units. critical : the normal quantile of the intervals.
     """
     freedom = np.maximum(units - 1, 1.0)
-    found: Array = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
+    found: Floats = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
     return np.asarray(found / np.sqrt(units))
 
 
-def usual_spread(error: Array | float, units: Array | float) -> Array:
+def usual_spread(error: Floats | float, units: Floats | float) -> Floats:
     """Return the sd of a unit's paired difference from the standard error of the mean.
 
     A little larger than the sample's, which of few units is more often too small than too large.
@@ -42,7 +42,7 @@ def usual_spread(error: Array | float, units: Array | float) -> Array:
     return np.asarray(error * np.sqrt(units * freedom / (freedom - 2 / 3)))
 
 
-def units_needed(spread: Array, difference: float, critical: float) -> Array:
+def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
     """Return how many units tell a true difference from 0 in four of five cases, (P,).
 
     Parameters
@@ -85,7 +85,7 @@ class VarianceParts:
 
 
 def parts_of(
-    difference: Array, group: NDArray[np.integer], unit: NDArray[np.integer]
+    difference: Floats, group: NDArray[np.integer], unit: NDArray[np.integer]
 ) -> VarianceParts | None:
     """Return the parts of the variance of one pair's difference; None without two cells a task.
 

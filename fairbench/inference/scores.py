@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
     ROOT_ROWS,
     UNSEEN,
@@ -22,7 +23,6 @@ from fairbench.inference.means import (
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.survey import Design, Sampled, sums
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
 RARE_ROWS = 10  # of either label, of an area

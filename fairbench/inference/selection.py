@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from fairbench.core.arrays import Floats, Mask
+
 _REACHES = (0.0, 1.5, 3.0)  # by how many standard errors candidates are supposed to be nearer
 _KEPT = 0.9  # the part of what may go wrong that suppositions leave for others that may be true
 _ROUNDING = 1e-9
@@ -61,34 +61,34 @@ class Candidates:
     folded : whether signs do not matter; otherwise m is 1 and the objective has a sign.
     """
 
-    parts: Array
-    part_noise: Array
-    contrasts: Array
-    values: Array
-    value_noise: Array
-    bounds: Array
+    parts: Floats
+    part_noise: Floats
+    contrasts: Floats
+    values: Floats
+    value_noise: Floats
+    bounds: Floats
     folded: bool = True
 
     @cached_property
-    def differences(self) -> Array:
+    def differences(self) -> Floats:
         """The signed differences, (k, m)."""
         return np.asarray(self.parts @ self.contrasts.T)
 
     @cached_property
-    def objectives(self) -> Array:
+    def objectives(self) -> Floats:
         """What is minimised, (k,)."""
-        sizes: Array = np.abs(self.differences) if self.folded else self.differences
+        sizes: Floats = np.abs(self.differences) if self.folded else self.differences
         return np.asarray(sizes.max(axis=1))
 
     @cached_property
-    def errors(self) -> Array:
+    def errors(self) -> Floats:
         """Standard errors of the differences, (k, m)."""
         covariance = np.einsum("tkb,tkc->kbc", self.part_noise, self.part_noise, optimize=True)
         variance = np.einsum("mb,kbc,mc->km", self.contrasts, covariance, self.contrasts)
         return np.asarray(np.sqrt(variance / len(self.part_noise)))
 
     @cached_property
-    def value_errors(self) -> Array:
+    def value_errors(self) -> Floats:
         """Standard errors of the values, (k, C)."""
         return np.asarray(np.sqrt((self.value_noise**2).mean(axis=0)))
 
@@ -99,7 +99,7 @@ class Candidates:
         return np.asarray(sizes.argmax(axis=1))
 
     @cached_property
-    def signs(self) -> Array:
+    def signs(self) -> Floats:
         """The sign of each candidate's largest difference, (k,): 1 where signs matter."""
         own = self.differences[np.arange(len(self.parts)), self.widest]
         return np.where(self.folded & (own < 0), -1.0, 1.0)
@@ -109,11 +109,11 @@ class Candidates:
         """Whether every value is within its bound, (k,)."""
         return np.asarray((self.values <= self.bounds).all(axis=1))
 
-    def noise(self, difference: int) -> Array:
+    def noise(self, difference: int) -> Floats:
         """Return the draws of the error of one difference, (T, k)."""
         return np.asarray(self.part_noise @ self.contrasts[difference])
 
-    def own_noise(self) -> Array:
+    def own_noise(self) -> Floats:
         """Return the draws of the error of each candidate's largest difference, (T, k)."""
         own = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
         return np.asarray(own * self.signs)
@@ -206,7 +206,7 @@ class _Redone:
         that were not made: none where nothing depends on what else could have been chosen.
     """
 
-    errors: Array
+    errors: Floats
     plausible: Mask
     allowed: float = 1.0
 
@@ -219,7 +219,7 @@ def _redone(candidates: Candidates, place: int) -> Iterator[_Redone]:
     count = len(candidates.parts)
     every = np.arange(len(own))
 
-    def errors(objective: Array, taken: NDArray[np.intp]) -> Array:
+    def errors(objective: Floats, taken: NDArray[np.intp]) -> Floats:
         of_values = values[every, taken] / value_spread[taken]
         return np.column_stack([objective / spread[taken], of_values])
 
@@ -239,13 +239,13 @@ def _redone(candidates: Candidates, place: int) -> Iterator[_Redone]:
             yield _Redone(found[printed], plausible, _KEPT + (1 - _KEPT) * same)
 
 
-def _spread(noise: Array) -> Array:
+def _spread(noise: Floats) -> Floats:
     """Return the standard errors of which there are draws, (T, k) -> (k,); else 1."""
     spread = np.sqrt((noise**2).mean(axis=0))
     return np.asarray(np.where(spread > 0, spread, 1))
 
 
-def _supposed_objectives(candidates: Candidates, place: int, own: Array) -> Iterator[Array]:
+def _supposed_objectives(candidates: Candidates, place: int, own: Floats) -> Iterator[Floats]:
     """Yield what objectives may truly be, (k,): as they look, and nearer to the chosen one's.
 
     Those that come to lie with the chosen one's are as large as they look on average, and a little
@@ -261,7 +261,7 @@ def _supposed_objectives(candidates: Candidates, place: int, own: Array) -> Iter
         yield np.maximum(level + shrunk, 0) if candidates.folded else level + shrunk
 
 
-def _supposed_values(candidates: Candidates) -> Iterator[Array]:
+def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
     """Yield what values may truly be, (k, C): as they look, at bounds, or alike and larger."""
     yield candidates.values
     bounded = np.isfinite(candidates.bounds)
@@ -284,7 +284,7 @@ def _lowest(redone: _Redone, share: float) -> float:
     return float(errors[int(share * len(errors))])
 
 
-def _shortest(alone: Array, redone: Sequence[tuple[Array, float]], missed: float) -> Tails:
+def _shortest(alone: Floats, redone: Sequence[tuple[Floats, float]], missed: float) -> Tails:
     """Return the tails of the shortest interval that no supposition misses more often than it may.
 
     Parameters
@@ -309,12 +309,12 @@ def _shortest(alone: Array, redone: Sequence[tuple[Array, float]], missed: float
     return Tails(float(lower[best]), float(chance_above(above[best])))
 
 
-def _beyond(errors: Array, limits: Array) -> Array:
+def _beyond(errors: Floats, limits: Floats) -> Floats:
     """Return the shares of errors that are above limits."""
     return np.asarray(1 - np.searchsorted(np.sort(errors), limits, side="right") / len(errors))
 
 
-def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: float) -> Array:
+def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: float) -> Floats:
     """Return how much larger every objective is than another candidate's, at least, (k,).
 
     Parameters
@@ -335,7 +335,7 @@ def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: flo
     return least
 
 
-def joint_noise(factor: Array, *, draws: int, generator: np.random.Generator) -> Array:
+def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -> Floats:
     """Return normal draws with the covariance ``factor.T @ factor``.
 
     Parameters

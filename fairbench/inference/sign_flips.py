@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating[Any]]  # sums over flips are of single precision
-Mask = NDArray[np.bool_]
+from fairbench.core.arrays import Floats, Mask
+
+Sums = NDArray[np.floating[Any]]  # sums over flips are of single precision
 Places = NDArray[np.intp]
 FEWEST = 3  # units from which a pair is judged at all
 _ALL_FLIPS = 12  # units up to which every flip is made
@@ -62,14 +62,14 @@ class PairedUnits:
     methods: int
     first: Places
     second: Places
-    sizes: Array
-    means: Array
-    errors: Array
-    squares: Array
-    centred: Array
-    skewness: Array
-    blocks: Floats
-    weights: Floats
+    sizes: Floats
+    means: Floats
+    errors: Floats
+    squares: Floats
+    centred: Floats
+    skewness: Floats
+    blocks: Sums
+    weights: Sums
     complete: bool
 
     @cached_property
@@ -79,12 +79,12 @@ class PairedUnits:
         return np.asarray(some & (self.sizes >= FEWEST))
 
     @cached_property
-    def freedom(self) -> Array:
+    def freedom(self) -> Floats:
         """Degrees of freedom of each pair, 1 at least, (P,)."""
         return np.asarray(np.maximum(self.sizes - 1, 1.0))
 
     @cached_property
-    def scores(self) -> Array:
+    def scores(self) -> Floats:
         """How far each mean is surely from 0, as a normal quantile with its sign, (P,).
 
         Of Student's statistic, or of Hall's where the longer tail is on the other side.
@@ -98,11 +98,11 @@ class PairedUnits:
         return np.asarray(np.sign(self.means) * as_normal(statistic, self.freedom))
 
     @cached_property
-    def _bend(self) -> Array:
+    def _bend(self) -> Floats:
         """The skewness over the root of the units, (P,); that of few units is partly noise."""
         return np.asarray(self.skewness * np.sqrt(self.sizes) / (self.sizes + _NOISY))
 
-    def flipped_sums(self, signs: Floats) -> tuple[Floats, Floats]:
+    def flipped_sums(self, signs: Sums) -> tuple[Sums, Sums]:
         """Return sums of differences, and of weights, with signs of blocks (B, G) turned, (B, P).
 
         The sums of weights are (B, 1) where all pairs have the same.
@@ -112,7 +112,7 @@ class PairedUnits:
             sums = sums[:, self.first] - sums[:, self.second]
         return sums, signs @ self.weights
 
-    def limits(self, critical: float) -> tuple[Array, Array]:
+    def limits(self, critical: float) -> tuple[Floats, Floats]:
         """Return the ends of each pair's interval at a normal quantile, (P,) each."""
         student = as_student(critical, self.freedom)
         mean = np.nan_to_num(self.means)
@@ -121,19 +121,19 @@ class PairedUnits:
             return mean - below * self.errors, mean + above * self.errors
 
 
-def as_normal(statistic: Array, freedom: Array | float) -> Array:
+def as_normal(statistic: Floats, freedom: Floats | float) -> Floats:
     """Return Student's statistics as normal quantiles (Wallace 1959)."""
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
     return np.asarray(scale * np.sqrt(np.log1p(statistic**2 / freedom)))
 
 
-def as_student(quantile: float, freedom: Array | float) -> Array:
+def as_student(quantile: float, freedom: Floats | float) -> Floats:
     """Return Student's statistics that :func:`as_normal` makes a normal quantile of."""
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
     return np.asarray(np.sqrt(freedom * np.expm1((quantile / scale) ** 2)))
 
 
-def _hall_reach(student: Array, bend: Array) -> Array:
+def _hall_reach(student: Floats, bend: Floats) -> Floats:
     """Return how many standard errors an end is away: at least Student's, more if tails are long.
 
     Parameters
@@ -146,7 +146,7 @@ def _hall_reach(student: Array, bend: Array) -> Array:
 
 
 def paired_units(
-    values: Array,
+    values: Floats,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     *,
@@ -191,7 +191,7 @@ def paired_units(
 
 
 def _complete(
-    values: Array,
+    values: Floats,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     block: NDArray[np.integer],
@@ -244,7 +244,7 @@ def _complete(
     )
 
 
-def _around_strata(values: Array, strata: NDArray[np.integer]) -> tuple[Array, Array]:
+def _around_strata(values: Floats, strata: NDArray[np.integer]) -> tuple[Floats, Floats]:
     """Return what units (M, U) add to the mean over strata, around 0, and that mean, (M,).
 
     What a unit of a small stratum adds is larger, and is made larger for the degree of freedom that
@@ -256,14 +256,14 @@ def _around_strata(values: Array, strata: NDArray[np.integer]) -> tuple[Array, A
     return (values - of_stratum[:, strata]) * share[strata], of_stratum.mean(axis=1)
 
 
-def _skewness(cubes: Array, squares: Array, size: Array | int) -> Array:
+def _skewness(cubes: Floats, squares: Floats, size: Floats | int) -> Floats:
     """Return the skewness from sums of powers around the mean; 0 of what does not vary."""
     with np.errstate(invalid="ignore", divide="ignore"):
         skewness = cubes / size / (squares / size) ** 1.5
     return np.where(np.isfinite(skewness), skewness, 0.0)
 
 
-def _summed(values: Array, code: NDArray[np.integer], count: int) -> Array:
+def _summed(values: Floats, code: NDArray[np.integer], count: int) -> Floats:
     """Return the sums of columns of equal code, (..., count)."""
     if len(code) == count and (code == np.arange(count)).all():
         return values
@@ -273,7 +273,7 @@ def _summed(values: Array, code: NDArray[np.integer], count: int) -> Array:
 
 
 def _with_holes(
-    values: Array,
+    values: Floats,
     known: Mask,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
@@ -333,13 +333,13 @@ def _with_holes(
 
 
 def _unit_sums(
-    filled: Array,
-    there: Array,
+    filled: Floats,
+    there: Floats,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     first: Places,
     second: Places,
-) -> Iterator[tuple[Places, Array, Array]]:
+) -> Iterator[tuple[Places, Floats, Floats]]:
     """Yield units (k,) with sums over tasks of each pair's differences, (k, P), and their number.
 
     Units of a single cell, as questions are, come many at a time.
@@ -391,10 +391,10 @@ class Simultaneous:
     """
 
     better: Mask
-    lower: Array
-    upper: Array
+    lower: Floats
+    upper: Floats
     may_be_best: Mask
-    doubt: Array
+    doubt: Floats
     critical: float
     flipped: bool
     level: float
@@ -465,7 +465,7 @@ def _ends(paired: PairedUnits) -> tuple[tuple[Places, Places], tuple[Places, Pla
     return (paired.first, paired.second), (paired.second, paired.first)
 
 
-def _by_student(paired: PairedUnits, wrong: float) -> tuple[Array, float, Mask]:
+def _by_student(paired: PairedUnits, wrong: float) -> tuple[Floats, float, Mask]:
     """Return adjusted p-values (P,), the critical value, and who is surely not the best (M,)."""
     pairs = max(int(paired.judged.sum()), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -487,7 +487,7 @@ def _by_student(paired: PairedUnits, wrong: float) -> tuple[Array, float, Mask]:
 
 def _by_flips(
     paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
-) -> tuple[Array, float, Mask]:
+) -> tuple[Floats, float, Mask]:
     """Return the same by flipping signs; pairs on too few units are not judged."""
     observed = np.where(enough, np.abs(paired.scores), 0.0)
     order = np.argsort(observed, kind="stable")  # the smallest first
@@ -506,15 +506,15 @@ def _by_flips(
     largest, made = [], 0
     for signs in _signs(len(paired.blocks), flips, len(order), generator):
         sums, weights = paired.flipped_sums(signs)
-        residual: Floats = np.abs(sums - mean * weights) * of_residuals
-        statistic: Floats = sums * inverse
+        residual: Sums = np.abs(sums - mean * weights) * of_residuals
+        statistic: Sums = sums * inverse
         if not alike:
             residual, statistic = (_normal_of(each, paired) for each in (residual, statistic))
         largest.append(residual.max(axis=1))
         made += len(signs)
-        against: Floats = np.zeros((len(signs), methods), np.float32)
+        against: Sums = np.zeros((len(signs), methods), np.float32)
         _largest_against(statistic, paired, against)
-        running: Floats = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
+        running: Sums = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
         if alike:
             running, against = (_at(each, paired, int(places)) for each in (running, against))
         exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
@@ -536,13 +536,13 @@ def _by_flips(
     return adjusted, critical, np.asarray(beaten & (hardest > 0))
 
 
-def _inverse_roots(sums: Array) -> NDArray[np.float32]:
+def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
     """Return 1 over the roots of sums of squares, 0 of none."""
     with np.errstate(divide="ignore"):
         return np.where(sums > 0, 1 / np.sqrt(sums), 0.0).astype(np.float32)
 
 
-def _at(statistic: Floats, paired: PairedUnits, place: int) -> Array:
+def _at(statistic: Sums, paired: PairedUnits, place: int) -> Floats:
     """Return sums over the root of squares as normal quantiles, all with the units of one pair."""
     size, freedom = paired.sizes[place], paired.freedom[place]
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
@@ -550,7 +550,7 @@ def _at(statistic: Floats, paired: PairedUnits, place: int) -> Array:
     return np.asarray(np.sign(statistic) * scale * np.sqrt(-np.log1p(-share)))
 
 
-def _normal_of(statistic: Floats, paired: PairedUnits) -> Floats:
+def _normal_of(statistic: Sums, paired: PairedUnits) -> Sums:
     """Return sums over the root of squares, (B, P), as normal quantiles with their signs."""
     freedom = paired.freedom.astype(np.float32)
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
@@ -559,7 +559,7 @@ def _normal_of(statistic: Floats, paired: PairedUnits) -> Floats:
     return np.asarray(np.sign(statistic) * scale * np.sqrt(-np.log1p(-share)))
 
 
-def _largest_against(statistic: Floats, paired: PairedUnits, against: Floats) -> None:
+def _largest_against(statistic: Sums, paired: PairedUnits, against: Sums) -> None:
     """Put the largest statistic against each method, of each flip, into `against` (B, M)."""
     methods, start = paired.methods, 0
     for method in range(methods - 1):  # pairs are in the order of the upper triangle

@@ -50,12 +50,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.effective_counts import effective_size
 from fairbench.inference.gaps import ends_of_pairs, simultaneous_levels
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

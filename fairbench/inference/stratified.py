@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from fairbench.core.arrays import Floats
+
 Counts = NDArray[np.int64]
 
 

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.inference.effective_counts import PRIOR, effective_size
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Rate, accuracy, selection_rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

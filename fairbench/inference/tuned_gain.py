@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.selection import Candidates, Tails, correction, joint_noise
 
-Array = NDArray[np.float64]
 Ends = tuple[float, float]
 _OWN = 0.2  # the share of a trial's variance that counts as a luck of its own
 _DRAWS = 2000
@@ -49,10 +49,10 @@ class GoalEstimate:
     sign : 1 where the metric is better small, -1 where it is better large.
     """
 
-    parts: Array
-    influence: Array
-    least: Array
-    sides: Array
+    parts: Floats
+    influence: Floats
+    least: Floats
+    sides: Floats
     sign: float = 1.0
 
     @cached_property
@@ -61,12 +61,12 @@ class GoalEstimate:
         return float((self.sides @ self.parts).max(initial=-np.inf)) if len(self.sides) else np.nan
 
     @cached_property
-    def side(self) -> Array:
+    def side(self) -> Floats:
         """The sum that is the largest, (P,)."""
         return np.asarray(self.sides[int((self.sides @ self.parts).argmax())])
 
     @cached_property
-    def linear(self) -> Array:
+    def linear(self) -> Floats:
         """What each row adds to the error of the value, (n,)."""
         return np.asarray(self.influence @ self.side)
 
@@ -102,11 +102,11 @@ class Looks:
         pairs = np.stack([self.unit, self.fold], axis=1)
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
-    def by_unit(self, influence: Array) -> Array:
+    def by_unit(self, influence: Floats) -> Floats:
         """Return the sums over units of what rows add, (n, ...) -> (U, ...)."""
         return _sums(self.unit, influence, self.units)
 
-    def spread(self, influence: Array, *, fresh: bool) -> Array:
+    def spread(self, influence: Floats, *, fresh: bool) -> Floats:
         """Return the covariance of errors, (n, D) -> (D, D), of fresh rows' errors as well."""
         each = self.by_unit(influence)
         found = each.T @ each
@@ -121,7 +121,7 @@ class Looks:
         return len(self.unit) / self.fresh
 
 
-def _sums(code: NDArray[np.int64], values: Array, count: int) -> Array:
+def _sums(code: NDArray[np.int64], values: Floats, count: int) -> Floats:
     """Return the sums of rows of one code, (n, ...) -> (count, ...)."""
     flat = np.asarray(values, float).reshape(len(values), -1)
     sums = [np.bincount(code, column, count) for column in flat.T]
@@ -194,13 +194,13 @@ class Trials:
     weights : (M,) of the metrics in the sum of which the smallest is chosen.
     """
 
-    values: Array
-    default: Array
-    noise: Array
-    default_noise: Array
-    unseen: Array
-    fresh: Array
-    weights: Array
+    values: Floats
+    default: Floats
+    noise: Floats
+    default_noise: Floats
+    unseen: Floats
+    fresh: Floats
+    weights: Floats
 
     def tails(self, *, level: float = 0.95, seed: int = 0) -> list[ChosenTails]:
         """Return, for each metric, the tails with which intervals hold for the chosen trial."""
@@ -227,7 +227,7 @@ class Trials:
             for one, two, three in zip(*parts, strict=True)
         ]
 
-    def _draws(self, generator: np.random.Generator) -> tuple[Array, Array]:
+    def _draws(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Return draws of the errors of what the trials gain, and of their values, (T, k, M)."""
         every = np.concatenate([self.noise, self.default_noise[None]])
         shape = every.shape[:2]
@@ -237,7 +237,7 @@ class Trials:
         unseen = np.sqrt(self.unseen) * generator.standard_normal(own.shape)
         return self._as_proposed(own - drawn[:, -1:] + unseen, generator), own + unseen
 
-    def _as_proposed(self, drawn: Array, generator: np.random.Generator) -> Array:
+    def _as_proposed(self, drawn: Floats, generator: np.random.Generator) -> Floats:
         """Return draws a part of which is every trial's own."""
         spread = np.sqrt((drawn**2).mean(axis=0))
         alone = spread * generator.standard_normal(drawn.shape)
@@ -251,7 +251,7 @@ def _turned(tails: Tails) -> Tails:
 
 def stacked(
     estimates: Sequence[Sequence[GoalEstimate]], looks: Sequence[Looks], units: int
-) -> Array:
+) -> Floats:
     """Return what each unit adds to the error of every value, (k, M, U).
 
     Parameters

@@ -6,19 +6,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.probability import mean_over_ties, tie_blocks
 from fairbench.metrics.registry import BINARY, Metric
 
-Weights = NDArray[np.float64]
 
-
-def rows_kept(rows: ArrayLike, rate: ArrayLike) -> Weights:
+def rows_kept(rows: ArrayLike, rate: ArrayLike) -> Floats:
     """Return how many of some rows are kept when a share `rate` of them is abstained on."""
     size, share = np.asarray(rows, float), np.asarray(rate, float)
     return np.asarray(np.maximum(size - np.round(share * size), 1))
 
 
-def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Weights:
+def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Floats:
     """Return the share (n,) of each row that is kept when a share `rate` of rows is abstained on.
 
     Of several rates (K,) it is (K, n). The least uncertain rows are kept, at least one. Rows that
@@ -31,7 +30,7 @@ def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Weights:
     block = tie_blocks(values)
     size = np.bincount(block)
     before = np.cumsum(size) - size
-    share: Weights = np.clip((kept - before) / size, 0, 1)[..., block]
+    share: Floats = np.clip((kept - before) / size, 0, 1)[..., block]
     return share
 
 
@@ -64,10 +63,7 @@ AREA_UNDER_RISK_COVERAGE = Metric(
 )
 
 
-Array = NDArray[np.float64]
-
-
-def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Array:
+def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Floats:
     """Return the 1-Wasserstein distance of each feature between all rows and the rows kept.
 
     FairlyUncertain, Figures 5 and 14-19. Distances have no unit: numeric features are measured in
@@ -92,7 +88,7 @@ def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Array:
     return stacked if np.ndim(weights) > 1 else stacked[0]
 
 
-def _shift(column: pd.Series, kept: Array) -> Array:
+def _shift(column: pd.Series, kept: Floats) -> Floats:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _total_variation(column.cat.codes.to_numpy(np.int64) + 1, kept)
     if pd.api.types.is_bool_dtype(column.dtype):
@@ -100,16 +96,16 @@ def _shift(column: pd.Series, kept: Array) -> Array:
     return _standardised_wasserstein(column.to_numpy(np.float64, na_value=np.nan), kept)
 
 
-def _total_variation(codes: NDArray[np.int64], kept: Array) -> Array:
+def _total_variation(codes: NDArray[np.int64], kept: Floats) -> Floats:
     """Return half the summed absolute differences of the categories' shares, (k,)."""
     everyone = np.bincount(codes) / len(codes)
     counts = np.stack([np.bincount(codes, weights=row, minlength=len(everyone)) for row in kept])
     shares = counts / counts.sum(axis=1, keepdims=True)
-    distance: Array = np.abs(shares - everyone).sum(axis=1) / 2
+    distance: Floats = np.abs(shares - everyone).sum(axis=1) / 2
     return distance
 
 
-def _standardised_wasserstein(values: Array, kept: Array) -> Array:
+def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
     """Return the area between the two distribution functions over the sd of `values`, (k,)."""
     known = ~np.isnan(values)
     values, kept = values[known], kept[:, known]
@@ -121,5 +117,5 @@ def _standardised_wasserstein(values: Array, kept: Array) -> Array:
     everyone = np.arange(1, len(values)) / len(values)
     with np.errstate(invalid="ignore"):
         gap = np.abs(below / total[:, None] - everyone)
-    distance: Array = gap @ np.diff(values[order]) / sd
+    distance: Floats = gap @ np.diff(values[order]) / sd
     return distance

@@ -24,14 +24,14 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.group import equal_opportunity, statistical_parity
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 from fairbench.metrics.rates import Counts, accuracy, base_rate, selection_rate, total
 from fairbench.metrics.registry import MULTICLASS, Metric
 
-Values = NDArray[np.float64]
 FORMS = ("class_mean", "macro_micro", "largest")
 
 
@@ -57,7 +57,7 @@ def right_or_wrong(counts: Counts) -> Counts:
     return np.stack([np.zeros_like(right), np.zeros_like(right), wrong, right], axis=-1)
 
 
-def averaged(form: str, gaps: Values, shares: Values) -> Values:
+def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
     """Return a form of the classes' gaps (C, ...), of which some may be NaN: they have no say.
 
     Parameters
@@ -69,27 +69,27 @@ def averaged(form: str, gaps: Values, shares: Values) -> Values:
     ``macro_micro`` of equal opportunity: Barrainkua et al., AISTATS 2024, section 8, equation (11).
     """
     if form == "largest":
-        largest: Values = np.fmax.reduce(gaps)
+        largest: Floats = np.fmax.reduce(gaps)
         return largest
     weight = np.where(np.isnan(gaps), 0.0, shares if form == "macro_micro" else 1.0)
     with np.errstate(invalid="ignore"):
-        mean: Values = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
+        mean: Floats = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
     return mean
 
 
-def _form(form: str, gap: Callable[[Counts], Values], counts: Counts) -> Values:
+def _form(form: str, gap: Callable[[Counts], Floats], counts: Counts) -> Floats:
     tables = one_vs_rest(counts)
     share = selection_rate if gap is statistical_parity else base_rate
     return averaged(form, gap(tables), share(total(tables))[..., 0])
 
 
-def _micro(counts: Counts) -> Values:
+def _micro(counts: Counts) -> Floats:
     values = accuracy(right_or_wrong(counts))
-    widest: Values = values.max(axis=-1) - values.min(axis=-1)
+    widest: Floats = values.max(axis=-1) - values.min(axis=-1)
     return widest
 
 
-def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Values:
+def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Floats:
     """Return each row's -log p of its class, p clipped to [floor, 1 - floor].
 
     Parameters
@@ -100,11 +100,11 @@ def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15
     if p.shape[1] == 2:
         return log_loss_rows(code, p[:, 1], floor=floor)
     own = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
-    losses: Values = -np.log(np.clip(own, floor, 1 - floor))
+    losses: Floats = -np.log(np.clip(own, floor, 1 - floor))
     return losses
 
 
-def class_brier(target: ArrayLike, scores: ArrayLike) -> Values:
+def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
     """Return half of each row's sum of squared differences, over the classes; at most 1.
 
     Brier (1950) has the whole sum. Halved, it is the score of a label where there are two classes.
@@ -116,11 +116,11 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Values:
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:
         return brier_rows(code, p[:, 1])
-    losses: Values = ((p - (code[:, None] == np.arange(p.shape[1]))) ** 2).sum(axis=1) / 2
+    losses: Floats = ((p - (code[:, None] == np.arange(p.shape[1]))) ** 2).sum(axis=1) / 2
     return losses
 
 
-def error_of_classes(counts: Counts) -> Values:
+def error_of_classes(counts: Counts) -> Floats:
     """Return the share of wrong predictions, (..., C, C) -> (...)."""
     return 1 - accuracy(right_or_wrong(counts))
 
@@ -191,7 +191,7 @@ CLASSWISE_CALIBRATION_ERROR = Metric(
 
 
 def _declared(
-    name: str, label: str, sentence: str, function: Callable[[Counts], Values], *, shown: bool
+    name: str, label: str, sentence: str, function: Callable[[Counts], Floats], *, shown: bool
 ) -> Metric:
     return Metric(
         name=name,

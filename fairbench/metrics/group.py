@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.rates import (
     FN,
     FP,
@@ -30,60 +31,58 @@ from fairbench.metrics.rates import (
 )
 from fairbench.metrics.registry import BINARY, Better, Metric
 
-Values = NDArray[np.float64]
 
-
-def gap(rate: Rate, counts: Counts) -> Values:
+def gap(rate: Rate, counts: Counts) -> Floats:
     """Return the largest difference of `rate` between two groups; NaN if any group's is NaN."""
     values = rate(counts)
-    largest: Values = values.max(axis=-1) - values.min(axis=-1)
+    largest: Floats = values.max(axis=-1) - values.min(axis=-1)
     return largest
 
 
-def difference(rate: Rate, counts: Counts) -> Values:
+def difference(rate: Rate, counts: Counts) -> Floats:
     """Return `rate` of every other group minus the reference's, (..., G, 4) -> (..., G - 1)."""
     values = rate(counts)
-    signed: Values = values[..., 1:] - values[..., :1]
+    signed: Floats = values[..., 1:] - values[..., :1]
     return signed
 
 
-def ratio(rate: Rate, counts: Counts) -> Values:
+def ratio(rate: Rate, counts: Counts) -> Floats:
     """Return `rate` of every other group over the reference's; NaN where the reference's is 0."""
     values = rate(counts)
     return _divide(values[..., 1:], values[..., :1])
 
 
-def statistical_parity(counts: Counts) -> Values:
+def statistical_parity(counts: Counts) -> Floats:
     """Return the largest gap of selection rates (demographic parity difference)."""
     return gap(selection_rate, counts)
 
 
-def equal_opportunity(counts: Counts) -> Values:
+def equal_opportunity(counts: Counts) -> Floats:
     """Return the largest gap of true positive rates (Hardt et al. 2016)."""
     return gap(true_positive_rate, counts)
 
 
-def false_positive_rate_gap(counts: Counts) -> Values:
+def false_positive_rate_gap(counts: Counts) -> Floats:
     """Return the largest gap of false positive rates (predictive equality)."""
     return gap(false_positive_rate, counts)
 
 
-def equalized_odds(counts: Counts) -> Values:
+def equalized_odds(counts: Counts) -> Floats:
     """Return the larger of the gaps of true and of false positive rates (Hardt et al. 2016)."""
     return np.maximum(equal_opportunity(counts), false_positive_rate_gap(counts))
 
 
-def predictive_parity(counts: Counts) -> Values:
+def predictive_parity(counts: Counts) -> Floats:
     """Return the largest gap of positive predictive values."""
     return gap(positive_predictive_value, counts)
 
 
-def accuracy_gap(counts: Counts) -> Values:
+def accuracy_gap(counts: Counts) -> Floats:
     """Return the largest gap of accuracies."""
     return gap(accuracy, counts)
 
 
-def disparate_impact(counts: Counts) -> Values:
+def disparate_impact(counts: Counts) -> Floats:
     """Return the ratio of selection rates (Feldman et al. 2015).
 
     Unprivileged over privileged for two groups, smallest over largest for more.
@@ -94,13 +93,13 @@ def disparate_impact(counts: Counts) -> Values:
     return _divide(values.min(axis=-1), values.max(axis=-1))
 
 
-def _divide(top: Values, bottom: Values) -> Values:
+def _divide(top: Floats, bottom: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(bottom > 0, top / bottom, np.nan)
 
 
 def _of_groups(
-    function: Callable[[Counts], Values],
+    function: Callable[[Counts], Floats],
     label: str,
     sentence: str,
     *rates: Rate,
@@ -200,7 +199,7 @@ ACCURACY_DIFFERENCE = _of_pairs("difference", "accuracy", accuracy)
 ACCURACY_RATIO = _of_pairs("ratio", "accuracy", accuracy)
 
 
-def debiased(metric: Callable[[Counts], Values], counts: Counts, resampled: Counts) -> Values:
+def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Counts) -> Floats:
     """Return gaps (...) freed of the upward bias that many small groups give the plug-in.
 
     The bias is estimated by a parametric bootstrap (mean over `resampled` minus the plug-in) and
@@ -215,11 +214,8 @@ def debiased(metric: Callable[[Counts], Values], counts: Counts, resampled: Coun
     known = ~np.isnan(samples)
     with np.errstate(invalid="ignore"):
         mean = np.where(known, samples, 0.0).sum(axis=0) / known.sum(axis=0)
-    corrected: Values = np.maximum(0.0, 2 * metric(counts) - mean)
+    corrected: Floats = np.maximum(0.0, 2 * metric(counts) - mean)
     return corrected
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,11 +228,11 @@ class RocHull:
     counts : (V, 4) the confusion counts at each, TN, FP, FN, TP.
     """
 
-    thresholds: Array
-    counts: Array
+    thresholds: Floats
+    counts: Floats
 
     @classmethod
-    def of(cls, target: Array, score: Array) -> RocHull:
+    def of(cls, target: Floats, score: Floats) -> RocHull:
         """Return the hull of labels 0 / 1 and scores, (n,).
 
         Its thresholds lie between the blocks of the isotonic regression of label on score (Fawcett
@@ -253,21 +249,21 @@ class RocHull:
         counts = _at_thresholds(zeros - fn, fn)
         return cls(np.concatenate([[-np.inf], between, [np.inf]]), counts)
 
-    def counts_of(self, target: Array, score: Array) -> Array:
+    def counts_of(self, target: Floats, score: Floats) -> Floats:
         """Return the confusion counts (V, 4) of other rows (n,) at each threshold."""
         one_group = np.zeros(len(score), np.intp)
         counts = counts_at(self.thresholds, target, score, one_group)[:, 0]
         return np.array(counts, np.float64, order="C")
 
     @property
-    def costs(self) -> Array:
+    def costs(self) -> Floats:
         """The errors (V,) in rows; of equal ones, thresholds near 1/2 are preferred by 1/1000."""
         near = np.abs(self.thresholds - 0.5).clip(max=0.5) / 500
         return np.asarray(self.counts[:, FP] + self.counts[:, FN] + near)
 
 
 def counts_at(
-    thresholds: Array, target: Array | None, score: Array, codes: NDArray[np.intp]
+    thresholds: Floats, target: Floats | None, score: Floats, codes: NDArray[np.intp]
 ) -> NDArray[np.int64]:
     """Return the confusion counts (K, G, 4) of decisions score > threshold, at thresholds (K,).
 
@@ -286,15 +282,15 @@ def counts_at(
     return np.moveaxis(both.reshape(groups, 4, steps - 1).take(place, axis=-1), -1, 0)
 
 
-def _at_thresholds(tn: Array, fn: Array) -> Array:
+def _at_thresholds(tn: Floats, fn: Floats) -> Floats:
     """Return the counts (V, 4) at thresholds of which the last is over all rows."""
     return np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
 
 
-Weights = list[Array]  # of one sample: for each group (E, V), of its V thresholds at E relaxations
+Weights = list[Floats]  # of one sample: for each group (E, V), of its V thresholds at E relaxations
 
 
-def expected_counts(weights: Weights, counts: Sequence[Array]) -> Array:
+def expected_counts(weights: Weights, counts: Sequence[Floats]) -> Floats:
     """Return the counts (E, G, 4) where every row's threshold is drawn anew.
 
     Parameters
@@ -343,8 +339,8 @@ class _LeastCost:
     """
 
     thresholds: NDArray[np.intp]
-    rate: Array
-    cost: Array
+    rate: Floats
+    cost: Floats
     size: int
 
     @classmethod
@@ -368,7 +364,7 @@ class _LeastCost:
         """The rate at which it costs least."""
         return float(self.rate[self.cost.argmin()])
 
-    def weights(self, rate: Array) -> Array:
+    def weights(self, rate: Floats) -> Floats:
         """Return the mixtures (E, V) that cost least at values (E,) of the rate."""
         above = np.searchsorted(self.rate, rate).clip(1, len(self.rate) - 1)
         low, high = self.rate[above - 1], self.rate[above]
@@ -379,7 +375,7 @@ class _LeastCost:
         return weights
 
 
-def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Array) -> Weights:
+def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Floats) -> Weights:
     """Return the thresholds of one sample whose values of a rate may differ by (E,)."""
     groups = [_LeastCost.of(hull, rate) for hull in hulls]
     # In a window of values each group takes the one nearest to its best. Over the lowest value of
@@ -440,12 +436,12 @@ class _Programme:
     rates: Sequence[Rate]
 
     @cached_property
-    def costs(self) -> Array:
+    def costs(self) -> Floats:
         """What a unit of each variable costs."""
         return np.concatenate([*(hull.costs for hull in self.hulls), np.zeros(len(self.rates))])
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> Floats:
         """The matrix of the constraints: highest rates, lowest rates, sums of weights."""
         groups, counts = len(self.hulls), np.concatenate([hull.counts for hull in self.hulls])
         own = np.repeat(np.eye(groups), [len(hull.counts) for hull in self.hulls], axis=1)
@@ -454,13 +450,13 @@ class _Programme:
         whole = np.hstack([own, np.zeros((groups, len(self.rates)))])
         return np.vstack([above, -above, whole])
 
-    def limits(self, relaxation: float) -> Array:
+    def limits(self, relaxation: float) -> Floats:
         """Return the least and the largest values (2, rows) at a relaxation."""
         size = len(self.hulls) * np.array([len(self.rates), len(self.rates), 1])
         ends = np.array([[-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]])
         return np.repeat(ends, size, axis=1)
 
-    def weights(self, solution: Array) -> Weights:
+    def weights(self, solution: Floats) -> Weights:
         """Return each group's weights (V,), freed of the solver's rounding."""
         ends = np.cumsum([len(hull.counts) for hull in self.hulls])
         parts = np.split(solution.clip(min=0), ends)[:-1]

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.registry import BINARY, Metric
 
-Values = NDArray[np.float64]
 
-
-def average_ranks(values: ArrayLike) -> Values:
+def average_ranks(values: ArrayLike) -> Floats:
     """Return ranks 1 .. n, ties sharing their mean rank."""
     block = tie_blocks(values)
     size = np.bincount(block)
-    ranks: Values = (np.cumsum(size) - (size - 1) / 2)[block]
+    ranks: Floats = (np.cumsum(size) - (size - 1) / 2)[block]
     return ranks
 
 
@@ -34,10 +33,10 @@ def tie_blocks(values: ArrayLike) -> NDArray[np.int64]:
     return block
 
 
-def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Values:
+def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Floats:
     """Return, per row, the mean of `values` over the rows with the same `key`."""
     block = tie_blocks(key)
-    means: Values = np.bincount(block, weights=np.asarray(values, float)) / np.bincount(block)
+    means: Floats = np.bincount(block, weights=np.asarray(values, float)) / np.bincount(block)
     return means[block]
 
 
@@ -48,7 +47,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
     return float(np.corrcoef(average_ranks(a), average_ranks(b))[0, 1])
 
 
-def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Values:
+def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Floats:
     """Return each row's negative log-likelihood as FairlyUncertain scores it (App. D.1).
 
     The sd, clipped to [0, 1/2], stands for the probability p with sqrt(p (1 - p)) = sd on the
@@ -79,10 +78,10 @@ NLL = Metric(
 )
 
 
-def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) -> Values:
+def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) -> Floats:
     """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
     y, p = np.asarray(target, float), np.clip(np.asarray(score, float), floor, 1 - floor)
-    losses: Values = -(y * np.log(p) + (1 - y) * np.log1p(-p))
+    losses: Floats = -(y * np.log(p) + (1 - y) * np.log1p(-p))
     return losses
 
 
@@ -100,9 +99,9 @@ LOG_LOSS = Metric(
 )
 
 
-def brier_rows(target: ArrayLike, score: ArrayLike) -> Values:
+def brier_rows(target: ArrayLike, score: ArrayLike) -> Floats:
     """Return each row's squared difference of label and probability."""
-    losses: Values = (np.asarray(target, float) - np.asarray(score, float)) ** 2
+    losses: Floats = (np.asarray(target, float) - np.asarray(score, float)) ** 2
     return losses
 
 
@@ -126,8 +125,8 @@ class Reliability:
     """A reliability diagram: per non-empty bin its size, mean score and share of positives."""
 
     size: NDArray[np.int64]
-    mean_score: Values
-    base_rate: Values
+    mean_score: Floats
+    base_rate: Floats
 
     def expected_calibration_error(self) -> float:
         """Return the size-weighted mean of |share of positives - mean score|."""
@@ -135,7 +134,7 @@ class Reliability:
         return float(weights @ np.abs(self.base_rate - self.mean_score))
 
 
-def bins_of_width(score: Values, bins: int) -> NDArray[np.int64]:
+def bins_of_width(score: Floats, bins: int) -> NDArray[np.int64]:
     """Return which of `bins` bins of equal width each score is in, the lower end excluded."""
     return np.clip(np.ceil(score * bins).astype(np.int64) - 1, 0, bins - 1)
 
@@ -157,12 +156,12 @@ def reliability(
 
 
 def bins_of_mass(
-    score: Values,
+    score: Floats,
     codes: NDArray[np.integer],
     groups: int,
     bins: int,
     *,
-    weight: Values | None = None,
+    weight: Floats | None = None,
     order: NDArray[np.intp] | None = None,
 ) -> NDArray[np.int64]:
     """Return which of `bins` bins of equal numbers of rows each score is in, group by group.
@@ -193,13 +192,13 @@ def bins_of_mass(
 
 
 def mean_over_scores(
-    values: Values,
-    score: Values,
+    values: Floats,
+    score: Floats,
     codes: NDArray[np.integer],
     *,
-    weight: Values | None = None,
+    weight: Floats | None = None,
     order: NDArray[np.intp] | None = None,
-) -> Values:
+) -> Floats:
     """Return each row's mean of values over the rows of its group that have the same score.
 
     Parameters
@@ -219,8 +218,8 @@ def mean_over_scores(
 
 
 def reliabilities(
-    target: Values,
-    score: Values,
+    target: Floats,
+    score: Floats,
     codes: NDArray[np.integer],
     groups: int,
     *,

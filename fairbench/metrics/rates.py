@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.registry import BINARY, Better, Metric
 
-Values = NDArray[np.float64]
 TN, FP, FN, TP = range(4)
 
 
@@ -101,7 +101,7 @@ class Rate:
         return max(self.numerator), others[0]
 
 
-def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Values, Values]:
+def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Floats, Floats]:
     """Return `successes` and `size` of several rates of counts (..., 4), (R, ...) each."""
     parts = ([rate.numerator for rate in rates], [rate.denominator for rate in rates])
     cells = np.expand_dims(np.array(parts) > 0, tuple(range(2, np.ndim(counts) + 1)))

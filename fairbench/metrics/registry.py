@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairbench.core.arrays import Floats
 
 if TYPE_CHECKING:
     from fairbench.metrics.rates import Rate
 
-Values = NDArray[np.float64]
 Better: TypeAlias = Literal["higher", "lower", "neither"] | float
 Interval = Literal[
     "rate",
@@ -116,18 +116,18 @@ class Metric:
         words = {"higher": "larger is better", "lower": "smaller is better", "neither": ""}
         return words[self.better]
 
-    def larger_is_better(self, values: Values) -> Values:
+    def larger_is_better(self, values: Floats) -> Floats:
         """Return values turned so that the larger are the better, of a metric with a direction."""
         if isinstance(self.better, float):
             return near(values, self.better)
         return values if self.better == "higher" else -values
 
-    def negligible(self, values: Values) -> float:
+    def negligible(self, values: Floats) -> float:
         """Return the largest difference that does not matter in practice, among these values."""
         return self.epsilon * float(np.median(values)) if self.relative else self.epsilon
 
 
-def near(values: Values, target: float) -> Values:
+def near(values: Floats, target: float) -> Floats:
     """Return how near values are to a positive target, as a ratio of at most 1."""
     with np.errstate(divide="ignore"):
         return np.minimum(values / target, target / values)

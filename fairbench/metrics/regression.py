@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.registry import REGRESSION, Metric
 
-Values = NDArray[np.float64]
 FEWEST = 100  # rows of a mean of sizes of errors: of lognormal ones fewer say too little
 
 
-def absolute_error_rows(target: ArrayLike, prediction: ArrayLike) -> Values:
+def absolute_error_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     """Return each row's absolute error."""
-    losses: Values = np.abs(np.asarray(target, float) - np.asarray(prediction, float))
+    losses: Floats = np.abs(np.asarray(target, float) - np.asarray(prediction, float))
     return losses
 
 
@@ -38,7 +38,7 @@ MAE = Metric(
 )
 
 
-def predicted_rows(target: ArrayLike, prediction: ArrayLike) -> Values:
+def predicted_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     """Return each row's prediction, whatever its target."""
     return np.asarray(prediction, float)
 
@@ -55,9 +55,9 @@ MEAN_PREDICTION = Metric(
 )
 
 
-def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Values:
+def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     """Return each row's target minus its prediction."""
-    residuals: Values = np.asarray(target, float) - np.asarray(prediction, float)
+    residuals: Floats = np.asarray(target, float) - np.asarray(prediction, float)
     return residuals
 
 
@@ -114,7 +114,7 @@ R2 = Metric(
 )
 
 
-def normal_nll_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Values:
+def normal_nll_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Floats:
     """Return each row's -log N(target; mean, sd), the constant included; NaN where sd <= 0."""
     y, m, s = (np.asarray(a, float) for a in (target, mean, sd))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -135,7 +135,7 @@ NLL = Metric(
 )
 
 
-def crps_normal_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Values:
+def crps_normal_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Floats:
     """Return each row's continuous ranked probability score of N(mean, sd); NaN where sd <= 0.
 
     sd [z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi)], z = (target - mean) / sd (Gneiting, Raftery
@@ -179,7 +179,7 @@ def kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:
     return float(np.abs(cdf_x - cdf_y).max())
 
 
-def distribution_distances(samples: Sequence[ArrayLike]) -> Values:
+def distribution_distances(samples: Sequence[ArrayLike]) -> Floats:
     """Return the Kolmogorov-Smirnov distances (G, G) between any two groups' values."""
     distances = np.zeros((len(samples), len(samples)))
     for i, a in enumerate(samples):
@@ -225,7 +225,6 @@ LABEL_PARITY = Metric(
 )
 
 
-Array = NDArray[np.float64]
 _REACH = 8.3  # sds beyond which a normal has no mass that float64 could add to 1
 _STARTS = 16
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
@@ -275,7 +274,7 @@ UNCERTAINTY_AWARE_STATISTICAL_PARITY = Metric(
 )
 
 
-def is_normal(mean: Array, sd: Array) -> NDArray[np.bool_]:
+def is_normal(mean: Floats, sd: Floats) -> NDArray[np.bool_]:
     """Return which rows are a normal distribution, or a step where the sd is 0."""
     valid: NDArray[np.bool_] = np.isfinite(mean) & np.isfinite(sd) & (sd >= 0)
     return valid
@@ -285,11 +284,11 @@ def is_normal(mean: Array, sd: Array) -> NDArray[np.bool_]:
 class _Mixture:
     """Normals and steps of equal weight; `steps` are sorted."""
 
-    means: Array
-    sds: Array
-    steps: Array
+    means: Floats
+    sds: Floats
+    steps: Floats
 
-    def cdf(self, points: Array) -> Array:
+    def cdf(self, points: Floats) -> Floats:
         """Return the distribution function at points."""
         total = np.searchsorted(self.steps, points, "right").astype(float)
         rows = max(_CHUNK // max(len(self.means), 1), 1)
@@ -297,13 +296,13 @@ class _Mixture:
             chunk = slice(start, start + rows)
             with np.errstate(over="ignore"):
                 total[chunk] += ndtr((points[chunk, None] - self.means) / self.sds).sum(axis=1)
-        share: Array = total / len(self)
+        share: Floats = total / len(self)
         return share
 
-    def jump(self, points: Array) -> Array:
+    def jump(self, points: Floats) -> Floats:
         """Return by how much the distribution function steps up at points."""
         before, after = (np.searchsorted(self.steps, points, side) for side in _SIDES)
-        share: Array = (after - before) / len(self)
+        share: Floats = (after - before) / len(self)
         return share
 
     def __len__(self) -> int:
@@ -332,7 +331,7 @@ def _largest_gap(mixtures: Sequence[_Mixture], tolerance: float) -> float:
         at_high = np.append(at_middle, at_high[:, wide], axis=1)
 
 
-def _start(mixtures: Sequence[_Mixture]) -> Array:
+def _start(mixtures: Sequence[_Mixture]) -> Floats:
     """Return points between which no step lies, and beyond which nothing does."""
     means, sds, steps = (
         np.concatenate([getattr(mixture, name) for mixture in mixtures])

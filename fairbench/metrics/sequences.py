@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fairbench.core.arrays import Floats
 from fairbench.metrics.registry import BINARY, Metric
 
-Values = NDArray[np.float64]
 
-
-def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Values:
+def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
     """Return 1 for each row of which any modality has more frames than are read, 0 for others.
 
     Parameters
@@ -23,17 +22,17 @@ def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Val
     return np.asarray(longer.any(axis=1), np.float64)
 
 
-def truncated_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Values:
+def truncated_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
     """Return the share of each row's frames, of all modalities together, that is cut off."""
     own = np.asarray(frames, float)
-    share: Values = np.maximum(own - np.asarray(read), 0).sum(axis=1) / own.sum(axis=1)
+    share: Floats = np.maximum(own - np.asarray(read), 0).sum(axis=1) / own.sum(axis=1)
     return share
 
 
-def padded_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Values:
+def padded_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
     """Return the share of what could be read of each row that it does not have."""
     most = np.asarray(read, float)
-    share: Values = np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum(axis=-1)
+    share: Floats = np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum(axis=-1)
     return share
 
 

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fairbench.core.arrays import Floats
 from fairbench.core.escaping import html as escape
 from fairbench.core.formats import interval, number
 
@@ -24,7 +25,6 @@ COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
 MARKERS = "os^DvPX*<"  # matplotlib's
 
-Floats = NDArray[np.float64]
 NAN = float("nan")
 WIDTH, HEIGHT = 300, 200  # of a panel's frame
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58, 24, 16, 44

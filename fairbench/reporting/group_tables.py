@@ -8,15 +8,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.columns import records, setting_text, status_text, values_of
 from fairbench.evaluation.score_distributions import GroupScores
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
 
-Floats = NDArray[np.float64]
 MOST_ROWS = 16  # of a table by group, on a terminal
 MOST_LINES = 8  # groups in a figure
 

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich.table import Table as RichTable
 
+from fairbench.core.arrays import Floats
 from fairbench.core.escaping import terminal
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
@@ -269,7 +270,6 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
     return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
 
 
-Array = NDArray[np.float64]
 MATRIX = "P(row outperforms column), percent"
 
 
@@ -346,7 +346,7 @@ def _differences(comparison: Comparison, level: float, looked_at: str) -> Table:
 
 
 def ranking_document(
-    outperforms: Array,
+    outperforms: Floats,
     ranks: NDArray[np.int64],
     names: Sequence[str],
     ids: Sequence[str],
@@ -372,7 +372,7 @@ def rank_of(ranks: NDArray[np.int64], i: int) -> str:
     return f"{ranks[i]}{'=' * bool((ranks == ranks[i]).sum() > 1)}"
 
 
-def _matrix(outperforms: Array, order: NDArray[np.intp]) -> Table:
+def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     """Return every pair's probability; ``<1`` is no impossibility."""
     columns = [Column("", "count", narrow=True)]
     columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fairbench.core.safe_open import guard, is_file
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
+from fairbench.core.safe_open import guard, is_file
 from fairbench.results.packs import Pack, is_pack, open_pack, refuse_pack
 from fairbench.results.record import is_id
 

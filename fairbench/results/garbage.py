@@ -13,6 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairbench.core.errors import UserError
+from fairbench.core.files import half_of, is_aside, write_text
+from fairbench.core.fingerprint import digest
+from fairbench.core.locks import working
 from fairbench.core.safe_open import (
     TEXT,
     entry,
@@ -25,10 +29,6 @@ from fairbench.core.safe_open import (
     remove_folder,
 )
 from fairbench.core.safe_open import remove as remove_file
-from fairbench.core.errors import UserError
-from fairbench.core.files import half_of, is_aside, write_text
-from fairbench.core.fingerprint import digest
-from fairbench.core.locks import working
 from fairbench.results.cells import Store
 from fairbench.results.record import FILES, is_id
 from fairbench.results.runs import FIGURES, LAST, Run, is_of_figures, read_environment

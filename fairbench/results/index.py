@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.safe_open import guard, read_bytes, within
 from fairbench.core.files import UNREADABLE, unsealed_json, write_cache
+from fairbench.core.safe_open import guard, read_bytes, within
 from fairbench.results.packs import Pack, is_pack, open_pack
 from fairbench.results.record import CONFIG, SUMMARY, is_id
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment

@@ -23,7 +23,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from fairbench.core.safe_open import opened, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -34,6 +33,7 @@ from fairbench.core.files import (
     sha256,
     written_out,
 )
+from fairbench.core.safe_open import opened, read_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

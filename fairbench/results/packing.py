@@ -15,7 +15,6 @@ from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.safe_open import TEXT, entry, names_in, read_bytes, remove, remove_folder, rename
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -26,6 +25,15 @@ from fairbench.core.files import (
     write_text,
 )
 from fairbench.core.locks import BusyError, locked
+from fairbench.core.safe_open import (
+    TEXT,
+    entry,
+    names_in,
+    read_bytes,
+    remove,
+    remove_folder,
+    rename,
+)
 from fairbench.results.pack_file import FORMAT, FileSums, PackFile, PackFileWriter
 from fairbench.results.pack_sources import Collected, Contents, SourceTable
 from fairbench.results.packs import KINDS, PACK, Listed

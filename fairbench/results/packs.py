@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.safe_open import is_file, names_in, read_bytes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
+from fairbench.core.safe_open import is_file, names_in, read_bytes
 from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, found_sums
 from fairbench.results.record import are_strings, is_id, is_record
 

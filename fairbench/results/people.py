@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fairbench.core.safe_open import make_private
 from fairbench.core.errors import UserError
 from fairbench.core.files import UNREADABLE, DamagedError, read_table, set_aside, write_table
 from fairbench.core.from_plain import from_plain
+from fairbench.core.safe_open import make_private
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked

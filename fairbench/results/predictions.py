@@ -18,7 +18,6 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fairbench.core.safe_open import read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -29,6 +28,7 @@ from fairbench.core.files import (
     set_aside,
     write_bytes,
 )
+from fairbench.core.safe_open import read_bytes
 from fairbench.results.cells import plain_id
 from fairbench.results.pack_tables import unpacked
 from fairbench.results.packs import is_pack, open_pack

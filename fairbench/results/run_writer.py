@@ -17,15 +17,6 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from fairbench.core.safe_open import (
-    is_file,
-    is_folder,
-    make_folder,
-    names_in,
-    read_bytes,
-    remove_folder,
-    rename,
-)
 from fairbench.core.files import (
     half_of,
     most_memory,
@@ -40,6 +31,15 @@ from fairbench.core.files import (
     write_text,
 )
 from fairbench.core.formats import csv_text, spreadsheet_safe
+from fairbench.core.safe_open import (
+    is_file,
+    is_folder,
+    make_folder,
+    names_in,
+    read_bytes,
+    remove_folder,
+    rename,
+)
 from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
 from fairbench.results.people import stored_people, write_people

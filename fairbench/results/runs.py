@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.safe_open import TEXT, names_in, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -21,6 +20,7 @@ from fairbench.core.files import (
     sha256,
     unsealed_json,
 )
+from fairbench.core.safe_open import TEXT, names_in, read_bytes
 from fairbench.results.record import (
     FILES,
     STUDY,

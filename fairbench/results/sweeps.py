@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.safe_open import TEXT, is_file, names_in, read_bytes
 from fairbench.core.errors import warn
 from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
+from fairbench.core.safe_open import TEXT, is_file, names_in, read_bytes
 
 _OUTCOMES, _ASKED = "outcomes.json", "sweep.json"
 _EXPERIMENT = "experiment"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from fairbench.core.safe_open import make_private, opened
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sha256, write_bytes, write_files, write_table
+from fairbench.core.safe_open import make_private, opened
 from fairbench.results.cells import CorruptCellError, Store, plain_id
 from fairbench.results.pack_file import PackFile
 from fairbench.results.pack_tables import unpacked

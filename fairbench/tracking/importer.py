@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.deadline import Progress
-from fairbench.core.safe_open import is_file, names_in
 from fairbench.core.errors import warn
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
+from fairbench.core.safe_open import is_file, names_in
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbench.core.safe_open import TEXT, read_bytes
 from fairbench.core.files import unsealed_json, write_cache
+from fairbench.core.safe_open import TEXT, read_bytes
 from fairbench.tracking.database import Stamp
 
 NOTE = "mlflow.json"

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms, Integers
@@ -27,7 +27,6 @@ from fairbench.inference.confusion_matrix import (
 )
 from fairbench.reporting.papers.running import Effort
 
-Floats = NDArray[np.float64]
 PER_CLASS = (2, 5, 10)
 STRENGTH = 1.0
 _NO_PRIOR = 1e-6

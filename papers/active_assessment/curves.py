@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.components.papers.active_assessment.measures import Measure
 from fairbench.components.papers.active_assessment.methods import Method, plays_of, start
 from fairbench.components.papers.active_assessment.pools import Pool
+from fairbench.core.arrays import Floats
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.rewards import Reward
 from fairbench.inference.active.strategies import assess
 from fairbench.reporting.papers.running import Effort
 
-Floats = NDArray[np.float64]
 BATCHES, EVERY = 10, 10
 GOAL = 0.99
 _FIRST_LABELS = 60

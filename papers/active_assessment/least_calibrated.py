@@ -24,11 +24,11 @@ from fairbench.components.papers.active_assessment.pools import (
     binned_by_class,
     released,
 )
+from fairbench.core.arrays import Floats
 from fairbench.inference.active.arms import BinnedArms
 from fairbench.inference.active.rewards import LeastCalibrated
 from fairbench.reporting.papers.running import Effort
 
-Floats = NDArray[np.float64]
 EVERY = 100
 HELD_OUT = 0.1
 _ALL = 10**9

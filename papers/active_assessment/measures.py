@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.components.papers.active_assessment.pools import ArmPool
+from fairbench.core.arrays import Floats
 from fairbench.inference.active.arms import BetaArms
 
-Floats = NDArray[np.float64]
 # From a pool and its arms, one number for each replication.
 Measure = Callable[[Any, Any], Floats]
 _PAPERS_BINS = 20

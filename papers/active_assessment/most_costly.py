@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
 from fairbench.components.papers import PAPERS, run_main
@@ -29,12 +28,12 @@ from fairbench.components.papers.active_assessment.methods import Method
 from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
 from fairbench.components.papers.black_box.costs import human_costs, superclass_costs
 from fairbench.components.papers.options import number_of_runs
+from fairbench.core.arrays import Floats
 from fairbench.core.files import atomic
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms
 from fairbench.inference.active.rewards import MostCostly
 
-Floats = NDArray[np.float64]
 RUNS = 100
 DATASET = "cifar100"
 COSTS = {"human": human_costs, "superclass": superclass_costs}

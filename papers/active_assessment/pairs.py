@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.papers.active_assessment.methods import Method
 from fairbench.components.papers.active_assessment.pools import ArmPool
+from fairbench.core.arrays import Floats
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
@@ -22,7 +23,6 @@ from fairbench.inference.active.rewards import ComparisonReward
 from fairbench.inference.active.strategies import Queues, choose
 from fairbench.inference.beta import Beta
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MARGIN, TOLERANCE = 0.05, 0.05
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.papers.black_box.costs import superclasses
 from fairbench.components.papers.black_box.pools import pool
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms
@@ -20,7 +21,6 @@ from fairbench.inference.active.strategies import Queues
 from fairbench.inference.beta import Beta, centred, uniform
 from fairbench.inference.reliability import ReliabilityDiagram, bin_of, reliability_diagram
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 BINS = 10
 _NO_PRIOR = 1e-6

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from fairbench.cli.command import Results
 from fairbench.comparison.run_predictions import load_predictions
 from fairbench.components.papers import run_main
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms, LowestRate, Rate, accuracy, true_positive_rate
@@ -39,7 +40,6 @@ STRATEGIES = ("random", "random_arm", "thompson", "top_two", "epsilon_greedy", "
 REPLICATIONS, MOST, EVERY = 200, 2000, 10
 SMALLEST, FEWEST_POSITIVES, LARGE = 30, 10, 100
 SURE, HALF, MARGIN = 0.95, 0.5, 0.05
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 

@@ -25,6 +25,7 @@ from fairbench.components.papers.black_box.estimation import (
 )
 from fairbench.components.papers.black_box.pools import pool as released
 from fairbench.components.papers.black_box.pools import shown
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.beta import Beta, probability_less, uniform
@@ -47,7 +48,6 @@ from fairbench.metrics.probability import reliability
 from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
 
-Floats = NDArray[np.float64]
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
 MARGIN = 0.05
 _FEW, _SOME = 100, 1000

@@ -18,10 +18,10 @@ from hydra import compose, initialize_config_dir
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from fairbench.components.papers import CONF, PAPERS
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.uncertainties import REPLICATE
 from fairbench.experiments import pipeline
 from fairbench.experiments.pipeline import PlannedRun
@@ -33,7 +33,6 @@ from fairbench.reporting.figures import SHIFT_LABEL, short
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort
 
-Array = NDArray[np.float64]
 Named = tuple[str, Figure]
 PEOPLE = 150  # whose ranges are drawn: more would be a solid area
 RATE = 0.25  # abstained on, where features of the rows kept are drawn
@@ -127,7 +126,7 @@ def _evaluation(run: PlannedRun) -> RunEvaluation:
     )
 
 
-def uncertainties(run: PlannedRun) -> Array:
+def uncertainties(run: PlannedRun) -> Floats:
     """Return the uncertainty (V, n) of each test row under every value of the hyperparameter."""
     evaluation = _evaluation(run)
     cells = [cell for cell in run.cells if cell.variant and not cell.variant.startswith(REPLICATE)]
@@ -135,7 +134,7 @@ def uncertainties(run: PlannedRun) -> Array:
     return np.stack([test.column("uncertainty") for test in tests])
 
 
-def draw_ranges(lines: Mapping[str, Array], title: str) -> Figure:
+def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
     """Draw the range of people's uncertainties over variants, people in the order of their mean.
 
     Of more than 150 people, 150 whose ranks are equally far apart are drawn; the mean range printed
@@ -170,7 +169,7 @@ def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
     Of one split; a quarter of the test rows is abstained on.
     """
     for dataset, runs in planned("fairlyuncertain/figure5", results, effort):
-        kept: dict[str, Array] = {}
+        kept: dict[str, Floats] = {}
         features = pd.DataFrame()
         for run in runs:
             (cell,) = run.cells
@@ -181,7 +180,7 @@ def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
         yield dataset, draw_distributions(features, kept, dataset)
 
 
-def draw_distributions(features: pd.DataFrame, kept: Mapping[str, Array], title: str) -> Figure:
+def draw_distributions(features: pd.DataFrame, kept: Mapping[str, Floats], title: str) -> Figure:
     """Draw how far features move, and the distributions of those that move most.
 
     Parameters
@@ -214,7 +213,7 @@ def draw_distributions(features: pd.DataFrame, kept: Mapping[str, Array], title:
 
 
 def _distributions(
-    axes: Axes, column: pd.Series, weights: Mapping[str, Array], colours: Mapping[str, str]
+    axes: Axes, column: pd.Series, weights: Mapping[str, Floats], colours: Mapping[str, str]
 ) -> None:
     """Draw distribution functions of a number; of a category the share of each value."""
     number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
@@ -251,9 +250,9 @@ class Outcomes(NamedTuple):
     """What was predicted of test rows: labels, means, sds (None for points), groups."""
 
     method: str
-    target: Array
-    mean: Array
-    sd: Array | None
+    target: Floats
+    mean: Floats
+    sd: Floats | None
     group: pd.Series
 
 
@@ -296,11 +295,11 @@ def draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:
     return figure
 
 
-def distribution(z: Array, mean: Array, sd: Array | None) -> Array:
+def distribution(z: Floats, mean: Floats, sd: Floats | None) -> Floats:
     """Return the share below each `z` of points, or of as many normals mixed."""
     if sd is None:
         return np.searchsorted(np.sort(mean), z, side="right") / len(mean)
-    share: Array = norm.cdf(z[:, None], mean, sd).mean(axis=1)
+    share: Floats = norm.cdf(z[:, None], mean, sd).mean(axis=1)
     return share
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.inference.rates import Limits
@@ -23,7 +23,6 @@ from fairbench.reporting.papers.matching import command
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
-Array = NDArray[np.float64]
 EXPERIMENT = "fairlyuncertain/interventions"  # which has most of the pairs
 SCORES = {
     "nll": ("constant_sd", ("normal_nll", "beta_nll", "faithful_nll", "marginal")),
@@ -83,7 +82,7 @@ def parity(runs: list[Run]) -> Iterator[tuple[str, ...]]:
                 yield _row(run, what, np.sign(a.mean()) * a, np.sign(b.mean()) * b)
 
 
-def paired(first: Array, second: Array, share: float) -> Limits:
+def paired(first: Floats, second: Floats, share: float) -> Limits:
     """Return the mean difference of values in the same hold-outs, with its corrected t interval.
 
     Parameters
@@ -94,7 +93,7 @@ def paired(first: Array, second: Array, share: float) -> Limits:
     return mean_limits(first - second, none, none, Splits(REPEATS, len(first), share))
 
 
-def _row(run: Run, what: str, first: Array, second: Array) -> tuple[str, ...]:
+def _row(run: Run, what: str, first: Floats, second: Floats) -> tuple[str, ...]:
     found = paired(first, second, _test_share(run))
     ends = f"{float(found.lower):+.4f} to {float(found.upper):+.4f}"
     dataset = f"{run.choices['dataset']}, {run.config['learner'].get('rounds', '-')} rounds"
@@ -109,15 +108,15 @@ def _alike(first: Run, second: Run, but: str) -> bool:
     return same and all(first.config[name] == second.config[name] for name in names)
 
 
-def _values(run: Run, score: str) -> Array:
+def _values(run: Run, score: str) -> Floats:
     found = values_of(run.all_metrics()).query(
         f"metric == '{score}' and attribute == '' and variant == ''"
     )
-    values: Array = found.sort_values("repeat")["value"].to_numpy(float)
+    values: Floats = found.sort_values("repeat")["value"].to_numpy(float)
     return values
 
 
-def _differences(run: Run) -> Array:
+def _differences(run: Run) -> Floats:
     """Return the difference of the two groups' selection rates in every hold-out."""
     words = f"metric == 'selection_rate' and attribute == '{run.protect}' and variant == ''"
     rows = values_of(run.all_metrics()).query(words)

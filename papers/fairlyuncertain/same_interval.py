@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.components.papers import run_main
+from fairbench.core.arrays import Floats
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 
-Array = NDArray[np.float64]
 END = 4.0  # both densities are drawn on [-4, 4]
 LEVEL = 0.9  # of the interval that is drawn; [-2, 2] holds nine tenths of either
 NEAR = 0.5  # an outcome that the mean predicts well
@@ -47,32 +46,32 @@ class Summary(NamedTuple):
     near: float
 
 
-def density_a(x: Array) -> Array:
+def density_a(x: Floats) -> Floats:
     """Return A's density, not normalised: a narrow peak on a broad bell, the larger of the two."""
     peak, bell = 10 * np.exp(-(x**2) / (2 * 0.1)), np.exp(-(x**2) / (2 * 1.8**2))
-    larger: Array = np.maximum(peak, bell)
+    larger: Floats = np.maximum(peak, bell)
     return larger
 
 
-def density_b(x: Array) -> Array:
+def density_b(x: Floats) -> Floats:
     """Return B's density, not normalised: a normal."""
-    bell: Array = np.exp(-(x**2) / (2 * 1.22**2))
+    bell: Floats = np.exp(-(x**2) / (2 * 1.22**2))
     return bell
 
 
 DENSITIES = {"A": density_a, "B": density_b}
 
 
-def sample(name: str, draws: int) -> Array:
+def sample(name: str, draws: int) -> Floats:
     """Return draws of a distribution, by inverting its distribution function."""
     edges = np.linspace(-END, END, _CELLS + 1)
     mass = DENSITIES[name]((edges[1:] + edges[:-1]) / 2)
     below = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum()
-    values: Array = np.interp(rng(0, "same interval", name).random(draws), below, edges)
+    values: Floats = np.interp(rng(0, "same interval", name).random(draws), below, edges)
     return values
 
 
-def summary(values: Array) -> Summary:
+def summary(values: Floats) -> Summary:
     """Return what is said of some draws."""
     lower, upper = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     near = float((np.abs(values - values.mean()) < NEAR).mean())

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
@@ -24,12 +23,12 @@ from fairbench.components.papers.few_labels.pools import (
 )
 from fairbench.components.papers.few_labels.tables import pool
 from fairbench.components.papers.options import number_of_runs
+from fairbench.core.arrays import Floats
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.rates import Rate, accuracy
 
-Floats = NDArray[np.float64]
 BUDGETS = (10, 20, 40, 100, 200, 400, 1000)
 METHODS = {
     "labels alone": Method("frequentist"),

@@ -17,7 +17,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.stats import beta, gaussian_kde
 
 from fairbench.components.papers.few_labels.curves import METHODS, Curves, curves, figure_pools
@@ -30,6 +29,7 @@ from fairbench.components.papers.few_labels.pools import (
     true_difference,
 )
 from fairbench.components.papers.few_labels.tables import CONFIGURATION, Key, answers, pool
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
@@ -43,7 +43,6 @@ from fairbench.metrics.rates import Rate, accuracy, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 Drawn = Iterator[tuple[str, Figure]]
 # Four data sets with two groups each, as the caption of Figure 4.1 has it; it names no model.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.components.papers.few_labels.pools import Rows, everyone_else, shares
 from fairbench.components.papers.few_labels.published_code import faulty_counts
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
     PosteriorFamily,
@@ -31,8 +31,6 @@ from fairbench.metrics.rates import (
     false_positive_rate,
     true_positive_rate,
 )
-
-Floats = NDArray[np.float64]
 
 RATES: dict[str, Rate] = {
     "accuracy": accuracy,

@@ -12,6 +12,7 @@ from sklearn.utils import shuffle
 from fairbench.comparison.run_predictions import load_predictions, predictions_frame
 from fairbench.components.papers import CONF
 from fairbench.components.papers.released_scores import ScoreFile
+from fairbench.core.arrays import Floats
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.metrics.group import difference
@@ -19,7 +20,6 @@ from fairbench.metrics.rates import Counts, Rate
 from fairbench.results.catalogue import Catalogue
 
 Rows = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LEARNERS = ("mlp", "logistic_regression", "random_forest", "gaussian_nb")
 ATTRIBUTES = (

@@ -8,12 +8,11 @@ what it calls FNR is the false positive rate, which is read here.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.components.papers.few_labels.pools import Rows
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.table import PartlyLabelled
 
-Floats = NDArray[np.float64]
 _DRAWS, _LARGEST_LOG_ODDS, _LOWEST_LOG_ODDS = 256, 15.0, -700.0
 
 

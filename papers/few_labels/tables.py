@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.few_labels.methods import (
@@ -33,6 +32,7 @@ from fairbench.components.papers.few_labels.pools import (
     released,
     true_difference,
 )
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.table import PartlyLabelled
@@ -45,7 +45,6 @@ COVERAGE = "coverage"
 RUNS, COVERAGE_RUNS = 100, 1000
 LABELS = {AS_PUBLISHED: "", POOL_NOISE: "with the pool's own noise"}
 LABELS[FAULTS] = "with the published code's faults"
-Floats = NDArray[np.float64]
 Key = tuple[str, str, str]
 
 

@@ -23,6 +23,7 @@ from fairbench.cli.command import Results
 from fairbench.components.datasets import simulated_sequences
 from fairbench.components.papers import CONF, run_main
 from fairbench.components.papers.uncertainty_fairness.epistemic_shrinks import ratio
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Dataset
 from fairbench.data.sequences import Modality, Sequences
 from fairbench.reporting.papers.matching import runs_needed
@@ -30,7 +31,6 @@ from fairbench.reporting.papers.matching import runs_needed
 EXPERIMENT = "uncertainty_fairness/sequences"
 METRICS = ("roc_auc", "truncated_rows", "aleatoric_uncertainty", "epistemic_uncertainty")
 NODES = 40  # of the numerical integral over what is not seen
-Array = NDArray[np.float64]
 
 
 def values(results: Path) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def ideal(options: dict[str, Any], learner: dict[str, Any]) -> dict[str, float]:
 
 def known(
     data: Dataset, options: Mapping[str, Any], modalities: Sequence[str], length: int | None
-) -> Array:
+) -> Floats:
     """Return P(y = 1), given the first `length` frames of some modalities (all if none is named).
 
     What an event's frames that are cut off would have said is normal given those that are left.
@@ -89,11 +89,11 @@ def known(
     scale = options["strength"] / np.sqrt(len(parts) * (1 + noise**2 / event))
     node, weight = np.polynomial.hermite_e.hermegauss(NODES)
     signal = mean[:, None] + np.sqrt(variance)[:, None] * node
-    p: Array = expit(scale * signal) @ weight / weight.sum()
+    p: Floats = expit(scale * signal) @ weight / weight.sum()
     return p
 
 
-def _seen(part: Modality) -> tuple[NDArray[np.int64], Array]:
+def _seen(part: Modality) -> tuple[NDArray[np.int64], Floats]:
     """Return how many of each row's event's frames are left, and the sum of what they say."""
     frames, _ = part.padded()
     marked = frames[..., 0] == 1
@@ -101,8 +101,8 @@ def _seen(part: Modality) -> tuple[NDArray[np.int64], Array]:
 
 
 def _unseen(
-    count: NDArray[np.int64], total: Array, event: int, noise: float
-) -> tuple[Array, Array]:
+    count: NDArray[np.int64], total: Floats, event: int, noise: float
+) -> tuple[Floats, Floats]:
     """Return mean and variance of the mean of an event's frames, given the sum of some."""
     left = 1 / (1 + count / noise**2)  # variance of what the event says, which has 1 beforehand
     hidden = event - count

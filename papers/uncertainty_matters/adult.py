@@ -27,6 +27,7 @@ from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER
 from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, RIGHT, Reading, Setting
 from fairbench.components.papers.uncertainty_matters.settings import encoded
 from fairbench.components.papers.uncertainty_matters.tables import read_published
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
@@ -41,8 +42,6 @@ from fairbench.inference.posterior import (
 )
 from fairbench.reporting.papers.running import Effort
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.bool_]
 TABLES = ("14.1.1", "14.1.2", "14.1.3")
 SHARE = 20  # the first of so many parts of the training rows
 C, GAMMA = 1.0, 0.1
@@ -62,7 +61,7 @@ def load() -> Dataset:
         return components(plain(compose("config", words, return_hydra_config=True))).dataset
 
 
-def codes_of(data: Dataset) -> Array:
+def codes_of(data: Dataset) -> Floats:
     """Return every feature as a number, and the sampling weight, (n, d)."""
     assert isinstance(data.features, pd.DataFrame)
     numbers = [
@@ -82,22 +81,22 @@ class Machines:
     X : (n, d) features in units of the rows that train; `y` labels, `groups` 0 and 1.
     """
 
-    X: Array
+    X: Floats
     y: NDArray[np.int64]
     groups: NDArray[np.intp]
     used: NDArray[np.intp]
 
-    def labels(self, name: str) -> Labels:
+    def labels(self, name: str) -> Mask:
         """Return the labels that a machine of the published tables gives to all rows, (n,)."""
         kernel = self._linear if name.startswith("Linear") else self._gaussian
         if not name.endswith("Hardt"):
             return self._labels(kernel, fair=name.endswith("FERM"))
         own, groups = self._labels(kernel, fair=False).astype(float), self.groups.astype(str)
         training = own[self.used], self.y[self.used].astype(float), groups[self.used]
-        labels: Labels = from_labels(*training, objective=Hardt.objective)(own, groups, 0) > 0
+        labels: Mask = from_labels(*training, objective=Hardt.objective)(own, groups, 0) > 0
         return labels
 
-    def _labels(self, kernel: Array, *, fair: bool) -> Labels:
+    def _labels(self, kernel: Floats, *, fair: bool) -> Mask:
         from sklearn.svm import SVC
 
         if fair:
@@ -107,21 +106,21 @@ class Machines:
                 kernel = kernel - np.outer(along, own) / (self._difference @ own)
         machine = SVC(C=C, kernel="precomputed", tol=TOLERANCE)
         machine.fit(kernel[self.used], self.y[self.used])
-        labels: Labels = machine.decision_function(kernel) > 0
+        labels: Mask = machine.decision_function(kernel) > 0
         return labels
 
     @cached_property
-    def _difference(self) -> Array:
+    def _difference(self) -> Floats:
         rich = self.y[self.used] == 1
         return mean_difference(self.groups[self.used], rich, np.ones(len(self.used)))
 
     @cached_property
-    def _linear(self) -> Array:
-        product: Array = self.X @ self.X[self.used].T
+    def _linear(self) -> Floats:
+        product: Floats = self.X @ self.X[self.used].T
         return product
 
     @cached_property
-    def _gaussian(self) -> Array:
+    def _gaussian(self) -> Floats:
         from sklearn.metrics.pairwise import rbf_kernel
 
         return np.asarray(rbf_kernel(self.X, self.X[self.used], GAMMA))

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.disparate_impact_remover import (
@@ -43,6 +42,7 @@ from fairbench.components.papers.uncertainty_matters.solvers.folds import (
     held_out,
     training,
 )
+from fairbench.core.arrays import Mask
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.data.dataset import Dataset
 from fairbench.data.encoding import onehot
@@ -51,7 +51,6 @@ from fairbench.experiments.compute import compute
 from fairbench.experiments.study import Study
 
 FOLDS = 10
-Labels = NDArray[np.bool_]
 
 
 class Solver(Protocol):
@@ -82,7 +81,7 @@ def partitions(dataset: Dataset, repeats: Sequence[int], seed: int) -> Rows:
     return folds
 
 
-def held_out_labels(study: Study, repeats: Sequence[int]) -> Labels:
+def held_out_labels(study: Study, repeats: Sequence[int]) -> Mask:
     """Return the label of each row by the model that did not see it, (B, n)."""
     fold = partitions(study.dataset, repeats, study.seed)
     if not solved_here(study):
@@ -144,7 +143,7 @@ def _independence(study: Study, fold: Rows) -> Array:
     )
 
 
-def _derived(study: Study, fold: Rows, repeats: Sequence[int], labels: Labels) -> Labels:
+def _derived(study: Study, fold: Rows, repeats: Sequence[int], labels: Mask) -> Mask:
     """Return what Hardt's rule makes of labels (F, n) that learners give to all rows."""
     data, found, used = study.dataset, np.empty(fold.shape, bool), training(fold)
     codes, y = _by_name(data.groups(study.protect)), data.target.to_numpy(float)
@@ -166,7 +165,7 @@ def _by_name(groups: pd.Series) -> Rows:
     return np.unique(groups.to_numpy(), return_inverse=True)[1]
 
 
-def _composed(study: Study, repeat: int, fold: Rows) -> Labels:
+def _composed(study: Study, repeat: int, fold: Rows) -> Mask:
     """Return the labels of one cross-validation, (n,), cell by cell."""
     labels, none = np.empty(len(fold), bool), np.empty(0, np.intp)
     for k in range(FOLDS):

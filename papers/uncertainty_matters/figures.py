@@ -39,6 +39,7 @@ from fairbench.components.papers.uncertainty_matters.tables import (
     read_published,
     table_12_1,
 )
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import (
     independent_draws,
@@ -51,7 +52,6 @@ from fairbench.metrics.rates import false_positive_rate, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
 
-Array = NDArray[np.float64]
 RHO = "rho=1/K"
 PRIORS = {"Dir(1)": 1.0, "Dir(1/2)": 0.5, "Dir(0)": 0.0}
 _GROUPS = ("age > 25", "age <= 25")
@@ -174,14 +174,14 @@ def _both(axes: Axes, measured: Measured, names: Sequence[str]) -> None:
     _labels(axes, title, _ACCURACY, "Δ equal opportunity difference (A better →)")
 
 
-def _cloud(measured: Measured, name: str) -> Array:
+def _cloud(measured: Measured, name: str) -> Floats:
     cloud = measured.cloud(name, RHO)
     assert cloud is not None
-    first: Array = cloud.draws[0]
+    first: Floats = cloud.draws[0]
     return first
 
 
-def ratios_figure(estimates: Mapping[str, Array], implied: pd.Series) -> Figure:
+def ratios_figure(estimates: Mapping[str, Floats], implied: pd.Series) -> Figure:
     """Draw an algorithm's variance over the reference's, of every five half-splits and of all.
 
     Parameters
@@ -329,7 +329,7 @@ def _rope(axes: Axes) -> None:
         axes.axhline(end * y, color=GREY, linestyle=":", linewidth=1)
 
 
-def _region(axes: Axes, draws: Array, colour: str, label: str) -> None:
+def _region(axes: Axes, draws: Floats, colour: str, label: str) -> None:
     density = highest_density_region(draws[~np.isnan(draws).any(axis=1)], LEVEL).density
     if density is not None:
         _contour(axes, density, colour)
@@ -343,7 +343,7 @@ def _contour(axes: Axes, density: Density, colour: str) -> None:
     axes.contour(*grid, levels=levels[:1], colors=[colour], linewidths=2, zorder=3)
 
 
-def _points(axes: Axes, points: Array, colour: str, label: str | None = None) -> None:
+def _points(axes: Axes, points: Floats, colour: str, label: str | None = None) -> None:
     shown = points[:_SHOWN]
     style: dict[str, Any] = {"markersize": 3, "alpha": 0.5, "zorder": 5}
     axes.plot(*shown.T, ".", color=colour, label=label, **style)

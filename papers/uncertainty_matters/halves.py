@@ -19,13 +19,13 @@ from rich.table import Table
 from fairbench.components.papers import run_main
 from fairbench.components.papers.uncertainty_matters.algorithms import study
 from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
+from fairbench.core.arrays import Floats
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.experiments.study import Study
 from fairbench.inference.effective_counts import half_splits, variance_ratio
 from fairbench.metrics.rates import accuracy, binary_confusion, true_negative_rate
 
-Array = NDArray[np.float64]
 REFERENCE, HALVINGS, AT_A_TIME = "SVM", 60, 5
 
 
@@ -36,7 +36,7 @@ class Options:
     halvings: int = option(HALVINGS, "How many halvings of the data.", least=1)
 
 
-def estimates(name: str, halvings: int = HALVINGS) -> Array:
+def estimates(name: str, halvings: int = HALVINGS) -> Floats:
     """Return the rates of both halves of every halving, (J, 2, R, G).
 
     The rates are accuracy and the share of good loans found, by group, pooled over the ten folds
@@ -52,7 +52,7 @@ def estimates(name: str, halvings: int = HALVINGS) -> Array:
     )
 
 
-def _rates(whole: Study, rows: NDArray[np.intp], repeat: int) -> Array:
+def _rates(whole: Study, rows: NDArray[np.intp], repeat: int) -> Floats:
     half = replace(whole, dataset=whole.dataset.take(rows))
     groups, target = half.dataset.groups(half.protect), half.dataset.target.to_numpy()
     (labels,) = held_out_labels(half, [repeat])
@@ -60,7 +60,7 @@ def _rates(whole: Study, rows: NDArray[np.intp], repeat: int) -> Array:
     return np.stack([accuracy(counts), true_negative_rate(counts)])
 
 
-def ratios(own: Array, reference: Array, at_a_time: int = AT_A_TIME) -> list[float]:
+def ratios(own: Floats, reference: Floats, at_a_time: int = AT_A_TIME) -> list[float]:
     """Return r of each five halvings, or so many at a time, of estimates (J, 2, R, G)."""
     starts = range(0, len(own), at_a_time)
     parts = (slice(start, start + at_a_time) for start in starts)

@@ -21,7 +21,8 @@ from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters.algorithms import study
 from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from fairbench.components.papers.uncertainty_matters.posteriors import Cloud, values
-from fairbench.components.papers.uncertainty_matters.settings import Labels, Part, encoded
+from fairbench.components.papers.uncertainty_matters.settings import Part, encoded
+from fairbench.core.arrays import Mask
 from fairbench.core.seeds import integer_seed, rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import mean_shrinkage, shrinkage
@@ -44,7 +45,7 @@ class Options:
     cvs: int = number_of_cvs(20)
 
 
-def held_out_labels(learner: str, share: float, cvs: int) -> Labels:
+def held_out_labels(learner: str, share: float, cvs: int) -> Mask:
     """Return the label of each row by the rule of the fold that tests it, (B, n)."""
     source = study("LR")
     data, groups = source.dataset, source.dataset.groups(source.protect)
@@ -63,7 +64,7 @@ def held_out_labels(learner: str, share: float, cvs: int) -> Labels:
     return found
 
 
-def _divided(used: Labels, share: float, generator: np.random.Generator) -> tuple[Labels, Labels]:
+def _divided(used: Mask, share: float, generator: np.random.Generator) -> tuple[Mask, Mask]:
     """Return which training rows the learner is given, and which the rule, (n,) each."""
     if share == 0:
         return used, used

@@ -40,13 +40,13 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     Setting,
 )
 from fairbench.components.papers.uncertainty_matters.tables import read_published
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import paired_draws, table_draws
 from fairbench.reporting.papers.running import Effort
 
-Array = NDArray[np.float64]
 PAIRS: tuple[Names, ...] = (
     ("Disparate impact remover + SVM", "FERM"),
     ("Linear SVM + Hardt", "FERM"),
@@ -75,15 +75,15 @@ class Pair:
     counts: tuple[NDArray[np.int64], NDArray[np.int64]]
 
     @cached_property
-    def delta(self) -> Array:
+    def delta(self) -> Floats:
         """The difference of both objectives in every cross-validation, (B, 2)."""
         return self.differences(2)
 
-    def differences(self, objectives: int) -> Array:
+    def differences(self, objectives: int) -> Floats:
         """Return the differences of some objectives in every cross-validation, (B, m)."""
         kept = min(map(len, self.counts))
         first, second = (self.reading.values(each[:kept], objectives) for each in self.counts)
-        difference: Array = first - second
+        difference: Floats = first - second
         return difference
 
     @cached_property
@@ -99,8 +99,8 @@ class Pair:
         return int(np.where(other, self._distance, -1.0).argmax())
 
     @cached_property
-    def _distance(self) -> Array:
-        distance: Array = np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
+    def _distance(self) -> Floats:
+        distance: Floats = np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
         return distance
 
     def probabilities(
@@ -117,22 +117,22 @@ class Pair:
         draws_of_difference = self.difference_draws(setting, furthest=furthest, draws=draws)
         return self.reading.events(draws_of_difference, setting)
 
-    def difference_draws(self, setting: Setting, *, furthest: bool, draws: int = DRAWS) -> Array:
+    def difference_draws(self, setting: Setting, *, furthest: bool, draws: int = DRAWS) -> Floats:
         """Return draws (T, m) of the posterior of the difference A - B under a setting."""
         if self.reading.paired:
             return self._difference(self._joint(setting, draws), setting)
         return self.drawn_at(self.furthest if furthest else self.nearest, setting, draws)
 
-    def drawn_at(self, place: int, setting: Setting, draws: int = DRAWS) -> Array:
+    def drawn_at(self, place: int, setting: Setting, draws: int = DRAWS) -> Floats:
         """Return draws (T, m) of A - B from two posteriors of one partition, the `place`-th."""
         return self._difference(self._apart(setting, place, draws), setting)
 
-    def _difference(self, tables: tuple[Array, Array], setting: Setting) -> Array:
+    def _difference(self, tables: tuple[Floats, Floats], setting: Setting) -> Floats:
         first, second = (self.reading.values(each, setting.objectives) for each in tables)
-        difference: Array = first - second
+        difference: Floats = first - second
         return difference
 
-    def _apart(self, setting: Setting, place: int, draws: int) -> tuple[Array, Array]:
+    def _apart(self, setting: Setting, place: int, draws: int) -> tuple[Floats, Floats]:
         """Draw both algorithms' tables on their own, from their counts on one partition."""
         first, second = (
             table_draws(
@@ -145,7 +145,7 @@ class Pair:
         )
         return first, second
 
-    def _joint(self, setting: Setting, draws: int) -> tuple[Array, Array]:
+    def _joint(self, setting: Setting, draws: int) -> tuple[Floats, Floats]:
         """Draw both algorithms' tables from their joint table, the mean of several partitions."""
         joint = packed.joint(self.names)
         if joint is None:

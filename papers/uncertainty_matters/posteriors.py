@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import paired_draws, table_draws
 from fairbench.inference.practical_difference import Comparison, Region, highest_density_region
 
-Array = NDArray[np.float64]
 FOLDS, LEVEL = 10, 0.95
 # Signed as in the published code: the other group's true positive rate minus the reference's.
 OBJECTIVES = ("accuracy", "equal_opportunity_difference")
@@ -33,7 +33,7 @@ def short(name: str) -> str:
     return name.replace("Disparate impact remover", "DI remover")
 
 
-def values(counts: NDArray[Any]) -> Array:
+def values(counts: NDArray[Any]) -> Floats:
     """Return both objectives of every table, (..., G, 4) -> (..., 2)."""
     turned = favourable(counts)
     return np.stack([objective(name)(turned) for name in OBJECTIVES], axis=-1)
@@ -43,7 +43,7 @@ def values(counts: NDArray[Any]) -> Array:
 class Cloud:
     """Draws (R, T, 2) of both objectives from each of R cross-validations."""
 
-    draws: Array
+    draws: Floats
 
     @classmethod
     def of(
@@ -76,11 +76,11 @@ class Cloud:
         return [events(one - two) for one, two in zip(self.draws, other.draws, strict=False)]
 
 
-def events(delta: Array) -> dict[str, float]:
+def events(delta: Floats) -> dict[str, float]:
     """Return the events' shares among differences A - B, (N, 2)."""
     return Comparison(OBJECTIVES, _defined(delta), np.array(ROPE)).events()
 
 
-def _defined(draws: Array) -> Array:
-    kept: Array = draws[~np.isnan(draws).any(axis=1)]
+def _defined(draws: Floats) -> Floats:
+    kept: Floats = draws[~np.isnan(draws).any(axis=1)]
     return kept

@@ -20,24 +20,24 @@ from fairbench.components.papers import run_main
 from fairbench.components.papers.options import CrossValidations
 from fairbench.components.papers.uncertainty_matters import packed
 from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.posterior import posterior_draws, table_draws
 from fairbench.inference.practical_difference import highest_density_region
 
-Array = NDArray[np.float64]
 BANDWIDTH = 0.15
 ALGORITHMS = ("LR", "SVM")
 DRAWS, KERNELS, GRID = 10000, 2000, 120
 
 
-def truncated_draws(counts: Array, draws: int, generator: np.random.Generator) -> Array:
+def truncated_draws(counts: Floats, draws: int, generator: np.random.Generator) -> Floats:
     """Draw tables as the public code does: multinomial, of group sizes without their fractions."""
     shares = posterior_draws(counts, draws, generator, alpha=1.0)
     sizes = counts.sum(axis=-1).astype(np.int64)
     return generator.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares).astype(float)
 
 
-def fixed_bandwidth_region(draws: Array, points: Array) -> tuple[float, float]:
+def fixed_bandwidth_region(draws: Floats, points: Floats) -> tuple[float, float]:
     """Return area of the public code's region of (T, 2) draws, and the share of `points` inside."""
     kernels = draws[:KERNELS]
     threshold = np.quantile(_density(kernels, kernels), 1 - LEVEL)
@@ -49,25 +49,25 @@ def fixed_bandwidth_region(draws: Array, points: Array) -> tuple[float, float]:
     return area, float((_density(points, kernels) >= threshold).mean())
 
 
-def _density(points: Array, kernels: Array) -> Array:
+def _density(points: Floats, kernels: Floats) -> Floats:
     squared = ((points[:, None] - kernels[None]) ** 2).sum(axis=-1)
-    density: Array = np.exp(-squared / (2 * BANDWIDTH**2)).mean(axis=1)
+    density: Floats = np.exp(-squared / (2 * BANDWIDTH**2)).mean(axis=1)
     return density
 
 
-def fitted_region(draws: Array, points: Array) -> tuple[float, float]:
+def fitted_region(draws: Floats, points: Floats) -> tuple[float, float]:
     """Return area, and the share of `points` inside, of the region with a fitted bandwidth."""
     region = highest_density_region(draws, LEVEL)
     assert region.density is not None
     return region.size, float(region.density.holds(points).mean())
 
 
-def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, float, Array]]:
+def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, float, Floats]]:
     """Yield each step's name, area, share of the cross-validations inside, and sds of the draws."""
     effective = counts[0] * float(Settings(rho=rho).shrinkage(FOLDS))
     points = values(counts)
 
-    def draw(step: str) -> Array:
+    def draw(step: str) -> Floats:
         generator = rng(0, "public code", step)
         if step == "truncated":
             tables = truncated_draws(effective, DRAWS, generator)
@@ -76,7 +76,7 @@ def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, flo
         found = values(tables)
         return found[~np.isnan(found).any(axis=1)]
 
-    regions: dict[str, Callable[[Array, Array], tuple[float, float]]] = {
+    regions: dict[str, Callable[[Floats, Floats], tuple[float, float]]] = {
         "fitted bandwidth": fitted_region,
         f"bandwidth {BANDWIDTH}": fixed_bandwidth_region,
     }

@@ -8,21 +8,20 @@ halves may be), and the ratios of the 13 algorithms on German.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from fairbench.components.papers import run_main
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import variance_ratio
 
-Array = NDArray[np.float64]
 HALVINGS, CORRELATIONS, SAMPLES = (1, 5, 50), (0.0, 0.5, 0.8), 4000
 _SHAPE = (2, 2)  # rates and groups
 
 
-def equal_ratios(halvings: int, correlation: float, generator: np.random.Generator) -> Array:
+def equal_ratios(halvings: int, correlation: float, generator: np.random.Generator) -> Floats:
     """Return mean ratios of a learner and a reference whose estimates vary equally, (SAMPLES,)."""
     size = (2, SAMPLES, halvings, 2, *_SHAPE)
     reference, fresh = generator.normal(size=size)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
+from fairbench.core.arrays import Floats
 from fairbench.inference.objectives import objective
 from fairbench.inference.practical_difference import Comparison, highest_density_region
 
-Array = NDArray[np.float64]
 Names = tuple[str, str]
 TRUTH = "ground truth"
 # Accuracy, equal opportunity, demographic parity: gaps as the published code signs them, and as
@@ -107,12 +107,12 @@ class Reading:
         """Return the names of the first objectives."""
         return (SIGNED if self.signed else ABSOLUTE)[:count]
 
-    def values(self, counts: NDArray[Any], count: int = 2) -> Array:
+    def values(self, counts: NDArray[Any], count: int = 2) -> Floats:
         """Return objectives of every table, (..., G, 4) -> (..., m)."""
         turned = favourable(counts)
         return np.stack([objective(name)(turned) for name in self.objectives(count)], axis=-1)
 
-    def conclusions(self, delta: Array, rope: float = ROPE[0]) -> list[str]:
+    def conclusions(self, delta: Floats, rope: float = ROPE[0]) -> list[str]:
         """Return the event that each difference (N, 2) shows."""
         names = self.objectives(delta.shape[1])
         if self.nine:
@@ -122,7 +122,7 @@ class Reading:
         ]
         return [max(events, key=lambda name: events[name]) for events in shown]
 
-    def events(self, delta: Array, setting: Setting) -> dict[str, float]:
+    def events(self, delta: Floats, setting: Setting) -> dict[str, float]:
         """Return the shares of the published events among differences (N, m), by metric."""
         known = delta[~np.isnan(delta).any(axis=1)]
         names = self.objectives(setting.objectives)

@@ -21,6 +21,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from fairbench.components.papers import run_main
+from fairbench.core.arrays import Floats
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import (
@@ -40,7 +41,6 @@ from fairbench.inference.posterior import (
 )
 from fairbench.metrics.rates import Counts, accuracy, binary_confusion, true_positive_rate
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 FEATURES, FOLDS, HALVINGS, DRAWS, POPULATION = 12, 10, 5, 1000, 20000
 SIZES = (100, 500)  # rows of a data set: with few, logistic regression is not stable
@@ -60,9 +60,9 @@ class Options:
 class Sample:
     """Rows of the population: a constant and features (n, d), groups, probabilities, labels."""
 
-    X: Array
+    X: Floats
     group: NDArray[np.int64]
-    probability: Array
+    probability: Floats
     target: NDArray[np.int64]
 
     @classmethod
@@ -76,7 +76,7 @@ class Sample:
         return cls(np.column_stack([np.ones(rows), features]), group, probability, target)
 
 
-def fit(X: Array, y: NDArray[np.int64], used: NDArray[np.bool_]) -> Array:
+def fit(X: Floats, y: NDArray[np.int64], used: NDArray[np.bool_]) -> Floats:
     """Return ridge logistic regressions (B, d), each on the rows that its row of `used` marks."""
     weights, penalty = used.astype(float), np.eye(X.shape[1])
     beta = np.zeros((len(used), X.shape[1]))
@@ -132,7 +132,7 @@ def replicate(rows: int, index: int) -> Replication:
 
 def _half_estimates(
     data: Sample, parts: list[Rows], read: list[tuple[NDArray[np.int64], Rows]]
-) -> Array:
+) -> Floats:
     """Return accuracy and TPR of every group in every half, (J, 2, objectives, G)."""
     counts = [
         binary_confusion(data.target[part], predicted, data.group[part], n_groups=2)
@@ -142,14 +142,14 @@ def _half_estimates(
     return rates.reshape(HALVINGS, 2, 2, 2)
 
 
-def bayle_interval(values: Array, fold: Rows, level: float = 0.95) -> tuple[float, float]:
+def bayle_interval(values: Floats, fold: Rows, level: float = 0.95) -> tuple[float, float]:
     """Return the interval of a K-fold mean from the variance within folds (theorem 4)."""
     within = np.mean([values[fold == k].var(ddof=1) for k in range(FOLDS)])
     half = norm.ppf((1 + level) / 2) * np.sqrt(within / len(values))
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def true_differences(rows: int, models: int = 400) -> Array:
+def true_differences(rows: int, models: int = 400) -> Floats:
     """Return the mean difference in every objective of models of (K - 1) / K of the rows."""
     population = Sample.draw(POPULATION, rng(0, "coverage population"))
     differences = np.empty((models, len(OBJECTIVES)))
@@ -158,11 +158,11 @@ def true_differences(rows: int, models: int = 400) -> Array:
         tables = {name: _expected_tables(data, population, seen) for name, seen in SEEN.items()}
         for j, name in enumerate(OBJECTIVES):
             differences[i, j] = objective(name)(tables["A"]) - objective(name)(tables["B"])
-    mean: Array = differences.mean(axis=0)
+    mean: Floats = differences.mean(axis=0)
     return mean
 
 
-def _expected_tables(data: Sample, population: Sample, seen: slice) -> Array:
+def _expected_tables(data: Sample, population: Sample, seen: slice) -> Floats:
     """Return the (G, 4) table that a model fitted on `data` has in the population."""
     everything = np.ones((1, len(data.target)), bool)
     beta = fit(data.X[:, seen], data.target, everything)[0]
@@ -172,7 +172,7 @@ def _expected_tables(data: Sample, population: Sample, seen: slice) -> Array:
     return np.stack([cells[population.group == g].sum(axis=0) for g in range(2)])
 
 
-Worth = Callable[[Array], tuple[Array | float, Array | float]]
+Worth = Callable[[Floats], tuple[Floats | float, Floats | float]]
 
 
 def variants() -> dict[str, tuple[str, Worth]]:
@@ -181,7 +181,7 @@ def variants() -> dict[str, tuple[str, Worth]]:
     B is the reference learner: its own rho is rho_0.
     """
     at_most, averaged = shrinkage(1 / FOLDS, FOLDS), mean_shrinkage(FOLDS)
-    fixed: dict[str, Array | float] = {
+    fixed: dict[str, Floats | float] = {
         "rho = 0": 1.0, "rho = 1/K": at_most, "rho in [0, 1/K]": averaged
     }  # fmt: skip
     found: dict[str, tuple[str, Worth]] = {}
@@ -200,11 +200,11 @@ def variants() -> dict[str, tuple[str, Worth]]:
     return found
 
 
-def _alike(worth: Array | float) -> Worth:
+def _alike(worth: Floats | float) -> Worth:
     return lambda ratios: (worth, worth)
 
 
-def intervals(joint: Counts, ratios: Array, kind: str, worth: Worth, batch: int) -> Array:
+def intervals(joint: Counts, ratios: Floats, kind: str, worth: Worth, batch: int) -> Floats:
     """Return the 95 % intervals of every replication and objective, (2, R, objectives)."""
     generator = rng(0, "coverage draws", batch)
     first, second = (np.broadcast_to(w, ratios.shape)[:, None, None] for w in worth(ratios))
@@ -220,11 +220,11 @@ def intervals(joint: Counts, ratios: Array, kind: str, worth: Worth, batch: int)
     samples = np.stack(values, axis=-1)
     # A predictive draw without positives has no rate, and is left out, which takes longer.
     quantile = np.nanquantile if np.isnan(samples).any() else np.quantile
-    ends: Array = quantile(samples, (0.025, 0.975), axis=0)
+    ends: Floats = quantile(samples, (0.025, 0.975), axis=0)
     return ends
 
 
-def coverage_rows(replications: list[Replication], truth: Array) -> Iterator[list[str]]:
+def coverage_rows(replications: list[Replication], truth: Floats) -> Iterator[list[str]]:
     """Yield the table's rows: coverage in percent and mean width for each objective."""
     joint = np.stack([each.joint for each in replications])
     ratios = np.array([each.ratio for each in replications])
@@ -239,7 +239,7 @@ def coverage_rows(replications: list[Replication], truth: Array) -> Iterator[lis
     yield ["Bayle et al. (2020)", *_cells(bayle, truth[:1]), "-", "-"]
 
 
-def _cells(ends: Array, truth: Array) -> list[str]:
+def _cells(ends: Floats, truth: Floats) -> list[str]:
     covered = (ends[0] <= truth) & (truth <= ends[1])
     width = (ends[1] - ends[0]).mean(axis=0)
     return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]

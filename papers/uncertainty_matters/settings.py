@@ -24,13 +24,12 @@ from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters.algorithms import study
 from fairbench.components.papers.uncertainty_matters.cross_validation import FOLDS, partitions
 from fairbench.components.papers.uncertainty_matters.posteriors import Cloud
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.seeds import rng
 from fairbench.data.encoding import onehot
 from fairbench.inference.effective_counts import shrinkage
 from fairbench.metrics.rates import binary_confusion
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.bool_]
 # Published areas at rho = 1/K.
 AREAS = {"LR": 0.0207, "Linear SVM": 0.0205, "SVM": 0.0201, "Linear FERM": 0.0093, "FERM": 0.0107}
 # Of standardised features the variance is 1, and both widths are the same.
@@ -53,19 +52,19 @@ class Options:
 class Part:
     """The rows of one training part: features encoded by it, and which rows train."""
 
-    X: Array
-    y: Array
+    X: Floats
+    y: Floats
     groups: NDArray[np.intp]
-    used: Labels
+    used: Mask
 
-    def labels(self, kernel: str, C: float) -> Iterator[tuple[str, Labels]]:
+    def labels(self, kernel: str, C: float) -> Iterator[tuple[str, Mask]]:
         """Yield the labels of all rows by every algorithm, (n,); no kernel: by the linear ones."""
         if not kernel:
             yield from self._linear(C)
         elif kernel != HINGE or C <= SLOW:
             yield from self._dual(kernel, C)
 
-    def _linear(self, C: float) -> Iterator[tuple[str, Labels]]:
+    def _linear(self, C: float) -> Iterator[tuple[str, Mask]]:
         from sklearn.linear_model import LogisticRegression
         from sklearn.svm import LinearSVC
 
@@ -80,7 +79,7 @@ class Part:
         ):
             yield name, learner.fit(X[self.used], self.y[self.used]).predict(X) > 0
 
-    def _dual(self, name: str, C: float) -> Iterator[tuple[str, Labels]]:
+    def _dual(self, name: str, C: float) -> Iterator[tuple[str, Mask]]:
         from sklearn.svm import SVC
 
         kernel, u = self._kernel(name), self._difference()
@@ -92,7 +91,7 @@ class Part:
             fitted = machine.fit(values[self.used], self.y[self.used])
             yield front + algorithm, fitted.predict(values) > 0
 
-    def _kernel(self, name: str) -> Array:
+    def _kernel(self, name: str) -> Floats:
         from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
         X = self.X[self.used]
@@ -101,20 +100,20 @@ class Part:
         variance = X.var() if name == "scale" else 1
         return np.asarray(rbf_kernel(self.X, X, 1 / (X.shape[1] * variance)))
 
-    def _difference(self) -> Array:
+    def _difference(self) -> Floats:
         """Return the weights of the training rows in the difference of the groups' means, (m,)."""
         good = self.y[self.used] == GOOD
         return mean_difference(self.groups[self.used], good, np.ones(len(good)))
 
 
-def encoded(X: Array, used: Labels, encoding: str) -> Array:
+def encoded(X: Floats, used: Mask, encoding: str) -> Floats:
     """Return features (n, d) scaled by their training rows; raw ones are left as they are."""
     if encoding == "raw":
         return X
     low, spread = X[used].min(axis=0), np.ptp(X[used], axis=0)
     if encoding == "standard":
         low, spread = X[used].mean(axis=0), X[used].std(axis=0)
-    scaled: Array = (X - low) / np.where(spread > 0, spread, 1)
+    scaled: Floats = (X - low) / np.where(spread > 0, spread, 1)
     return scaled
 
 
@@ -125,7 +124,7 @@ def areas(encoding: str, kernel: str, C: float, cvs: int) -> dict[str, float]:
     X, y = onehot(data.features).astype(float), data.target.to_numpy(float)
     codes = groups.cat.codes.to_numpy(np.intp)
     fold = partitions(data, range(cvs), source.seed)
-    found: dict[str, Labels] = defaultdict(lambda: np.empty(fold.shape, bool))
+    found: dict[str, Mask] = defaultdict(lambda: np.empty(fold.shape, bool))
     for cv, k in np.ndindex(cvs, FOLDS):
         used = fold[cv] != k
         for name, labels in Part(encoded(X, used, encoding), y, codes, used).labels(kernel, C):
@@ -133,7 +132,7 @@ def areas(encoding: str, kernel: str, C: float, cvs: int) -> dict[str, float]:
     return {name: _area(y, labels, codes) for name, labels in found.items()}
 
 
-def _area(y: Array, labels: Labels, groups: NDArray[np.intp]) -> float:
+def _area(y: Floats, labels: Mask, groups: NDArray[np.intp]) -> float:
     counts = np.stack([binary_confusion(y, each, groups, n_groups=2) for each in labels])
     worth = float(shrinkage(1 / FOLDS, FOLDS))
     cloud = Cloud.of(counts, worth, rng(0, "settings"), draws=DRAWS)

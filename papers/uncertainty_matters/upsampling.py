@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.components.papers import run_main
+from fairbench.core.arrays import Floats
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.reporting.charts import BLUE, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 FACTORS = (1, 2, 4, 8)
 LEVEL = 0.95
@@ -80,7 +80,7 @@ def gaps(
     generator: np.random.Generator,
     *,
     draws: int = DRAWS,
-) -> Array:
+) -> Floats:
     """Return draws (T, D) of the posterior of the gap, the small group upsampled."""
     first, second = found.T
     copied = upsampled(second, population.rows[1], factor, generator)
@@ -90,7 +90,7 @@ def gaps(
         for hits, size in zip((first, copied), sizes, strict=True)
     )
     larger, smaller = rates
-    drawn: Array = smaller - larger
+    drawn: Floats = smaller - larger
     return drawn
 
 

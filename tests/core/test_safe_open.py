@@ -7,6 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fairbench.core.errors import UserError, warn
+from fairbench.core.files import (
+    half_of,
+    is_aside,
+    parquet_bytes,
+    read_parquet,
+    set_aside,
+    token,
+    write_cache,
+    write_text,
+)
+from fairbench.core.locks import alone, locked, using, working
 from fairbench.core.safe_open import (
     StrangeFileError,
     check_folder,
@@ -21,18 +33,6 @@ from fairbench.core.safe_open import (
     remove_folder,
     rename,
 )
-from fairbench.core.errors import UserError, warn
-from fairbench.core.files import (
-    half_of,
-    is_aside,
-    parquet_bytes,
-    read_parquet,
-    set_aside,
-    token,
-    write_cache,
-    write_text,
-)
-from fairbench.core.locks import alone, locked, using, working
 
 
 @pytest.fixture

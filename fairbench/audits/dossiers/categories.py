@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Mask
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
 from fairbench.evaluation.impact_ratios import (
@@ -26,7 +26,6 @@ from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 from fairbench.reporting.group_tables import table_of
 
-Bools = NDArray[np.bool_]
 NAN = float("nan")
 
 
@@ -105,7 +104,7 @@ class Category:
 def categories_of(
     attribute: str,
     groups: pd.Series,
-    selected: Bools,
+    selected: Mask,
     people: int,
     *,
     reference: str = "",

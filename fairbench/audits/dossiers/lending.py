@@ -21,6 +21,7 @@ from fairbench.audits.dossiers.unknown import Unknown, unknown_of
 from fairbench.audits.question import HIGH, LOW, LendingQuestion, Options
 from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
 from fairbench.data.columns import Place, numbers_of
@@ -54,7 +55,6 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.group_tables import MOST_ROWS, table_of
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Ends: TypeAlias = tuple[float, float, float]
 

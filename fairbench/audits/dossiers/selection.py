@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.dossiers.categories import (
@@ -27,6 +26,7 @@ from fairbench.audits.dossiers.rulebook import DECISIONS, SCORES, pack_of
 from fairbench.audits.dossiers.unknown import Unknown, unknown_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
+from fairbench.core.arrays import Mask
 from fairbench.core.errors import UserError, warn
 from fairbench.core.formats import count, number
 from fairbench.data.columns import Place
@@ -52,7 +52,6 @@ _NO_THRESHOLD = (
     "other guidelines (fairbench dossier four-fifths). Intervals and what is called ours are no "
     "part of it either."
 )
-Bools = NDArray[np.bool_]
 
 
 def ll144(
@@ -99,7 +98,7 @@ def ll144(
     known = {**silent.known, both: silent.known[sex] & silent.known[race]}
     groups[both] = combine([groups[sex], groups[race]])
 
-    def compared(name: str, rows: Bools) -> list[Category]:
+    def compared(name: str, rows: Mask) -> list[Category]:
         return categories_of(name, groups[name][rows], selected[rows], people, nobody=nobody_is)
 
     categories = {name: compared(name, rows) for name, rows in known.items()}
@@ -195,7 +194,7 @@ def _refuse_others(options: Options) -> None:
         raise UserError("within=: these rules compare groups of everyone, so leave it out")
 
 
-def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Bools, float, str]:
+def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, str]:
     """Return whose score is above the median of all (6 RCNY 5-300), the median, and how it is read.
 
     Where low scores are good (``favourable=0``), those below the median are counted.

@@ -11,14 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Mask
 from fairbench.core.errors import unknown_name
 from fairbench.core.formats import MISSING, count, quoted
-
-Bools = NDArray[np.bool_]
 
 # Matched with a whole label in lower case, whose signs other than letters are blanks: "Decline To
 # Self-Identify" is "decline to self identify", and "N/A" is "n a".
@@ -70,7 +67,7 @@ class Unknown:
     answers : attribute -> the answers that say it is not -> how many people gave them.
     """
 
-    known: Mapping[str, Bools]
+    known: Mapping[str, Mask]
     answers: Mapping[str, Mapping[str, int]]
 
     @property

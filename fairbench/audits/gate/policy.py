@@ -7,9 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.safe_open import read_bytes
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import shortened
+from fairbench.core.safe_open import read_bytes
 from fairbench.core.typed_options import typed_values
 
 PREDICTIONS = "predictions"

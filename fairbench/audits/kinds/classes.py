@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
     GAP,
@@ -44,8 +43,6 @@ from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
-
-Floats = NDArray[np.float64]
 
 FEWEST_COMPARED = 10  # labels of a group that is compared with others
 CLASSES = "predicted class"

@@ -24,6 +24,7 @@ from fairbench.audits.impact import attributes_of_large, impact_findings
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.audits.sentences import listed
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.groups import CROSSED, references_of
@@ -37,8 +38,6 @@ from fairbench.inference.impact import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.document.model import Column, Section
 from fairbench.reporting.group_tables import MOST_ROWS, OF_GROUP, table_of
-
-Floats = NDArray[np.float64]
 
 SELECTED = "selected"
 _RULES = "Local Law 144 and the Uniform Guidelines"

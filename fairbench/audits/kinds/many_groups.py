@@ -28,6 +28,7 @@ from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
+from fairbench.core.arrays import Floats
 from fairbench.core.formats import count, csv_text
 from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
@@ -44,7 +45,6 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 from fairbench.reporting.group_tables import bars, table_of
 
-Floats = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]
 
 FEWEST_ROWS = 10  # of a group that gaps are taken between

@@ -24,6 +24,7 @@ from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.core.arrays import Floats
 from fairbench.core.formats import count
 from fairbench.inference.paired import cells_of, difference, gap_change, rates_of
 from fairbench.inference.rates import Limits
@@ -31,7 +32,6 @@ from fairbench.metrics.rates import Rate, accuracy
 from fairbench.reporting.document.model import Column, Section, Table, TableCell
 from fairbench.reporting.group_tables import bars, table_of
 
-Floats = NDArray[np.float64]
 FEWEST_ROWS = 30  # of a group that is compared
 ACCURACY = "accuracy"
 NO_LABELS = "there are no labels"

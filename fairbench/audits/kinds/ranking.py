@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fairbench.audits.findings import ERROR_RATE, LARGE, LEVEL, OPEN, SHARE, Finding
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.columns import Place, numbers_of
@@ -35,7 +36,6 @@ from fairbench.reporting.group_tables import (
     table_of,
 )
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

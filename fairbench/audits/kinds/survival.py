@@ -14,6 +14,7 @@ from scipy import special, stats
 from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.columns import Place, marks_of, numbers_of, scores_of
@@ -23,8 +24,6 @@ from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.reporting.document.model import Column, Section, Table
 
-Floats = NDArray[np.float64]
-Marks = NDArray[np.bool_]
 Codes = NDArray[np.intp]
 Measure: TypeAlias = Callable[[float], GroupLimits]
 CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
@@ -42,7 +41,7 @@ class Survival(NamedTuple):
     """
 
     time: Floats
-    event: Marks
+    event: Mask
     risk: Floats
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.direction import Direction
@@ -42,7 +41,6 @@ from fairbench.metrics.rates import Rate, base_rate
 from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
 from fairbench.reporting.group_tables import table_of
 
-Floats = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]
 
 CANNOT = "cannot be known"  # however many rows and labels there are

@@ -18,7 +18,6 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import (
     LARGE,
@@ -32,6 +31,7 @@ from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.labelling.measures import group_figures, measure
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.labelling.state import ACCURACY
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number, probability
 from fairbench.core.seeds import rng
@@ -55,7 +55,6 @@ from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_leve
 from fairbench.inference.rates import Limits
 from fairbench.inference.reliability import ranks
 
-Floats = NDArray[np.float64]
 _GUESS = "Best guess so far, which only steers what is labelled next"
 
 

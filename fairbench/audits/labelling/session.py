@@ -24,6 +24,7 @@ from fairbench.audits.kinds.classes import read_multiclass
 from fairbench.audits.labelling.state import State
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, nearest
 from fairbench.core.files import file_sha256
 from fairbench.core.formats import count
@@ -33,9 +34,7 @@ from fairbench.data.columns import Place, marks_of, naming_rows, numbers_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 _MOST_ROWS = 5
 CANNOT_TELL = "?"
 PREDICTED = "predicted class"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, Size
 from fairbench.audits.direction import Direction
@@ -40,7 +39,6 @@ from fairbench.reporting.group_tables import (
 )
 
 _LARGEST = 2.0  # of the ratios that a bar has room for
-Floats = NDArray[np.float64]
 
 
 def impact_blocks(assessment: Assessment) -> Iterator[Block]:

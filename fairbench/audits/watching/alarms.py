@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import CHANGED, DRIFTED, PASSED
 from fairbench.audits.watching.counting import NewCounts, Quantity, quantities, sums_now
 from fairbench.audits.watching.state import Alarm, Milestone, WatchState
+from fairbench.core.arrays import Floats
 from fairbench.inference.sequential.gaps import Pair, first_beyond
 from fairbench.inference.sequential.means import Sums
 from fairbench.inference.sequential.restarts import needed
-
-Floats = NDArray[np.float64]
 
 
 class _Comparisons:

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.watching.state import Milestone, WatchState
 from fairbench.audits.watching.stream import WatchedRows
+from fairbench.core.arrays import Floats
 from fairbench.data.periods import steps
 from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
-
-Floats = NDArray[np.float64]
 
 FALSE_ALARMS = 0.05  # the share of watches that may ever give a false alarm
 OF_SCORES = 0.2  # of that, what is left to scores where they are watched

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.table import read_decisions
 from fairbench.audits.watching.state import WatchOptions, WatchState
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import note
 from fairbench.data.any_table import check_columns
 from fairbench.data.checksums import keys_of, texts_of
@@ -30,8 +30,6 @@ from fairbench.data.periods import by_period, period_asked
 from fairbench.data.tabular import plain_pair, spelled
 from fairbench.data.tallies import read_tallies, text_of, with_rows
 from fairbench.inference.duplicates import beyond_chance
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

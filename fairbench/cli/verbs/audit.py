@@ -18,10 +18,10 @@ from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrowed
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
-from fairbench.core.safe_open import make_folder
 from fairbench.core.errors import UserError, refused
 from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
+from fairbench.core.safe_open import make_folder
 
 if TYPE_CHECKING:
     import pandas as pd

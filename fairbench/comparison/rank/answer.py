@@ -13,6 +13,7 @@ from scipy import special
 
 from fairbench.comparison.rank.question import TASKS, THESE, RankOptions
 from fairbench.comparison.rank.table import Scores, ScoreTable
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import count
 from fairbench.inference.fresh_winners import FreshWinner, fresh_winner
@@ -28,7 +29,6 @@ from fairbench.inference.sign_flips import (
     simultaneous,
 )
 
-Array = NDArray[np.float64]
 WRONG = 0.05  # the chance that anything a page says at once is wrong
 _MOST_PLANNED = 10
 _WORK = 4e10  # multiplications of flips, beyond which fewer are made
@@ -104,7 +104,7 @@ class Ranking:
     methods: tuple[str, ...]
     unit: str
     units: int
-    means: Array
+    means: Floats
     ran: NDArray[np.int64]
     first_rank: NDArray[np.int64]
     last_rank: NDArray[np.int64]
@@ -112,8 +112,8 @@ class Ranking:
     new: OnNewTask | None
     paired: PairedUnits
     held: Simultaneous
-    lower: Array
-    upper: Array
+    lower: Floats
+    upper: Floats
     fresh: FreshWinner | None
     plans: tuple[ResolutionPlan, ...]
     wrong: float
@@ -299,7 +299,7 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     )
 
 
-def _check_strata(values: Array, table: ScoreTable, strata: NDArray[np.intp]) -> None:
+def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -> None:
     if (holes := ~np.isfinite(values)).any():
         method = int(np.flatnonzero(holes.any(axis=1))[0])
         raise UserError(
@@ -311,14 +311,16 @@ def _check_strata(values: Array, table: ScoreTable, strata: NDArray[np.intp]) ->
         raise UserError(f"about=these needs two questions of each task, and '{name}' has one")
 
 
-def is_binary(values: Array) -> bool:
+def is_binary(values: Floats) -> bool:
     """Say whether all scores there are (M, C) are right or wrong, 1 or 0 (of either sign)."""
     known = values[np.isfinite(values)]
     size = np.abs(known)
     return bool(((size == 0) | (size == 1)).all() and (known > 0).any() != (known < 0).any())
 
 
-def _binary_limits(values: Array, paired: PairedUnits, held: Simultaneous) -> tuple[Array, Array]:
+def _binary_limits(
+    values: Floats, paired: PairedUnits, held: Simultaneous
+) -> tuple[Floats, Floats]:
     """Return the limits of differences of shares of right answers, which few answers can carry.
 
     As of McNemar's test, they come of the questions that one of the two has right alone.
@@ -340,7 +342,7 @@ def _binary_limits(values: Array, paired: PairedUnits, held: Simultaneous) -> tu
     return lower, np.where(told & (paired.means < 0), np.minimum(upper, 0.0), upper)
 
 
-def usual_epsilon(values: Array) -> float:
+def usual_epsilon(values: Floats) -> float:
     """Return a difference that hardly matters: 0.01 of shares, 1 of percents, or by the spread."""
     known = values[np.isfinite(values)]
     if known.size and known.min() >= 0 and known.max() <= 1:
@@ -354,7 +356,7 @@ def usual_epsilon(values: Array) -> float:
     return float(f"{np.floor(spread / digit) * digit:.1g}")
 
 
-def _task_means(values: Array, group: NDArray[np.intp], tasks: int) -> Array:
+def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
     """Return the means of each method's cells of each task, (M, K); NaN where it has none."""
     known = np.isfinite(values)
     if not known.all():
@@ -366,8 +368,8 @@ def _task_means(values: Array, group: NDArray[np.intp], tasks: int) -> Array:
 
 
 def adjusted_means(
-    values: Array, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
-) -> tuple[Array, NDArray[np.int64]]:
+    values: Floats, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
+) -> tuple[Floats, NDArray[np.int64]]:
     """Return each method's mean as if it had been run everywhere, and on how many units it was.
 
     Where all were, it is the plain mean; with holes, that of a model in which methods and units
@@ -395,7 +397,7 @@ def adjusted_means(
     return own + float(of_rest @ shares), ran
 
 
-def _with_plans(answer: Ranking, values: Array, units: UnitsOfMean, most: int) -> Ranking:
+def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) -> Ranking:
     """Return an answer with what would tell apart the pairs that matter most.
 
     Of these are the leader and each rival that may be the best; where it is settled which is the

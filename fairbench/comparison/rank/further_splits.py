@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.comparison.rank.answer import WRONG, PairedDifference, Ranking, units_of
@@ -29,7 +28,6 @@ from fairbench.comparison.rank.table import ScoreTable
 from fairbench.inference.resolution import parts_of, units_needed
 from fairbench.inference.sign_flips import as_student
 
-Array = NDArray[np.float64]
 SHRUNK = 0.8  # what a round leaves of the variance that splits bring
 _STEP = 5  # a task gets a fifth more splits at a time
 _SURE = 0.05  # the chance with which the bound of the spread of families may be wrong

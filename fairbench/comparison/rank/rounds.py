@@ -20,9 +20,9 @@ from fairbench.comparison.rank.sources import (
     with_methods_and_tasks,
 )
 from fairbench.comparison.rank.table import ScoreTable, read_scores
-from fairbench.core.safe_open import TEXT, make_folder, read_bytes
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
+from fairbench.core.safe_open import TEXT, make_folder, read_bytes
 from fairbench.data.benchmark_logs.table import with_scores
 from fairbench.results.runs import Run
 

@@ -19,6 +19,7 @@ from fairbench.comparison.rank.question import (
     USUAL_NAMES,
     RankOptions,
 )
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.any_table import check_columns, names_in, read_any_table
@@ -28,7 +29,6 @@ from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tabular import to_numbers
 from fairbench.metrics.registry import find
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 MOST_METHODS = 2000
 _MOST_NUMBERS = 200_000_000
@@ -54,8 +54,8 @@ class Scores:
 
     score: str
     better: str
-    values: Array
-    cost: Array | None
+    values: Floats
+    cost: Floats | None
     epsilon: float | None = None
 
     @property
@@ -64,7 +64,7 @@ class Scores:
         return 1.0 if self.better == HIGHER else -1.0
 
     @property
-    def larger_is_better(self) -> Array:
+    def larger_is_better(self) -> Floats:
         """The values turned so that the larger are the better."""
         return self.sign * self.values
 
@@ -419,13 +419,13 @@ class _Reading:
     def _crashes(
         self,
         name: str,
-        values: Array,
+        values: Floats,
         finite: NDArray[np.bool_],
         place: Codes,
         task: Codes,
         methods: tuple[str, ...],
         better: str,
-    ) -> Array:
+    ) -> Floats:
         """Return scores with what crashed counted as is asked for."""
         rows = np.flatnonzero(~finite)
         broken = np.zeros(values.shape, bool)
@@ -464,7 +464,7 @@ class _Reading:
             self.warnings.append(f"{count(tasks)} tasks have no finite score at all: left out.")
         return np.where(broken & np.isfinite(worst), worst, values)
 
-    def _compare_scales(self, name: str, values: Array, task: Codes) -> None:
+    def _compare_scales(self, name: str, values: Floats, task: Codes) -> None:
         """Warn where a few tasks' scores vary so much more that they make the mean."""
         tasks = int(task.max()) + 1
         if self.options.item or tasks < 3:
@@ -482,7 +482,7 @@ class _Reading:
             )
 
     def _say_holes(
-        self, values: Array, task: Codes, tasks: tuple[str, ...], methods: tuple[str, ...]
+        self, values: Floats, task: Codes, tasks: tuple[str, ...], methods: tuple[str, ...]
     ) -> None:
         """Say which methods lack what others have."""
         known = np.isfinite(values)
@@ -513,7 +513,7 @@ class _Reading:
 _APART = 30
 
 
-def _averaged(given: Array, place: Codes, shape: tuple[int, int]) -> Array:
+def _averaged(given: Floats, place: Codes, shape: tuple[int, int]) -> Floats:
     """Return the means of rows at their places, (M, C); NaN where no row is finite."""
     finite = np.isfinite(given)
     size = shape[0] * shape[1]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.safe_open import guard, names_in, opened, read_bytes
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import check_json, check_memory, most_memory
+from fairbench.core.safe_open import guard, names_in, opened, read_bytes
 
 _DEEPEST = 8  # folders within folders
 _MOST_FILES = 100_000

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.beta import Beta, Normal
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

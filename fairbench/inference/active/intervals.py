@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits
 from fairbench.inference.sequential.means import rate_sequence
-
-Floats = NDArray[np.float64]
 
 
 def sequence_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.95) -> Limits:

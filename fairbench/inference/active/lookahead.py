@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.beta import Beta, Normal
 
-Floats = NDArray[np.float64]
 DRAWS = 2000
 
 

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms, NormalArms
 from fairbench.inference.beta import Beta
-
-Floats = NDArray[np.float64]
 
 
 class Reward(Protocol):

@@ -15,11 +15,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import unknown_name
 from fairbench.inference.active.arms import Arms, BetaArms, DirichletArms, Integers, NormalArms
 from fairbench.inference.active.rewards import Reward
 
-Floats = NDArray[np.float64]
 Strategy = Callable[[Arms, Reward, np.random.Generator], Integers]
 _REDRAWS = 20
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.active.arms import BetaArms, Integers
 from fairbench.inference.beta import Beta
 
-Floats = NDArray[np.float64]
 _BITS = 5  # 2^5 cells
 # How many arms are expected below the threshold that is looked under first, and, where none is
 # below it, then.

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.survey import sums
 from fairbench.metrics.rates import Rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 # Squared errors of so many rows are added on both sides of what scores explain: of few errors, it
 # is not known how well they are foreseen.

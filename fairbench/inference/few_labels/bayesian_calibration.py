@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.calibration import BETA, Calibration
 from fairbench.inference.few_labels.importance import Proposal
 from fairbench.inference.few_labels.pool import Pool, ShownLabels, draw_positives
 from fairbench.inference.few_labels.sampler import Sample, sample
 from fairbench.inference.few_labels.table import PartlyLabelled
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from fairbench.core.arrays import Floats
 
 CLIP = 0.01
 _CACHED = 1 << 14

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.calibration import BETA, sigmoid
 from fairbench.inference.few_labels.importance import Proposal, kronecker
 from fairbench.inference.few_labels.sampler import sample
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 FEWEST_DRAWS = 2048

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.few_labels.bayesian_calibration import (
     CalibrationPosterior,
@@ -18,7 +19,6 @@ from fairbench.inference.few_labels.pool import plug_in_draws
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import posterior_draws
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 DRAWS = 2048

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.rates import Counts, Rate
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

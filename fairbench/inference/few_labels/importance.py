@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.inference.few_labels.calibration import Calibration, log_likelihood, sigmoid
 
-Floats = NDArray[np.float64]
 # In units of the prior's scale.
 _SMALLEST_SPREAD, _LARGEST = 1e-3, 10.0
 _DEGREES, _WIDENING = 5, 0.1

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import logit
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.calibration import CLIP, Calibration, blocks, sigmoid
 from fairbench.inference.few_labels.table import PartlyLabelled
-
-Floats = NDArray[np.float64]
 
 
 def gauss_rule(values: Floats, nodes: int) -> tuple[Floats, Floats]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.calibration import Calibration, log_likelihood
 from fairbench.inference.few_labels.importance import (
     Proposal,
@@ -16,8 +16,6 @@ from fairbench.inference.few_labels.importance import (
     resampled,
     smoothed,
 )
-
-Floats = NDArray[np.float64]
 
 
 def elliptical_slice(

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.metrics.rates import binary_confusion
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

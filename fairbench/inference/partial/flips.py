@@ -14,12 +14,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.rates import FN, FP, TN, TP, Rate, binary_confusion
-
-Floats = NDArray[np.float64]
 
 # Of rows decided positive and negative: whether wrong labels become 1 or 0.
 _WAYS = ((1, 1), (1, -1), (-1, 1), (-1, -1))

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.partial.ends import Ends
 from fairbench.metrics.rates import Rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 _FOLDS = 2

@@ -19,12 +19,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.partial.ends import Ends
 from fairbench.metrics.rates import Rate
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-Marks = NDArray[np.bool_]
 
 NOTHING = np.inf  # the factor that assumes nothing
 _BANDS = 5
@@ -59,7 +58,7 @@ class SelectedLabels:
         group: Codes,
         groups: int,
         *,
-        selected: Marks,
+        selected: Mask,
         score: Floats | None = None,
     ) -> SelectedLabels:
         """Return counts of rows, in bands of scores with labels enough to say something.
@@ -167,7 +166,7 @@ def largest_factor(holds: Callable[[float], bool]) -> float:
     return float(np.exp((fails - 1) * size))
 
 
-def _bands(score: Floats, known: Marks) -> Codes:
+def _bands(score: Floats, known: Mask) -> Codes:
     """Return bands of scores, with as many labels in each."""
     bands = int(np.clip(known.sum() // _LABELS_OF_BAND, 1, _BANDS))
     if bands == 1:

@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits
-
-Floats = NDArray[np.float64]
 
 # How far beyond the claimed gap the bets say that the rates are, and how much is put on each.
 _DISTANCES = np.array([0.003, 0.0063, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])

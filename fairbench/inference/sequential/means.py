@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, xlog1py, xlogy
 
+from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits
 
-Floats = NDArray[np.float64]
 _HALVINGS = 40
 # Sizes of the bets on a mean; each half as large as the one before, all of the same stake.
 _BETS = 0.5 ** np.arange(1, 11)

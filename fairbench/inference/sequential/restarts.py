@@ -8,9 +8,9 @@ interval since a mark and that of all rows up to the mark have nothing in common
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from fairbench.core.arrays import Floats
 
 FROM_START = 0.9  # of a quantity's risk, what is left to the interval of all rows
 

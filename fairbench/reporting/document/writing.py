@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from fairbench.core.safe_open import is_file, opened
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes, write_text
+from fairbench.core.safe_open import is_file, opened
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.latex import to_latex_document

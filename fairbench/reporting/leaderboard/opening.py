@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbench.components import HOME
-from fairbench.core.safe_open import opened, read_bytes
 from fairbench.core.files import most_memory, sealed_json, unsealed_json, write_text
 from fairbench.core.fingerprint import ROOT, digest, own_cache, versions
+from fairbench.core.safe_open import opened, read_bytes
 from fairbench.reporting.document.model import (
     Column,
     Document,

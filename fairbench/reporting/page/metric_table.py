@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
@@ -30,7 +31,6 @@ _OF_SPLITS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds
 _KEYS = ["metric", "attribute", "group", "setting"]
 _SHOWN = ["run", "mean", "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class _Values:
     values, there : (n, S) values of n rows in S splits, by repeat and fold, and which there are.
     """
 
-    values: Array
+    values: Floats
     there: NDArray[np.bool_]
 
     @classmethod
@@ -155,7 +155,7 @@ class _Values:
         there[row[kept], split[kept]] = True
         return cls(values, there)
 
-    def of_rows(self, rows: Sequence[int]) -> Array:
+    def of_rows(self, rows: Sequence[int]) -> Floats:
         """Return (splits, rows) values in the splits in which any of the rows has one."""
         return self.values[rows][:, self.there[rows].any(axis=0)].T
 
@@ -180,7 +180,7 @@ class _Arms:
 
 
 def _ranked_runs(
-    key: tuple[str, ...], rows: Sequence[dict[str, Any]], values: Array, arms: _Arms, share: float
+    key: tuple[str, ...], rows: Sequence[dict[str, Any]], values: Floats, arms: _Arms, share: float
 ) -> RankedRuns:
     """Return the rows of one metric, one of those that share an arm and all values, and ranked.
 
@@ -228,7 +228,7 @@ def test_share(metrics: pd.DataFrame) -> float:
 
 
 def _ranked(
-    rows: Sequence[dict[str, Any]], values: Array, metric: Metric, share: float
+    rows: Sequence[dict[str, Any]], values: Floats, metric: Metric, share: float
 ) -> tuple[list[dict[str, Any]], float]:
     """Return the rows with their standings, best mean first, and the rope.
 

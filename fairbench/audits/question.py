@@ -82,6 +82,11 @@ class Options:
     """What an audit is asked for, checked as far as it can be without the file."""
 
     sections: ClassVar = _SECTIONS
+    # What most audits need; a command's help explains these, and names the others.
+    usual: ClassVar[tuple[str, ...]] = (
+        *("group", "target", "score", "prediction", "positive", "favourable", "decision"),
+        *("threshold", "reference", "within", "epsilon", "out"),
+    )
 
     path: Path = option(
         Path,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -168,7 +168,7 @@ def quoted(text: str) -> str:
 
 _WIDTH = 100
 _COLUMN = 30
-TERMS = "docs/glossary.md explains every term in a sentence."
+TERMS = "fairbench explain TERM says what a term means; docs/glossary.md has all of them."
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,11 @@ class Command:
             return self.run(options) or 0
 
 
-def command_help(name: str, text: str, command: Command) -> str:
+def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:
     """Return the help text of a command.
+
+    Where its options say which are the `usual` ones, the others are only named, unless the `whole`
+    is asked for.
 
     Parameters
     ----------
@@ -227,29 +230,51 @@ def command_help(name: str, text: str, command: Command) -> str:
     if arguments:
         rows = [(_argument(each), each.metadata["sentence"] + _by_name(each)) for each in arguments]
         parts.append("Arguments\n" + table(rows))
-    sections = dict(_sections(command.options, named))
+    seldom = () if whole else _seldom_used(command.options)
+    shown = [each for each in named if each.name not in seldom]
+    sections = {
+        title: [(f"{each.name}={value_shown(each)}", _described(each)) for each in of_title]
+        for title, of_title in _sections(command.options, shown).items()
+    }
     widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
     parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
+    if further := [each for each in named if each.name in seldom]:
+        lines = [
+            f"{title}: {' '.join(f'{each.name}=' for each in of_title)}"
+            for title, of_title in _sections(command.options, further).items()
+        ]
+        filled = [
+            textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+            for line in lines
+        ]
+        parts.append("\n".join([f"Further options, explained by {name} --help {ALL}", *filled]))
     if command.examples:
         parts.append("Examples\n" + "\n".join(f"  {each}" for each in command.examples))
     return "\n\n".join([*parts, TERMS])
 
 
-def _sections(
-    kind: type[Any], options: Sequence[Option]
-) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield options and what they mean, under the titles that their dataclass gives them."""
+def _seldom_used(kind: type[Any]) -> set[str]:
+    """Return the options of a dataclass that are not among the `usual` ones that it names.
+
+    What a class adds to one that names them is shown.
+    """
+    for each in kind.__mro__:
+        if usual := vars(each).get("usual"):
+            return {field.name for field in fields(each)} - {*usual}
+    return set()
+
+
+def _sections(kind: type[Any], options: Sequence[Option]) -> dict[str, list[Option]]:
+    """Return options under the titles that their dataclass gives them, in their order."""
     titles: Mapping[str, Sequence[str]] = getattr(kind, "sections", {})
     title_of = {name: title for title, names in titles.items() for name in names}
-    places = [*titles, _OPTIONS]
-    by_title: dict[str, list[tuple[str, str]]] = {}
-    titled = [(title_of.get(declared.name, _OPTIONS), declared) for declared in options]
-    for title, declared in sorted(titled, key=lambda pair: places.index(pair[0])):
-        shown = f"{declared.name}={value_shown(declared)}", _described(declared)
-        by_title.setdefault(title, []).append(shown)
-    if len(by_title) > 1 and _OPTIONS in by_title:
-        by_title["Output and everything else"] = by_title.pop(_OPTIONS)
-    yield from by_title.items()
+    by_title: dict[str, list[Option]] = {title: [] for title in (*titles, _OPTIONS)}
+    for declared in options:
+        by_title[title_of.get(declared.name, _OPTIONS)].append(declared)
+    found = {title: of_title for title, of_title in by_title.items() if of_title}
+    if len(found) > 1 and _OPTIONS in found:
+        found["Output and everything else"] = found.pop(_OPTIONS)
+    return found
 
 
 _OPTIONS = "Options, in any place"
@@ -302,6 +327,6 @@ def table(rows: Sequence[tuple[str, str]], widest: int = 0) -> str:
         if len(first) > width:
             lines.append(f"  {first}")
             first = ""
-        lines.append(f"  {first:<{width}}  {wrapped[0]}")
+        lines.append(f"  {first:<{width}}  {wrapped[0]}".rstrip())
         lines += [" " * (width + 4) + line for line in wrapped[1:]]
     return "\n".join(lines)

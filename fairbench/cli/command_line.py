@@ -222,7 +222,7 @@ class CommandLine:
             else:
                 raise UserError(
                     f"'{word}' is an interval: write its values, such as {key}=1,2,3, or have it "
-                    "tuned with fairbench tune, or run.py -m hydra/sweeper=tune"
+                    "tuned with fairbench tune, or fairbench run -m hydra/sweeper=tune"
                 )
         yield from itertools.product(*options.values())
 

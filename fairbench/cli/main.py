@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from fairbench.cli.command import TERMS, TYPED, Command, command_help, parts_help, table
+from fairbench.cli.command import ALL, TERMS, TYPED, Command, command_help, parts_help, table
 from fairbench.cli.options import read
 from fairbench.cli.output import outputs
 from fairbench.core import VERSION
@@ -102,21 +102,44 @@ def verbs() -> list[str]:
 
 def overview() -> str:
     """Return the text of ``fairbench --help``, without importing any verb."""
-    rows = [(verb, _sentence(verb)) for verb in verbs()]
+    by_section: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
+    for verb in verbs():
+        section, sentence = section_and_sentence(verb)
+        by_section.setdefault(section, []).append((verb, sentence))
+    widest = max(map(len, verbs()))
     return "\n\n".join(
         [
             "fairbench VERB [name=value ...]",
             "Is this model fair, and how sure are we?",
-            table(rows),
+            *(f"{section}\n{table(rows, widest)}" for section, rows in by_section.items()),
             "fairbench VERB --help lists what a verb takes; fairbench --version is the version.",
             TERMS,
         ]
     )
 
 
-def _sentence(verb: str) -> str:
-    source = (_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+# In the order of the help; the file of each verb says to which one it belongs.
+SECTIONS = (
+    "Audit predictions",
+    "Run and tune",
+    "Compare finished runs",
+    "Results, MLflow and terms",
+)
+
+
+def section_and_sentence(verb: str) -> tuple[str, str]:
+    """Return the section that a verb's file names, and the first sentence of its docstring."""
+    source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
+    named = (
+        node.value.value
+        for node in source.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == "SECTION"
+        and isinstance(node.value, ast.Constant)
+    )
+    sentence = (ast.get_docstring(source) or "").partition("\n")[0]
+    return str(next(named, "Other")), sentence
 
 
 def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
@@ -128,6 +151,8 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
         asked = any(word in _HELP for word in words)
         plain = (word for word in words if not ("=" in word or word in _HELP or word[:1] == "-"))
         part = next(plain, "")
+        if asked and part == ALL:
+            part = ""
         if "" in commands and commands[""].takes_argument:
             part = part if part in commands else ""
         elif not part and (asked or "" not in commands):
@@ -154,7 +179,7 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
     UserError : the words cannot be read, or what they ask for cannot be done.
     """
     if any(word in _HELP for word in words):
-        print(command_help(name, text, command))
+        print(command_help(name, text, command, whole=ALL in words))
         return 0
     return command.carry_out(read(command.options, words))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 # What only shows something, and which Hydra does itself.
 _HYDRA_SHOWS = (
-    "-h", "--help", "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
+    "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
     "-sc", "--shell-completion", "--version",
 )  # fmt: skip
 
@@ -93,6 +93,11 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     from fairbench.cli.command_line import command_lines, hydra_of, listed_choices
 
     options = [word for word in arguments if word.startswith("-")]
+    if set(options) & {"-h", "--help"}:
+        from fairbench.cli.run_help import run_help
+
+        print_line(run_help(arguments))
+        return 0
     if set(options) & set(_HYDRA_SHOWS):
         return _show(arguments, conf)
     several = bool(set(options) & {"-m", "--multirun"})

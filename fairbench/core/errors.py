@@ -52,6 +52,7 @@ def note(sentence: str) -> None:
 
 
 _ALIKE = 0.6  # from which names are near: index is not near to gender
+_LESS = 0.2  # by which a name is less near than the nearest, and is not meant
 _FEW_SIGNS = 4  # of shorter names, one mistaken sign is much
 _LONGEST = 300  # signs of a sentence that lists names
 
@@ -65,6 +66,10 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     shown = {each[:_LONGEST].lower(): each for each in valid}
     asked = name[:_LONGEST].lower()
     close = difflib.get_close_matches(asked, list(shown), limit, alike)
+    likeness = [difflib.SequenceMatcher(None, each, asked).ratio() for each in close]
+    close = [
+        each for each, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - _LESS
+    ]
     begun = [each for each in shown if each.startswith(asked)] if len(name) > _FEW_SIGNS else []
     if not close and len(begun) == 1:
         close = begun

@@ -220,7 +220,7 @@ class Presets:
         shown = {k: text for k, text in {**first, **job}.items() if self.by_default.get(k) != text}
         sweep = ["-m"] if any("," in shown.get(group, "") for group in _MERGED) else []
         words = [f"{name}={text}" for name, text in shown.items()]
-        return shlex.join(["python", "run.py", *sweep, *words])
+        return shlex.join(["fairbench", "run", *sweep, *words])
 
 
 def experiments_in(conf: Path, folder: str = "") -> list[str]:

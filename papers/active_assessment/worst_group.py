@@ -79,7 +79,7 @@ def pool(dataset: str, results: Path) -> GroupPool:
     finished = Catalogue(results)
     folder = next((each for each in finished if each.environment["name"] == name), None)
     if folder is None:
-        raise UserError(f"no finished run '{name}': make it with python run.py dataset={dataset}")
+        raise UserError(f"no finished run '{name}': make it with fairbench run dataset={dataset}")
     run = load_predictions(folder)
     fold = run.repeats[0][0]
     sensitive = run.people.sensitive.iloc[fold.rows].astype(str)

@@ -155,4 +155,4 @@ def test_nothing_to_tune_is_said(tmp_path, capsys):
 
 def test_an_interval_outside_of_tuning_points_to_it(tmp_path, capsys):
     assert run(["-m", SPACE, f"results={tmp_path}"], ROOT) == 2
-    assert "fairbench tune, or run.py -m hydra/sweeper=tune" in capsys.readouterr().err
+    assert "fairbench tune, or fairbench run -m hydra/sweeper=tune" in capsys.readouterr().err

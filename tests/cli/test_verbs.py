@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbench.cli.command import Results
-from fairbench.cli.main import main, verbs
+from fairbench.cli.main import SECTIONS, main, section_and_sentence, verbs
 from fairbench.cli.options import items, options_of, read
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -173,3 +173,31 @@ def test_a_closed_pipe_ends_in_silence(tmp_path):
     )
     os.close(write_end)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_verbs_are_listed_by_what_they_are_for():
+    assert {section_and_sentence(verb)[0] for verb in verbs()} == set(SECTIONS)
+
+
+def test_help_explains_what_is_usual_and_names_the_rest(capsys):
+    assert main(["audit", "--help"]) == 0
+    first = capsys.readouterr().out
+    assert main(["audit", "--help", "all"]) == 0
+    whole = capsys.readouterr().out
+    assert len(first.splitlines()) < 100 < len(whole.splitlines())
+    assert "Further options, explained by fairbench audit --help all" in first
+    assert "Further options" not in whole
+    known = options_of(COMMANDS["audit",].options)
+    assert set(known["group"].metadata["sentence"].split()) <= set(first.split())
+    assert not set(known["rare"].metadata["sentence"].split()) <= set(first.split())
+    assert set(known["rare"].metadata["sentence"].split()) <= set(whole.split())
+
+
+def test_a_term_is_explained_and_an_unknown_one_refused(capsys):
+    assert main(["explain", "cannot", "be", "known"]) == 0
+    assert capsys.readouterr().out.startswith("  cannot be known  A verdict: ")
+    assert main(["explain", "statistical_parity"]) == 0
+    assert main(["explain"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 200
+    assert main(["explain", "calibratoin"]) == 2
+    assert "did you mean calibration" in capsys.readouterr().err

@@ -16,7 +16,8 @@ def test_the_nearest_name_comes_first(name, first):
 
 def test_names_that_look_like_nothing_have_no_nearest():
     assert nearest("xyzzy", NAMES) == []
-    assert len(nearest("a", ["a", "ab", "ac", "ad"], limit=2)) == 2
+    assert len(nearest("abcd", ["abce", "abcf", "abcg"], limit=2)) == 2
+    assert nearest("adit", ["audit", "gate", "data"]) == ["audit"]
 
 
 def test_the_sentence_names_the_near_and_all_valid_names():

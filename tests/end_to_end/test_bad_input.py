@@ -21,7 +21,7 @@ CASES = {
         "error: unknown option 'learner.max_dept': did you mean learner.max_depth or ",
     ),
     "unknown setting": (["sede=1"], "error: unknown option 'sede': did you mean seed? "),
-    "unknown group": (["datset=adult"], "error: unknown option 'datset': did you mean dataset or "),
+    "unknown group": (["datset=adult"], "error: unknown option 'datset': did you mean dataset? "),
     "not a number": (
         ["learner.max_depth=deep"],
         "error: learner.max_depth is 'deep'; it must be a whole number\n",

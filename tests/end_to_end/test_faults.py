@@ -42,6 +42,7 @@ def test_one_command_in_three_containers_at_once_fits_each_cell_once():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of packages, in this very process
 def test_no_kind_of_name_leads_out_of_a_folder_or_stops_a_command():
     assert names.main(100)
 

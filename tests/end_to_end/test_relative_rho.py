@@ -130,7 +130,7 @@ def test_missing_half_splits_are_named_with_the_command_that_makes_them(results,
     message = str(refusal.value)
     assert f"those of run {ids['lr']}, the reference learner are not in" in message
     assert ids["nb"] not in message
-    commands = [set(words.split()) for words in message.split("python run.py ")[1:]]
+    commands = [set(words.split()) for words in message.split("fairbench run ")[1:]]
     common = {"dataset=simulated", "method=baseline", "dataset.n_samples=400", "split=half_splits"}
     assert {*common, "learner=logistic_regression", "learner.C=0.5"} <= commands[0]
     assert {*common, "learner=svm"} == commands[1]

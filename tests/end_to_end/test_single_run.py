@@ -105,9 +105,13 @@ def run_and_list_modules(*arguments, cwd):
 
 def test_help_teaches_and_imports_nothing_heavy(tmp_path):
     printed, loaded = run_and_list_modules("--help", cwd=tmp_path)
-    assert "python run.py dataset=adult method=binomial_nll" in printed
-    assert "method: baseline, b" in printed
-    assert "hydra" in loaded
+    assert "fairbench run dataset=adult method=binomial_nll" in printed
+    assert "method=  how models are fitted" in printed and "baseline, b" in printed
+    assert "seed=0                 the one root seed" in printed
+    assert "evaluator.draws=1000            posterior draws" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    of_another, _ = run_and_list_modules("learner=lightgbm", "--help", cwd=tmp_path)
+    assert "learner.num_leaves=31" in of_another and "learner.gamma" not in of_another
     assert not loaded & {"numpy", "pandas", "sklearn", "xgboost", "mlflow", "torch"}
 
 

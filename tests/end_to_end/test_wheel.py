@@ -71,6 +71,15 @@ def test_it_holds_one_package_and_evaluates_arrays(site, python):
 
 
 @pytest.mark.thorough
+def test_it_explains_itself(python):
+    assert "of the people given 0.7" in " ".join(
+        python("-m", "fairbench", "explain", "calibration").stdout.split()
+    )
+    printed = python("-m", "fairbench", "run", "--help").stdout
+    assert "learner.max_depth=6" in printed and "evaluator.draws=1000" in printed
+
+
+@pytest.mark.thorough
 def test_it_audits_a_file(python, tmp_path):
     written(predictions(60), tmp_path)
     words = ("audit", "predictions.csv", "target=label", "score=score", "group=sex")

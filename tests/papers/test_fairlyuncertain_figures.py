@@ -142,4 +142,4 @@ def test_commands_say_in_a_line_which_runs_to_make(
         run_main(module.main, Results)
     assert ended.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(f"make them with python run.py -m experiment=fairlyuncertain/{experiment}")
+    assert line.endswith(f"make them with fairbench run -m experiment=fairlyuncertain/{experiment}")

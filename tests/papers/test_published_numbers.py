@@ -267,7 +267,7 @@ def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
 
 def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
     paper = Paper.read("fairlyuncertain", PAPERS)
-    with pytest.raises(UserError, match="make them with python run.py -m experiment=fairlyunc"):
+    with pytest.raises(UserError, match="make them with fairbench run -m experiment=fairlyunc"):
         draw_figure(paper, "3", CONF, tmp_path)
     metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
     run = ({"dataset": "german", "method": "ensemble"}, None, metrics)

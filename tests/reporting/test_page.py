@@ -119,7 +119,7 @@ def test_texts_of_runs_are_escaped(page):
 def test_it_holds_what_it_must(page):
     for text in ("simulated-1", "simulated-2", "max_depth=9", "P(best)", "quick: 3 repeats"):
         assert text in page
-    for text in ("xgboost-cpu ", "simulated from the seed", "python run.py"):
+    for text in ("xgboost-cpu ", "simulated from the seed", "fairbench run"):
         assert text in page
     assert page.count("<figure") >= 2
     assert "Which one is better?" not in page  # nothing was given that compares predictions
@@ -141,7 +141,7 @@ def test_numbers_are_those_of_the_runs(page, block, results):
     for kind in ("md", "tex"):
         text = (results / "report" / block.name / f"roc_auc.{kind}").read_text()
         assert f"{table.rows[0]['mean']:.4f}" in text
-        assert "python run.py" in text
+        assert "fairbench run" in text
 
 
 def test_standings_are_of_paired_values(block, results):
@@ -186,7 +186,7 @@ def test_commands_compute_the_same_run(results):
         {"dataset": d, "method": m, "intervention": i}
         for d, m, i in [("a", "x", "none"), ("a", "y", "none"), ("a", "x", "z"), ("a", "y", "z")]
     ]
-    assert presets.commands(jobs) == ["python run.py -m dataset=a method=x,y intervention=none,z"]
+    assert presets.commands(jobs) == ["fairbench run -m dataset=a method=x,y intervention=none,z"]
 
 
 @pytest.mark.parametrize("choice", ["consistency=gamma", "method=ensemble", "dataset=german"])

@@ -26,6 +26,8 @@ from fairbench.cli.command import Command, Printed, Results
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.options import option
 
+SECTION = "Audit predictions"
+
 
 @dataclass(frozen=True)
 class AlternativeOptions(Results, Printed):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fairbench.audits.gate.asking import GatedOptions, Gating
 from fairbench.audits.question import Options, PlanOptions
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairbench.reporting.document.model import Document
+
+SECTION = "Audit predictions"
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class AuditedOptions(Results, Printed, Options):
 @dataclass(frozen=True)
 class AuditOptions(GateFiles, Gating, AuditedOptions):
     """The options of an audit, and what its gate passes by."""
+
+    usual: ClassVar[tuple[str, ...]] = (*Options.usual, "detail", "formats", "fail_if")
 
 
 def audit(options: AuditOptions) -> int:

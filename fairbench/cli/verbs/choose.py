@@ -43,6 +43,8 @@ from fairbench.results.catalogue import KEYS, Catalogue
 
 _FROM, _PURPOSE = "from", "purpose"
 
+SECTION = "Compare finished runs"
+
 
 @dataclass(frozen=True)
 class ChooseOptions(Results):

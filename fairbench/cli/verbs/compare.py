@@ -36,6 +36,8 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import written_beside
 from fairbench.results.runs import Run
 
+SECTION = "Compare finished runs"
+
 ALL = ("all",)
 
 

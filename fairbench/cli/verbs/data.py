@@ -12,6 +12,8 @@ from fairbench.core.options import option
 if TYPE_CHECKING:
     from fairbench.data.download import Archive
 
+SECTION = "Run and tune"
+
 
 @dataclass(frozen=True)
 class DataOptions(Results):

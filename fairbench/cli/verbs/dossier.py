@@ -18,6 +18,8 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.results.packs import written_beside
 
+SECTION = "Audit predictions"
+
 
 @dataclass(frozen=True)
 class DossierOptions(AuditedOptions):

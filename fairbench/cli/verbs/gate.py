@@ -20,6 +20,8 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
 from fairbench.inference.posterior import FREQUENTIST
 
+SECTION = "Audit predictions"
+
 
 @dataclass(frozen=True)
 class _Options(GateFiles, Gating, Options):

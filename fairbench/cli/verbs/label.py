@@ -24,6 +24,8 @@ from fairbench.core.options import hidden, option
 if TYPE_CHECKING:
     from fairbench.audits.labelling.state import StateFile
 
+SECTION = "Audit predictions"
+
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
 
 

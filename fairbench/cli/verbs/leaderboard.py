@@ -18,6 +18,8 @@ from fairbench.cli.command import Command, Results, check_folder, default_result
 from fairbench.components import HOME
 from fairbench.core.options import option
 
+SECTION = "Compare finished runs"
+
 
 @dataclass(frozen=True)
 class LeaderboardOptions(Results):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fairbench.reporting.papers.parts import Failure, PaperPart
     from fairbench.reporting.papers.running import Effort
 
+SECTION = "Compare finished runs"
+
 ALL = "all"
 
 

@@ -21,6 +21,8 @@ from fairbench.core.escaping import file_name
 from fairbench.core.options import option
 from fairbench.data.benchmark_logs.table import BenchmarkTable
 
+SECTION = "Compare finished runs"
+
 
 @dataclass(frozen=True)
 class _Options(Results, Printed, RankOptions):

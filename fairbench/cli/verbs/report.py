@@ -8,6 +8,8 @@ from fairbench.cli.command import Command, Results, components_folder
 from fairbench.cli.output import print_line
 from fairbench.core.options import option
 
+SECTION = "Compare finished runs"
+
 
 @dataclass(frozen=True)
 class ReportOptions(Results):

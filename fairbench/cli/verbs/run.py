@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from fairbench.cli.command import components_folder
 
+SECTION = "Run and tune"
+
 
 def main(words: Sequence[str]) -> int:
     """Run what the words configure; Hydra reads them."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
     from fairbench.results.garbage import Garbage
 
+SECTION = "Results, MLflow and terms"
+
 _WIDTH = 100
 _RUN = "The beginning of the run's id."
 

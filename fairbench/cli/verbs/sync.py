@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fairbench.cli.command import Command, Results
 from fairbench.core.options import option
 
+SECTION = "Results, MLflow and terms"
+
 
 @dataclass(frozen=True)
 class SyncOptions(Results):

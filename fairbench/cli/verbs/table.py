@@ -17,6 +17,8 @@ from fairbench.core.options import option
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
+SECTION = "Compare finished runs"
+
 _SUFFIXES = {".csv": "csv", ".tex": "latex", ".md": "markdown"}
 _TERMINAL = "terminal"
 

@@ -23,6 +23,8 @@ from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import written_beside
 
+SECTION = "Compare finished runs"
+
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
 

@@ -22,6 +22,8 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.experiments.tuning_settings import TuningOptions
 
+SECTION = "Run and tune"
+
 
 @dataclass(frozen=True)
 class TuneOptions(Results, TuningOptions):

@@ -28,6 +28,8 @@ from fairbench.core.options import hidden, option
 from fairbench.evaluation.conditions import conditions_of
 from fairbench.results.packs import written_beside
 
+SECTION = "Audit predictions"
+
 ALARM = 1
 
 

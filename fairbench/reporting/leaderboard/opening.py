@@ -82,11 +82,11 @@ def _identity(folders: Sequence[Path], options: Sequence[str], conf: Path | None
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """Yield the files of a part of the checkout, in order."""
+    """Yield the files of a part of the checkout, in order; links lead to what no page has."""
     return (
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
     )
 
 

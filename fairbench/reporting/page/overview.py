@@ -202,7 +202,7 @@ def _answered(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> 
     text: list[Inline] = ["runs on "]
     for name in mine:
         text += [Link(name, f"#{name}-beside"), ", "]
-    commands = "; ".join(f"python run.py -m experiment={name}" for name in table.experiments)
+    commands = "; ".join(f"fairbench run -m experiment={name}" for name in table.experiments)
     text[-1] = "; "
     text.append(Code(commands))
     return Details(

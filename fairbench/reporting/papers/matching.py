@@ -120,7 +120,7 @@ def runs_needed(
 
 def command(experiment: str) -> str:
     """Return the command line of an experiment."""
-    return f"python run.py -m experiment={experiment}"
+    return f"fairbench run -m experiment={experiment}"
 
 
 @dataclass(frozen=True, eq=False)

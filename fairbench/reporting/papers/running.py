@@ -111,7 +111,7 @@ def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -
     words = [*words, "hydra/launcher=joblib", f"results={results.resolve()}", f"purpose={purpose}"]
     command = [sys.executable, str(root / "run.py"), "-m", *words]
     if subprocess.run(command, cwd=root, check=False).returncode:
-        raise UserError(f"a sweep failed, see above: python run.py -m {' '.join(words)}")
+        raise UserError(f"a sweep failed, see above: fairbench run -m {' '.join(words)}")
 
 
 def function_of(name: str) -> Callable[..., Any]:

@@ -1,0 +1,58 @@
+"""Explain a term of the commands, tables and pages in a sentence.
+
+Terms are those of the glossary: names of metrics, statuses, verdicts, and words that have a meaning
+of their own here. Without a term, all of them are listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbench.cli.command import Command, table
+from fairbench.components import HOME
+from fairbench.core.errors import unknown_name
+from fairbench.core.options import option
+
+SECTION = "Results, MLflow and terms"
+
+_PLACES = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.md")
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """Which term is explained."""
+
+    term: tuple[str, ...] = option((), "What is to be explained, such as calibration.",
+                                   argument="TERM")  # fmt: skip
+
+
+def glossary() -> dict[str, str]:
+    """Return every term with its sentence."""
+    path = next(place for place in _PLACES if place.is_file())
+    rows = (line.strip("| ").split(" | ") for line in path.read_text(encoding="utf-8").splitlines()
+            if line.startswith("| "))  # fmt: skip
+    terms = {row[0]: row[1] for row in rows if len(row) == 2}
+    return {term: terms[term] for term in list(terms)[2:]}  # without the table's head
+
+
+def explain(options: ExplainOptions) -> None:
+    """Print a term, or those whose names have it, or all.
+
+    Raises
+    ------
+    UserError : there is none; names the nearest.
+    """
+    terms, asked = glossary(), " ".join(options.term).replace("_", " ").lower()
+    found = {term: text for term, text in terms.items() if term.lower() == asked}
+    found = found or {term: text for term, text in terms.items() if asked in term.lower()}
+    if not found:
+        raise unknown_name("term", asked, terms)
+    print(table(list(found.items())) if asked else "\n".join(found))
+
+
+COMMAND = Command(
+    ExplainOptions,
+    explain,
+    examples=("fairbench explain calibration", "fairbench explain cannot be known"),
+)

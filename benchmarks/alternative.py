@@ -37,7 +37,7 @@ from fairbench.data.splits import Fold
 from fairbench.experiments.compute import compute, raw_outputs
 from fairbench.experiments.execute import plan, prepared
 from fairbench.experiments.presets import Presets
-from fairbench.inference.further_search import is_enough, least_gap
+from fairbench.inference.comparing.further_search import is_enough, least_gap
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import TEST
 

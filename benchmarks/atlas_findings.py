@@ -11,14 +11,14 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 from benchmarks.atlas_seeds import SeedComparison, lines_of, seed_comparisons  # noqa: E402
-from fairbench.comparison.atlas import approach_table, read_values  # noqa: E402
-from fairbench.comparison.atlas_claim_values import (  # noqa: E402
+from fairbench.comparison.atlas.approaches import approach_table, read_values  # noqa: E402
+from fairbench.comparison.atlas.claim_values import (  # noqa: E402
     Claim,
     ClaimPart,
     MarginsBySize,
 )
-from fairbench.comparison.atlas_findings import AtlasFindings, MetricStandings  # noqa: E402
-from fairbench.comparison.atlas_report import (  # noqa: E402
+from fairbench.comparison.atlas.findings import AtlasFindings, MetricStandings  # noqa: E402
+from fairbench.comparison.atlas.report import (  # noqa: E402
     atlas_findings,
     claim_sentences,
     few_tasks_sentences,
@@ -27,8 +27,8 @@ from fairbench.comparison.atlas_report import (  # noqa: E402
     sentences,
     size_sentence,
 )
-from fairbench.comparison.atlas_unprocessing import unlevel  # noqa: E402
-from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS, OPEN  # noqa: E402
+from fairbench.comparison.atlas.unprocessing import unlevel  # noqa: E402
+from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, OPEN  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 

@@ -21,13 +21,13 @@ import pandas as pd  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy import special  # noqa: E402
 
-from fairbench.comparison.atlas import RunValues, approach_table  # noqa: E402
-from fairbench.comparison.atlas_report import METRICS, reference_place  # noqa: E402
-from fairbench.comparison.atlas_values import AtlasValues  # noqa: E402
-from fairbench.comparison.atlas_verdicts import counted  # noqa: E402
+from fairbench.comparison.atlas.approaches import RunValues, approach_table  # noqa: E402
+from fairbench.comparison.atlas.report import METRICS, reference_place  # noqa: E402
+from fairbench.comparison.atlas.values import AtlasValues  # noqa: E402
+from fairbench.comparison.atlas.verdicts import counted  # noqa: E402
 from fairbench.core.arrays import Floats, Mask  # noqa: E402
 from fairbench.core.seeds import rng  # noqa: E402
-from fairbench.inference.multilevel import MeasuredDifferences, fit  # noqa: E402
+from fairbench.inference.comparing.multilevel import MeasuredDifferences, fit  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 from fairbench.results.runs import Run  # noqa: E402

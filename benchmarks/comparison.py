@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.measure import cpu_of, show
 from fairbench.core.seeds import rng
-from fairbench.inference.objectives import objective
+from fairbench.inference.comparing.objectives import objective
+from fairbench.inference.comparing.practical_difference import compare, highest_density_region
 from fairbench.inference.posterior import independent_draws, margins, paired_draws
-from fairbench.inference.practical_difference import compare, highest_density_region
 
 DRAWS, CALLS = 10000, 20
 JOINT = np.array([[300, 20, 30, 60, 50, 20, 15, 40], [100, 10, 10, 20, 30, 10, 5, 20]])

@@ -18,13 +18,13 @@ import numpy as np  # noqa: E402
 from scipy import special, stats  # noqa: E402
 
 from benchmarks.measure import show  # noqa: E402
-from fairbench.comparison.atlas import approach_table  # noqa: E402
-from fairbench.comparison.atlas_claim_values import ClaimPart  # noqa: E402
-from fairbench.comparison.atlas_findings import AtlasFindings  # noqa: E402
-from fairbench.comparison.atlas_report import atlas_findings  # noqa: E402
+from fairbench.comparison.atlas.approaches import approach_table  # noqa: E402
+from fairbench.comparison.atlas.claim_values import ClaimPart  # noqa: E402
+from fairbench.comparison.atlas.findings import AtlasFindings  # noqa: E402
+from fairbench.comparison.atlas.report import atlas_findings  # noqa: E402
 from fairbench.core.arrays import Floats  # noqa: E402
 from fairbench.core.seeds import rng  # noqa: E402
-from fairbench.inference.family_means import mean_over_families  # noqa: E402
+from fairbench.inference.comparing.family_means import mean_over_families  # noqa: E402
 from fairbench.inference.rates import Limits  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.measure import show
 from fairbench.core.arrays import Floats
-from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import MeasuredDifferences, fit
+from fairbench.inference.comparing.family_means import family_means, mean_over_families
+from fairbench.inference.comparing.multilevel import MeasuredDifferences, fit
 
 SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # data sets of each of twenty families
 DIFFERENCES, DRAWS = 600, 400

@@ -27,9 +27,9 @@ from fairbench.cli.options import read
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
-from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
-from fairbench.inference.resolution import units_needed, usual_spread
-from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
+from fairbench.inference.comparing.new_tasks import MOST_OF_FEW, on_new_task
+from fairbench.inference.comparing.resolution import units_needed, usual_spread
+from fairbench.inference.comparing.sign_flips import FEWEST, paired_units, simultaneous
 
 Codes = NDArray[np.intp]
 EPSILON = 0.01

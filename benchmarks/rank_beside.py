@@ -27,7 +27,7 @@ from fairbench.cli.options import read
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
-from fairbench.inference.sign_flips import FEWEST, paired_units, simultaneous
+from fairbench.inference.comparing.sign_flips import FEWEST, paired_units, simultaneous
 
 ROUNDS = 100  # of the bootstrap, as bencheval makes by itself
 _FRESH = 2000  # units that a true rating or mean rank is measured on

@@ -27,8 +27,8 @@ from fairbench.evaluation.tuning_goals import GoalRows, together
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning_trials import Trial, labelled
-from fairbench.inference.selection import Tails
-from fairbench.inference.tuned_gain import gain_limits
+from fairbench.inference.comparing.selection import Tails
+from fairbench.inference.comparing.tuned_gain import gain_limits
 from fairbench.results.predictions import TEST
 
 LINEAR = "learner=logistic_regression learner.C=tag(log,interval(0.001,10))"

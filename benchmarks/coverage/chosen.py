@@ -11,8 +11,8 @@ from scipy import special
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
+from fairbench.inference.comparing.selection import Candidates, choose, correction
 from fairbench.inference.rates import quantile
-from fairbench.inference.selection import Candidates, choose, correction
 
 DRAWS = 1000
 # True gaps, in standard errors of one candidate.

@@ -22,8 +22,8 @@ from benchmarks.coverage.runs import (
 )
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
+from fairbench.inference.comparing.ranking import inflation
 from fairbench.inference.posterior import independent_draws
-from fairbench.inference.ranking import inflation
 from fairbench.inference.repeats import REPEATS, mean_table_draws, no_narrower
 from fairbench.metrics.group import equal_opportunity
 from fairbench.metrics.rates import accuracy, total

@@ -18,10 +18,10 @@ from fairbench.comparison.run_predictions import Shared, SharedRows
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.evaluation.tuning_goals import Goal, GoalRows
 from fairbench.experiments.drawn_search import Family
-from fairbench.inference.further_search import chance_of_better, further_gain, least_gap
+from fairbench.inference.comparing.further_search import chance_of_better, further_gain, least_gap
+from fairbench.inference.comparing.selection import Tails
+from fairbench.inference.comparing.tuned_gain import gain_limits
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.selection import Tails
-from fairbench.inference.tuned_gain import gain_limits
 from fairbench.metrics.rates import ERROR_RATE
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 

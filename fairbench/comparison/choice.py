@@ -1,7 +1,7 @@
 """The fairest of many finished runs: which is chosen, and what can be said of it afterwards.
 
 A run that is chosen because its gap is the smallest has a gap that looks smaller than it is. What
-is printed of it is corrected for the choice (:mod:`fairbench.inference.selection`), unless other
+is printed of it is corrected for the choice (`inference/comparing/selection.py`), unless other
 rows chose it than those that judge it. Its interval by itself is that of a run's own table
 (:mod:`fairbench.inference.repeats`); the corrected one is the same at another level.
 """
@@ -22,15 +22,15 @@ from fairbench.comparison.settings import Bound
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.inference.ranking import larger_than, not_told_from_best
-from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
-from fairbench.inference.selection import (
+from fairbench.inference.comparing.ranking import larger_than, not_told_from_best
+from fairbench.inference.comparing.selection import (
     Candidates,
     Tails,
     choose,
     correction,
     joint_noise,
 )
+from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
 from fairbench.metrics.rates import ERROR_RATE, Rate
 from fairbench.metrics.registry import Metric
 from fairbench.results.runs import Run

@@ -19,8 +19,8 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.presets import Presets
+from fairbench.inference.comparing.objectives import objective
 from fairbench.inference.effective_counts import variance_ratio
-from fairbench.inference.objectives import objective
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 

@@ -17,14 +17,8 @@ from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.inference.objectives import objective
-from fairbench.inference.posterior import (
-    independent_draws,
-    joint_confusion,
-    margins,
-    paired_draws,
-)
-from fairbench.inference.practical_difference import (
+from fairbench.inference.comparing.objectives import objective
+from fairbench.inference.comparing.practical_difference import (
     A_BETTER,
     B_BETTER,
     PRACTICALLY_EQUAL,
@@ -33,7 +27,13 @@ from fairbench.inference.practical_difference import (
     compare,
     highest_density_region,
 )
-from fairbench.inference.ranking import Pairs, inflation
+from fairbench.inference.comparing.ranking import Pairs, inflation
+from fairbench.inference.posterior import (
+    independent_draws,
+    joint_confusion,
+    margins,
+    paired_draws,
+)
 from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.metrics.rates import binary_confusion
 from fairbench.results.people import People

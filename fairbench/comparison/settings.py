@@ -10,13 +10,13 @@ import numpy as np
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
 from fairbench.core.options import option
+from fairbench.inference.comparing.objectives import objective
 from fairbench.inference.effective_counts import (
     mean_relative_shrinkage,
     mean_shrinkage,
     relative_rho,
     shrinkage,
 )
-from fairbench.inference.objectives import objective
 from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
 
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"

@@ -15,7 +15,7 @@ from fairbench.comparison.settings import AVERAGED, TYPICAL, Settings
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import digest
-from fairbench.inference.objectives import (
+from fairbench.inference.comparing.objectives import (
     DRAWS,
     METRICS,
     Point,

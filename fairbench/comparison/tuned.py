@@ -17,8 +17,8 @@ from fairbench.evaluation.tuning_goals import Goal, GoalRows, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning_settings import Tuning
 from fairbench.experiments.tuning_trials import Trial, labelled
-from fairbench.inference.selection import Tails
-from fairbench.inference.tuned_gain import (
+from fairbench.inference.comparing.selection import Tails
+from fairbench.inference.comparing.tuned_gain import (
     GoalEstimate,
     Looks,
     Trials,

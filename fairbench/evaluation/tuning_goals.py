@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.inference.tuned_gain import GoalEstimate, Looks
+from fairbench.inference.comparing.tuned_gain import GoalEstimate, Looks
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import Metric, metrics_of
 

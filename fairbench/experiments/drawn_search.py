@@ -1,7 +1,7 @@
 """A search whose candidates are drawn: independently, from one distribution that is stated.
 
 Tuning proposes what looks promising after the trials so far. Here no draw depends on another, which
-is what the bound on further gain rests on (:mod:`fairbench.inference.further_search`). All else is
+is what the bound on further gain rests on (`inference/comparing/further_search.py`). All else is
 tuning's: cells that are fitted once whoever asks, validation rows that judge alone, and a study in
 the results folder, with which the same command goes on after a kill.
 """
@@ -22,7 +22,7 @@ from fairbench.core.seeds import rng
 from fairbench.experiments.execute import WorkUnit, plan
 from fairbench.experiments.tuning import Dimension, Search
 from fairbench.experiments.tuning_trials import Trial, Values
-from fairbench.inference.further_search import is_enough, least_gap
+from fairbench.inference.comparing.further_search import is_enough, least_gap
 
 
 @dataclass(frozen=True)

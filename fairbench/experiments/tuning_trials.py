@@ -33,7 +33,7 @@ from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import Plan
 from fairbench.experiments.pipeline import PlannedRun, ensure
 from fairbench.experiments.study import Cell
-from fairbench.inference.tuned_gain import GoalEstimate
+from fairbench.inference.comparing.tuned_gain import GoalEstimate
 from fairbench.results.cells import CorruptCellError, StoredCell
 from fairbench.results.predictions import VALIDATION
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
+from fairbench.inference.comparing.ranking import posterior_draws, student_draws
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
-from fairbench.inference.ranking import posterior_draws, student_draws
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
 
 

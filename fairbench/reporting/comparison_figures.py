@@ -17,7 +17,12 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from fairbench.core.escaping import mathtext
-from fairbench.inference.practical_difference import Comparison, Density, Region, event_name
+from fairbench.inference.comparing.practical_difference import (
+    Comparison,
+    Density,
+    Region,
+    event_name,
+)
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, listed, with_looks
 
 _PALE_BLUE = "#56B4E9"
@@ -144,7 +149,7 @@ def tradeoff_figure(
     Parameters
     ----------
     table : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
-    curve : of :func:`fairbench.inference.objectives.frontier`.
+    curve : of :func:`fairbench.inference.comparing.objectives.frontier`.
     base : what the curve was made of.
     spread : whose posterior the ellipses are of.
     """

@@ -40,7 +40,7 @@ from fairbench.core.escaping import file_name
 from fairbench.core.formats import count, csv_text, interval, shortened, two_digits
 from fairbench.core.typed_options import typed_values
 from fairbench.data.benchmark_logs.table import BenchmarkTable
-from fairbench.inference.new_tasks import FEW, MOST_OF_FEW
+from fairbench.inference.comparing.new_tasks import FEW, MOST_OF_FEW
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import (

@@ -13,7 +13,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.escaping import terminal
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.inference.practical_difference import Comparison
+from fairbench.inference.comparing.practical_difference import Comparison
 from fairbench.metrics.registry import declared, label
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.set_tables import set_tables

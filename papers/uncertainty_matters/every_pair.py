@@ -26,13 +26,13 @@ from fairbench.components.papers.uncertainty_matters.posteriors import (
     Cloud,
     short,
 )
-from fairbench.inference.practical_difference import (
+from fairbench.inference.comparing.practical_difference import (
     A_BETTER,
     B_BETTER,
     PRACTICALLY_EQUAL,
     event_names,
 )
-from fairbench.inference.ranking import ranking
+from fairbench.inference.comparing.ranking import ranking
 
 A_ACCURATE, B_ACCURATE = event_names(OBJECTIVES)[3:]
 # Event -> the same with A and B exchanged.

@@ -41,13 +41,13 @@ from fairbench.components.papers.uncertainty_matters.tables import (
 )
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
+from fairbench.inference.comparing.practical_difference import Density, highest_density_region
 from fairbench.inference.posterior import (
     independent_draws,
     margins,
     paired_draws,
     table_draws,
 )
-from fairbench.inference.practical_difference import Density, highest_density_region
 from fairbench.metrics.rates import false_positive_rate, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort

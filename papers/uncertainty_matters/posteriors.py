@@ -13,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.inference.objectives import objective
+from fairbench.inference.comparing.objectives import objective
+from fairbench.inference.comparing.practical_difference import (
+    Comparison,
+    Region,
+    highest_density_region,
+)
 from fairbench.inference.posterior import paired_draws, table_draws
-from fairbench.inference.practical_difference import Comparison, Region, highest_density_region
 
 FOLDS, LEVEL = 10, 0.95
 # Signed as in the published code: the other group's true positive rate minus the reference's.

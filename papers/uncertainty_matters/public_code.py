@@ -22,8 +22,8 @@ from fairbench.components.papers.uncertainty_matters import packed
 from fairbench.components.papers.uncertainty_matters.posteriors import FOLDS, LEVEL, values
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
+from fairbench.inference.comparing.practical_difference import highest_density_region
 from fairbench.inference.posterior import posterior_draws, table_draws
-from fairbench.inference.practical_difference import highest_density_region
 
 BANDWIDTH = 0.15
 ALGORITHMS = ("LR", "SVM")

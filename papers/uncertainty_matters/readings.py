@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
 from fairbench.core.arrays import Floats
-from fairbench.inference.objectives import objective
-from fairbench.inference.practical_difference import Comparison, highest_density_region
+from fairbench.inference.comparing.objectives import objective
+from fairbench.inference.comparing.practical_difference import Comparison, highest_density_region
 
 Names = tuple[str, str]
 TRUTH = "ground truth"

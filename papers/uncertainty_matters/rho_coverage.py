@@ -24,6 +24,7 @@ from fairbench.components.papers import run_main
 from fairbench.core.arrays import Floats
 from fairbench.core.options import option
 from fairbench.core.seeds import rng
+from fairbench.inference.comparing.objectives import objective
 from fairbench.inference.effective_counts import (
     half_splits,
     mean_relative_shrinkage,
@@ -32,7 +33,6 @@ from fairbench.inference.effective_counts import (
     shrinkage,
     variance_ratio,
 )
-from fairbench.inference.objectives import objective
 from fairbench.inference.posterior import (
     independent_draws,
     joint_confusion,

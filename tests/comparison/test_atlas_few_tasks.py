@@ -9,16 +9,20 @@ import pytest
 from scipy import stats
 
 from benchmarks.atlas_findings import page
-from fairbench.comparison.atlas_few_tasks import mean_of_these_families
-from fairbench.comparison.atlas_report import atlas_findings, few_tasks_sentences, sentences
-from fairbench.comparison.atlas_verdicts import HOLDS, OPEN
+from fairbench.comparison.atlas.few_tasks import mean_of_these_families
+from fairbench.comparison.atlas.report import (
+    atlas_findings,
+    few_tasks_sentences,
+    sentences,
+)
+from fairbench.comparison.atlas.verdicts import HOLDS, OPEN
 from fairbench.comparison.rank.answer import answers
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.comparison.rank.sources import approaches_as_methods, as_read, of_enough_tasks
 from fairbench.comparison.rank.table import read_scores
 from fairbench.core.errors import UserError
 from fairbench.data.benchmark_logs.table import with_scores
-from fairbench.inference.multilevel import MeasuredDifferences
+from fairbench.inference.comparing.multilevel import MeasuredDifferences
 from fairbench.reporting.leaderboard.answer import answer_of
 from fairbench.reporting.leaderboard.claims import measured as shown_of_claim
 from fairbench.reporting.leaderboard.ranks import ranks_section

@@ -11,14 +11,14 @@ from scipy import special
 from scipy.optimize import linprog
 
 import fairbench
-from fairbench.comparison.atlas_frontiers import at_gap, judged_splits, margin_series
-from fairbench.comparison.atlas_ranking import (
+from fairbench.comparison.atlas.frontiers import at_gap, judged_splits, margin_series
+from fairbench.comparison.atlas.ranks import (
     RankedValues,
     metric_standings,
 )
-from fairbench.comparison.atlas_report import atlas_findings, sentences
-from fairbench.comparison.atlas_values import AtlasValues
-from fairbench.comparison.atlas_verdicts import (
+from fairbench.comparison.atlas.report import atlas_findings, sentences
+from fairbench.comparison.atlas.values import AtlasValues
+from fairbench.comparison.atlas.verdicts import (
     FAILS,
     HOLDS,
     OPEN,

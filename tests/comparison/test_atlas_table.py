@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairbench.comparison.atlas import approach_names, approach_table
-from fairbench.comparison.atlas_values import NEEDS_GROUP
+from fairbench.comparison.atlas.approaches import approach_names, approach_table
+from fairbench.comparison.atlas.values import NEEDS_GROUP
 from fairbench.comparison.rank.sources import benchmark_scores
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.atlas_findings import page
-from fairbench.comparison.atlas_claims import ClaimRoles
-from fairbench.comparison.atlas_frontiers import margin_series
-from fairbench.comparison.atlas_report import atlas_findings, size_sentence
-from fairbench.comparison.atlas_unprocessing import margins_by_size, unlevel
-from fairbench.comparison.atlas_values import NEEDS_GROUP, AtlasValues
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN
+from fairbench.comparison.atlas.claims import ClaimRoles
+from fairbench.comparison.atlas.frontiers import margin_series
+from fairbench.comparison.atlas.report import atlas_findings, size_sentence
+from fairbench.comparison.atlas.unprocessing import margins_by_size, unlevel
+from fairbench.comparison.atlas.values import NEEDS_GROUP, AtlasValues
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN
 from fairbench.core.formats import interval, signed
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.plain_text import to_markdown

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.rank import EPSILON, TARGET, Population, calibration, held_at_most, populations, run
-from fairbench.inference.resolution import parts_of, units_needed, usual_spread
-from fairbench.inference.sign_flips import paired_units, simultaneous
+from fairbench.inference.comparing.resolution import parts_of, units_needed, usual_spread
+from fairbench.inference.comparing.sign_flips import paired_units, simultaneous
 
 HARD = (
     Population(8, 3, truth="alike", tails="t2"),

@@ -10,7 +10,7 @@ from fairbench.comparison.runs import compare_pair, outperformance, typical
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.ranking import probability_better
+from fairbench.inference.comparing.ranking import probability_better
 from fairbench.metrics.rates import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run

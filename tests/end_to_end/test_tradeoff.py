@@ -10,7 +10,7 @@ from fairbench.comparison.tradeoff_runs import candidates, part_names, run_point
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.objectives import METRICS, dominated
+from fairbench.inference.comparing.objectives import METRICS, dominated
 from fairbench.results.catalogue import Catalogue
 from tests.harness import configuration
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.core.seeds import rng
-from fairbench.inference.ranking import (
+from fairbench.inference.comparing.ranking import (
     posterior_draws,
     probability_better,
     standings,

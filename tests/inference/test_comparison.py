@@ -5,14 +5,14 @@ import pytest
 from scipy import stats
 
 from fairbench.core.errors import UserError
-from fairbench.inference.objectives import objective, objectives
-from fairbench.inference.posterior import independent_draws, paired_draws
-from fairbench.inference.practical_difference import (
+from fairbench.inference.comparing.objectives import objective, objectives
+from fairbench.inference.comparing.practical_difference import (
     Comparison,
     compare,
     event_names,
     highest_density_region,
 )
+from fairbench.inference.posterior import independent_draws, paired_draws
 
 FIRST = np.array([[300, 20, 30, 100], [90, 15, 25, 40]])
 SECOND = np.array([[280, 40, 40, 90], [95, 10, 15, 50]])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.inference.objectives import at_equal_fairness, frontier
+from fairbench.inference.comparing.objectives import at_equal_fairness, frontier
 
 CURVE = pd.DataFrame(
     {"constraint": "parity", "error": [0.3, 0.2, 0.1], "gap": [0.02, 0.1, 0.2], "base": 0}

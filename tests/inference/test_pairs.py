@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.ranking import (
+from fairbench.inference.comparing.ranking import (
     BETTER,
     EQUIVALENT,
     OPEN,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.practical_difference import highest_density_region
+from fairbench.inference.comparing.practical_difference import highest_density_region
 
 
 def ellipsoid(covariance, level):

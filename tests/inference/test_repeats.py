@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.ranking import inflation
+from fairbench.inference.comparing.ranking import inflation
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.repeats import (
     FOLDS,

@@ -182,7 +182,7 @@ def test_lists_of_metrics_kept_by_hand_name_declared_ones():
     """Their order is a choice, which the registry cannot know; their names are not."""
     from fairbench.evaluation.abstention import OBJECTIVES
     from fairbench.evaluation.groups import CONSTRAINTS
-    from fairbench.inference.objectives import METRICS
+    from fairbench.inference.comparing.objectives import METRICS
     from fairbench.reporting.page.pairs import GAPS
 
     gaps = {name for name, metric in metrics_of(BINARY).items() if metric.is_gap}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.practical_difference import Comparison, highest_density_region
+from fairbench.inference.comparing.practical_difference import Comparison, highest_density_region
 from fairbench.reporting.comparison_figures import comparison_figure
 
 NAMES = ("accuracy", "equal_opportunity")

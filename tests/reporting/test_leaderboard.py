@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.atlas import approach_table
+from fairbench.comparison.atlas.approaches import approach_table
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.core.formats import read_csv

@@ -13,7 +13,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments.configuration import IDENTITY, Identity
 from fairbench.experiments.presets import Presets, options_of
-from fairbench.inference.ranking import probability_better
+from fairbench.inference.comparing.ranking import probability_better
 from fairbench.reporting.page.blocks import blocks, measured
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report

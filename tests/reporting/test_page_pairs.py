@@ -12,8 +12,8 @@ from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import outperformance
 from fairbench.comparison.settings import Settings
 from fairbench.comparison.tradeoff_runs import run_points
-from fairbench.inference.objectives import points
-from fairbench.inference.ranking import ranking
+from fairbench.inference.comparing.objectives import points
+from fairbench.inference.comparing.ranking import ranking
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.page import pairs as choice

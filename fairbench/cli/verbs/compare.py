@@ -29,7 +29,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.formats import csv_text
 from fairbench.core.options import option
-from fairbench.inference.ranking import ranking
+from fairbench.inference.comparing.ranking import ranking
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import pair_document, ranking_document
 from fairbench.results.catalogue import Catalogue

@@ -17,7 +17,7 @@ from fairbench.core.escaping import file_name
 from fairbench.core.files import atomic, write_text
 from fairbench.core.formats import csv_text
 from fairbench.core.options import option
-from fairbench.inference.objectives import METRICS, frontier
+from fairbench.inference.comparing.objectives import METRICS, frontier
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue

@@ -1,6 +1,6 @@
 """Ranking the methods of any benchmark: a table of scores in, what can be said of them out.
 
 `question` is what is asked, `sources` recognises what others wrote, `table` reads the scores, and
-`answer` says what they tell, by the constructions of :mod:`fairbench.inference.sign_flips` and its
+`answer` says what they tell, by the constructions of `inference/comparing/sign_flips.py` and its
 neighbours. Words and pages are made in :mod:`fairbench.reporting.rank`.
 """

@@ -16,11 +16,15 @@ from fairbench.comparison.rank.table import Scores, ScoreTable
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import count
-from fairbench.inference.fresh_winners import FreshWinner, fresh_winner
-from fairbench.inference.new_tasks import OnNewTask, on_new_task
-from fairbench.inference.paired import difference_of_shares
-from fairbench.inference.resolution import VarianceParts, parts_of, units_needed, usual_spread
-from fairbench.inference.sign_flips import (
+from fairbench.inference.comparing.fresh_winners import FreshWinner, fresh_winner
+from fairbench.inference.comparing.new_tasks import OnNewTask, on_new_task
+from fairbench.inference.comparing.resolution import (
+    VarianceParts,
+    parts_of,
+    units_needed,
+    usual_spread,
+)
+from fairbench.inference.comparing.sign_flips import (
     FEWEST,
     PairedUnits,
     Simultaneous,
@@ -28,6 +32,7 @@ from fairbench.inference.sign_flips import (
     paired_units,
     simultaneous,
 )
+from fairbench.inference.paired import difference_of_shares
 
 WRONG = 0.05  # the chance that anything a page says at once is wrong
 _MOST_PLANNED = 10

@@ -25,8 +25,8 @@ from scipy import special
 from fairbench.comparison.rank.answer import WRONG, PairedDifference, Ranking, units_of
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.comparison.rank.table import ScoreTable
-from fairbench.inference.resolution import parts_of, units_needed
-from fairbench.inference.sign_flips import as_student
+from fairbench.inference.comparing.resolution import parts_of, units_needed
+from fairbench.inference.comparing.sign_flips import as_student
 
 SHRUNK = 0.8  # what a round leaves of the variance that splits bring
 _STEP = 5  # a task gets a fifth more splits at a time

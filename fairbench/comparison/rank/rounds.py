@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairbench.comparison.atlas import approach_table
+from fairbench.comparison.atlas.approaches import approach_table
 from fairbench.comparison.rank.answer import Ranking, answers
 from fairbench.comparison.rank.further_splits import TaskNoise
 from fairbench.comparison.rank.question import LEFT_OUT, RankOptions

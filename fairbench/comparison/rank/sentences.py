@@ -13,9 +13,9 @@ import numpy as np
 
 from fairbench.comparison.rank.answer import WRONG, Ranking, ResolutionPlan, units_to_tell_anything
 from fairbench.core.formats import count, percent, shortened, two_digits
-from fairbench.inference.fresh_winners import SPLITS
-from fairbench.inference.new_tasks import MOST_OF_FEW
-from fairbench.inference.sign_flips import FEWEST
+from fairbench.inference.comparing.fresh_winners import SPLITS
+from fairbench.inference.comparing.new_tasks import MOST_OF_FEW
+from fairbench.inference.comparing.sign_flips import FEWEST
 
 NAMED = 6  # methods that a sentence lists
 RANKS_AND_BEST = "who may be the best is asked of each by itself, which resolves more than ranks do"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.comparison.atlas import APPROACH, approach_table
-from fairbench.comparison.atlas_values import epsilon_of, fewest_tasks, named
+from fairbench.comparison.atlas.approaches import APPROACH, approach_table
+from fairbench.comparison.atlas.values import epsilon_of, fewest_tasks, named
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.core.errors import UserError, note
 from fairbench.core.formats import shortened

@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.comparison.atlas_claim_values import MarginsBySize
-from fairbench.comparison.atlas_findings import (
+from fairbench.comparison.atlas.claim_values import MarginsBySize
+from fairbench.comparison.atlas.findings import (
     AtlasFindings,
     MeanFrontierPoint,
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_report import (
+from fairbench.comparison.atlas.report import (
     MEAN_OVER_FAMILIES,
     few_tasks_sentences,
     ranks_sentence,
     size_sentence,
 )
-from fairbench.comparison.atlas_values import THRESHOLDS_NEED, marked
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
+from fairbench.comparison.atlas.values import THRESHOLDS_NEED, marked
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.core.formats import (
     interval,
     is_number,
     signed,
 )
-from fairbench.inference.multilevel import FEWEST_FAMILIES
+from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import (

@@ -6,14 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairbench.comparison.atlas_claim_values import (
+from fairbench.comparison.atlas.claim_values import (
     Claim,
     ClaimPart,
     MarginsBySize,
 )
-from fairbench.comparison.atlas_findings import AtlasFindings, TaskVerdict, UnprocessingMargin
-from fairbench.comparison.atlas_report import MEAN_OVER_FAMILIES, size_sentence
-from fairbench.comparison.atlas_verdicts import FAILS, FEW_TASKS, HOLDS, counted
+from fairbench.comparison.atlas.findings import (
+    AtlasFindings,
+    TaskVerdict,
+    UnprocessingMargin,
+)
+from fairbench.comparison.atlas.report import MEAN_OVER_FAMILIES, size_sentence
+from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, counted
 from fairbench.core.formats import interval, number
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import forest

@@ -65,7 +65,7 @@ class BoardTable:
 
     Attributes
     ----------
-    table : as :func:`fairbench.comparison.atlas.approach_table` makes it.
+    table : as :func:`fairbench.comparison.atlas.approaches.approach_table` makes it.
     """
 
     table: pd.DataFrame

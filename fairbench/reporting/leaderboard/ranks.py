@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, log10
 from typing import Any
 
-from fairbench.comparison.atlas_findings import (
+from fairbench.comparison.atlas.findings import (
     AtlasApproach,
     AtlasFindings,
     Explanation,
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_report import few_tasks_sentences, ranks_sentence
-from fairbench.comparison.atlas_verdicts import OPEN
+from fairbench.comparison.atlas.report import few_tasks_sentences, ranks_sentence
+from fairbench.comparison.atlas.verdicts import OPEN
 from fairbench.metrics.registry import find
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import Panel, Series, chart

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.comparison.atlas_values import marked
+from fairbench.comparison.atlas.values import marked
 from fairbench.core.formats import count, number
 from fairbench.evaluation.columns import COSTS
 from fairbench.metrics.registry import label as metric_label

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbench.comparison.atlas import approach_table
-from fairbench.comparison.atlas_findings import AtlasFindings
-from fairbench.comparison.atlas_report import METRICS, atlas_findings, left_out_sentences
-from fairbench.comparison.atlas_unprocessing import unlevel
-from fairbench.comparison.atlas_verdicts import counted
+from fairbench.comparison.atlas.approaches import approach_table
+from fairbench.comparison.atlas.findings import AtlasFindings
+from fairbench.comparison.atlas.report import METRICS, atlas_findings, left_out_sentences
+from fairbench.comparison.atlas.unprocessing import unlevel
+from fairbench.comparison.atlas.verdicts import counted
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes
 from fairbench.metrics.registry import label as metric_label

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.formats import number
 from fairbench.evaluation.columns import without_classes
-from fairbench.inference.objectives import frontier, point_table, points
+from fairbench.inference.comparing.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, listed, with_looks

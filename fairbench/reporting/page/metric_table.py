@@ -15,7 +15,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
-from fairbench.inference.ranking import StudentDraws, standings, student_draws
+from fairbench.inference.comparing.ranking import StudentDraws, standings, student_draws
 from fairbench.metrics.registry import Metric, declared, find
 from fairbench.reporting.page.blocks import MeasuredBlock, named
 from fairbench.reporting.runs import FITS, headline

@@ -14,8 +14,8 @@ from fairbench.comparison.runs import every_pair
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.core.formats import percent
-from fairbench.inference.objectives import objective
-from fairbench.inference.ranking import (
+from fairbench.inference.comparing.objectives import objective
+from fairbench.inference.comparing.ranking import (
     BETTER,
     EQUIVALENT,
     OPEN,

@@ -2,7 +2,7 @@
 
 Validation rows chose the trial, so that it looks better on them than it is: its luck was chosen
 with it. Two intervals are made of its gain over the untuned default, both corrected for the choice
-(:mod:`fairbench.inference.selection`): one of the expected gain on new people, and a wider one of
+(`selection.py` beside it): one of the expected gain on new people, and a wider one of
 the gain that a given number of fresh test rows will show, which have a luck of their own.
 
 All trials are judged on the same rows, so that only what they do differently adds to the noise. The
@@ -29,7 +29,7 @@ from scipy import special
 
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
-from fairbench.inference.selection import Candidates, Tails, correction, joint_noise
+from fairbench.inference.comparing.selection import Candidates, Tails, correction, joint_noise
 
 Ends = tuple[float, float]
 _OWN = 0.2  # the share of a trial's variance that counts as a luck of its own

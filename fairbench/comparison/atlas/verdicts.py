@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from fairbench.comparison.atlas_claim_values import Claim, ClaimPart, deciding
-from fairbench.comparison.atlas_values import AtlasValues
+from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, deciding
+from fairbench.comparison.atlas.values import AtlasValues
 from fairbench.core.arrays import Floats
-from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import FEWEST_FAMILIES
+from fairbench.inference.comparing.family_means import family_means, mean_over_families
+from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES
 from fairbench.metrics.registry import find
 
 Judge = Callable[[float, float, float], str]

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.selection import Tails
-from fairbench.inference.tuned_gain import GoalEstimate, Looks, Trials, gain_limits, value_limits
+from fairbench.inference.comparing.selection import Tails
+from fairbench.inference.comparing.tuned_gain import (
+    GoalEstimate,
+    Looks,
+    Trials,
+    gain_limits,
+    value_limits,
+)
 
 PLAIN = Tails(0.025, 0.025)
 ONE = np.ones((1, 1))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from fairbench.comparison.atlas_claim_values import (
+from fairbench.comparison.atlas.claim_values import (
     Claim,
     ClaimPart,
     MarginsBySize,
@@ -18,15 +18,15 @@ from fairbench.comparison.atlas_claim_values import (
     TaskMargin,
     deciding,
 )
-from fairbench.comparison.atlas_frontiers import ERROR, MarginSeries
-from fairbench.comparison.atlas_values import (
+from fairbench.comparison.atlas.frontiers import ERROR, MarginSeries
+from fairbench.comparison.atlas.values import (
     NEEDS_GROUP,
     AtlasValues,
     known_mean,
     marked,
     own_options,
 )
-from fairbench.comparison.atlas_verdicts import (
+from fairbench.comparison.atlas.verdicts import (
     ClaimSeries,
     claim_of_all,
     counted,
@@ -36,8 +36,8 @@ from fairbench.comparison.atlas_verdicts import (
 from fairbench.components import HOME
 from fairbench.core.arrays import Floats
 from fairbench.core.formats import interval, signed
-from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences
+from fairbench.inference.comparing.family_means import family_means, mean_over_families
+from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.results.runs import Run
 
 FEW_ROWS = 1000  # of a data set that counts as small

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from fairbench.inference.multilevel import MeasuredDifferences, fit
+from fairbench.inference.comparing.multilevel import MeasuredDifferences, fit
 
 SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # of twenty families
 

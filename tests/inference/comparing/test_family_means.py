@@ -6,8 +6,8 @@ from scipy import stats
 
 from benchmarks.multilevel import simulated
 from fairbench.core.seeds import rng
-from fairbench.inference.family_means import family_means, mean_over_families
-from fairbench.inference.multilevel import MeasuredDifferences, fit
+from fairbench.inference.comparing.family_means import family_means, mean_over_families
+from fairbench.inference.comparing.multilevel import MeasuredDifferences, fit
 
 FAMILY = np.array([0, 0, 0, 1, 2, 2, 3])
 

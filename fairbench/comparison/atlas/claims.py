@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbench.comparison.atlas_claim_values import Claim, ClaimPart, deciding
-from fairbench.comparison.atlas_frontiers import ERROR, GAPS, NONE, MarginSeries
-from fairbench.comparison.atlas_unprocessing import unprocessing
-from fairbench.comparison.atlas_values import (
+from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, deciding
+from fairbench.comparison.atlas.frontiers import ERROR, GAPS, NONE, MarginSeries
+from fairbench.comparison.atlas.unprocessing import unprocessing
+from fairbench.comparison.atlas.values import (
     AtlasValues,
     contrasts,
     differences,
@@ -19,7 +19,7 @@ from fairbench.comparison.atlas_values import (
     marked,
     own_options,
 )
-from fairbench.comparison.atlas_verdicts import (
+from fairbench.comparison.atlas.verdicts import (
     FAILS,
     HOLDS,
     OPEN,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from fairbench.comparison.atlas_findings import FewTaskDifference
-from fairbench.comparison.atlas_ranking import RankedValues
+from fairbench.comparison.atlas.findings import FewTaskDifference
+from fairbench.comparison.atlas.ranks import RankedValues
 from fairbench.core.arrays import Floats
-from fairbench.inference.family_means import family_means
-from fairbench.inference.multilevel import MeasuredDifferences
+from fairbench.inference.comparing.family_means import family_means
+from fairbench.inference.comparing.multilevel import MeasuredDifferences
 
 
 def few_task_differences(ranked: RankedValues) -> list[FewTaskDifference]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
-from fairbench.inference.sign_flips import FEWEST, as_student
+from fairbench.inference.comparing.sign_flips import FEWEST, as_student
 
 POWER = 0.8  # how often what is planned tells the two apart
 MOST = 10_000_000  # units, beyond which a plan is none

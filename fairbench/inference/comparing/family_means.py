@@ -12,8 +12,8 @@ import numpy as np
 from scipy import special
 
 from fairbench.core.arrays import Floats
+from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.inference.means import Moments, centred_limits
-from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.inference.rates import Limits
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.atlas_findings import (
+from fairbench.comparison.atlas.findings import (
     Explanation,
     MetricStandings,
     Standing,
 )
-from fairbench.comparison.atlas_values import AtlasValues, epsilon_of
-from fairbench.comparison.atlas_verdicts import OPEN
+from fairbench.comparison.atlas.values import AtlasValues, epsilon_of
+from fairbench.comparison.atlas.verdicts import OPEN
 from fairbench.comparison.rank.answer import WRONG, Ranking, answers
 from fairbench.comparison.rank.question import HIGHER, LOWER, RankOptions
 from fairbench.comparison.rank.sentences import (
@@ -32,7 +32,7 @@ from fairbench.comparison.rank.sentences import (
 )
 from fairbench.comparison.rank.table import Scores, ScoreTable
 from fairbench.core.arrays import Floats
-from fairbench.inference.multilevel import FEWEST_FAMILIES, MeasuredDifferences, fit
+from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences, fit
 from fairbench.metrics.registry import find, label
 
 _FACTS = ("rows", "positive_share", "smallest_group_share")

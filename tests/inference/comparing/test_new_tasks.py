@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.fresh_winners import SPLITS, UNITS, fresh_winner
-from fairbench.inference.new_tasks import MOST_OF_FEW, on_new_task
-from fairbench.inference.resolution import parts_of, reach, units_needed
+from fairbench.inference.comparing.fresh_winners import SPLITS, UNITS, fresh_winner
+from fairbench.inference.comparing.new_tasks import MOST_OF_FEW, on_new_task
+from fairbench.inference.comparing.resolution import parts_of, reach, units_needed
 
 
 def test_probabilities_are_those_counted_where_tasks_are_many():

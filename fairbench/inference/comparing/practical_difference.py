@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
-from fairbench.inference.objectives import Objective
+from fairbench.inference.comparing.objectives import Objective
 
 FIRST, EQUIVALENT, SECOND = range(3)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fairbench.inference.ranking import larger_than, not_told_from_best
-from fairbench.inference.selection import (
+from fairbench.inference.comparing.ranking import larger_than, not_told_from_best
+from fairbench.inference.comparing.selection import (
     Candidates,
     choose,
     correction,

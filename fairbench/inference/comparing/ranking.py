@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.inference.selection import Candidates, critical, surely_larger
+from fairbench.inference.comparing.selection import Candidates, critical, surely_larger
 
 BETTER, WORSE, EQUIVALENT, TRADED, OPEN = "better", "worse", "equivalent", "traded", "undecided"
 

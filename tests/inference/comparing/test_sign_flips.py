@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.sign_flips import (
+from fairbench.inference.comparing.sign_flips import (
     FEWEST,
     as_normal,
     as_student,

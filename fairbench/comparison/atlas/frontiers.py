@@ -18,16 +18,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.comparison.atlas_findings import (
+from fairbench.comparison.atlas.findings import (
     FrontierPoint,
     MeanFrontierPoint,
     TaskVerdict,
     UnprocessingMargin,
 )
-from fairbench.comparison.atlas_values import AtlasValues, Contrast, contrasts, differences, without
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, all_hold
+from fairbench.comparison.atlas.values import (
+    AtlasValues,
+    Contrast,
+    contrasts,
+    differences,
+    without,
+)
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, all_hold
 from fairbench.core.arrays import Floats
-from fairbench.inference.family_means import family_means, mean_over_families
+from fairbench.inference.comparing.family_means import family_means, mean_over_families
 from fairbench.metrics.registry import find
 
 GAPS = ("statistical_parity", "equalized_odds")

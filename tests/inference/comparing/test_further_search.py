@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from fairbench.inference.further_search import (
+from fairbench.inference.comparing.further_search import (
     chance_of_better,
     further_gain,
     is_enough,

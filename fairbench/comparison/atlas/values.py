@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.atlas import TASK
+from fairbench.comparison.atlas.approaches import TASK
 from fairbench.core.arrays import Floats
-from fairbench.inference.multilevel import MeasuredDifferences
+from fairbench.inference.comparing.multilevel import MeasuredDifferences
 from fairbench.metrics.registry import find
 
 # The share of an atlas's tasks on which an approach must have been run to be ranked, or to decide a

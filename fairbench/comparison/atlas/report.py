@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.atlas_claim_values import Claim, MarginsBySize
-from fairbench.comparison.atlas_claims import ClaimRoles, claims
-from fairbench.comparison.atlas_few_tasks import few_task_differences
-from fairbench.comparison.atlas_findings import (
+from fairbench.comparison.atlas.claim_values import Claim, MarginsBySize
+from fairbench.comparison.atlas.claims import ClaimRoles, claims
+from fairbench.comparison.atlas.few_tasks import few_task_differences
+from fairbench.comparison.atlas.findings import (
     AtlasApproach,
     AtlasFindings,
     AtlasTask,
     MetricStandings,
 )
-from fairbench.comparison.atlas_frontiers import (
+from fairbench.comparison.atlas.frontiers import (
     NONE,
     frontier_points,
     margin_series,
@@ -25,10 +25,10 @@ from fairbench.comparison.atlas_frontiers import (
     task_verdicts,
     unprocessing_margins,
 )
-from fairbench.comparison.atlas_ranking import RankedValues, metric_standings
-from fairbench.comparison.atlas_unprocessing import margins_by_size
-from fairbench.comparison.atlas_values import THRESHOLDS_NEED, AtlasValues
-from fairbench.comparison.atlas_verdicts import FAILS, HOLDS, OPEN, counted
+from fairbench.comparison.atlas.ranks import RankedValues, metric_standings
+from fairbench.comparison.atlas.unprocessing import margins_by_size
+from fairbench.comparison.atlas.values import THRESHOLDS_NEED, AtlasValues
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, counted
 from fairbench.comparison.rank.answer import WRONG
 from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
 from fairbench.components import HOME
@@ -51,7 +51,7 @@ def atlas_findings(
     draws: int = 300,
     seed: int = 0,
 ) -> AtlasFindings:
-    """Return what a table of :func:`fairbench.comparison.atlas.approach_table` says.
+    """Return what a table of :func:`fairbench.comparison.atlas.approaches.approach_table` says.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def atlas_findings(
         was run on most tasks without an intervention.
     roles : which components claims are about; those of this checkout's conf/claims.yaml.
     remarks : what is unlevel in how interventions were configured, of
-        :func:`fairbench.comparison.atlas_unprocessing.unlevel`.
+        :func:`fairbench.comparison.atlas.unprocessing.unlevel`.
     draws : of the posterior of what facts about data sets explain.
 
     Raises

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fairbench.comparison.atlas_claim_values import Claim, MarginsBySize
+from fairbench.comparison.atlas.claim_values import Claim, MarginsBySize
 from fairbench.comparison.rank.answer import ResolutionPlan
-from fairbench.inference.fresh_winners import FreshWinner
+from fairbench.inference.comparing.fresh_winners import FreshWinner
 
 
 @dataclass(frozen=True)

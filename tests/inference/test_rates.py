@@ -35,6 +35,16 @@ def test_every_rate_of_few_rows_is_covered(n):
     assert covered.min() > (0.9285 if n in (8, *range(84, 91)) else 0.93)
 
 
+@pytest.mark.parametrize("n", [100, 200, 500, 1000])
+def test_at_the_worst_rate_of_many_rows_coverage_is_over_92_percent(n):
+    """It is where some seven successes are expected, however many the rows: 92.3 % in the limit."""
+    x, rates = np.arange(n + 1), np.linspace(0, 40 / n, 4001)[1:]
+    found = rate_limits(x, n)
+    holds = (found.lower[:, None] <= rates) & (rates <= found.upper[:, None])
+    covered = (stats.binom.pmf(x[:, None], n, rates) * holds).sum(axis=0)
+    assert 0.923 < covered.min() < 0.93
+
+
 def test_at_the_edges_they_are_the_modified_ones():
     n, tail = 100, 0.025
     found = rate_limits([0, 1, n - 1, n], n)

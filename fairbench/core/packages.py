@@ -12,7 +12,13 @@ _OWN = "fairbench-harness"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "requirements.lock"
 # Distributions whose modules have another name.
 _MODULES: Mapping[str, str] = MappingProxyType(
-    {"docx": "python-docx", "hydra": "hydra-core", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+    {
+        "docx": "python-docx",
+        "hydra": "hydra-core",
+        "resvg_py": "resvg-py",
+        "sklearn": "scikit-learn",
+        "yaml": "pyyaml",
+    }
 )
 
 

@@ -119,10 +119,11 @@ def drawing(content: str, height: float) -> str:
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
 
-_ALONE = (  # how a drawing looks in a page
+LOOKS = (  # how a drawing looks in a page
     "text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:#1a1a1a}.title{font-weight:600}"
     ".letter{font-size:13px;font-weight:700}.frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
     ".grid{stroke:#d5d5d5;stroke-width:.5}.range{stroke:#1a1a1a;stroke-width:2.5}"
+    ".ideal{stroke:#595959;stroke-dasharray:3 3}"
 )
 
 
@@ -136,7 +137,7 @@ def file_of(drawings: Sequence[str]) -> str:
         top += height
     box = f'width="{PANEL}" height="{top}" viewBox="0 0 {PANEL} {top}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
-    style = f"<style>{_ALONE}</style>"
+    style = f"<style>{LOOKS}</style>"
     return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{style}{ground}{"".join(parts)}</svg>'
 
 

@@ -70,7 +70,7 @@ class HalfRuns:
         commands = " and ".join(presets.commands(_unique(missing)))
         return UserError(
             f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
-            f"in {self.catalogue.folder / 'runs'}: run {commands}"
+            f"in {self.catalogue.folder}: run {commands}"
         )
 
     def _of(self, run: RunPredictions) -> Run | None:

@@ -63,7 +63,7 @@ def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candida
     if len(largest) < 2:
         by = f" by {protect}" if protect else ""
         raise UserError(
-            f"{catalogue.folder / 'runs'} has {len(largest)} finished run of {dataset}{by}; a "
+            f"{catalogue.folder} has {len(largest)} finished run of {dataset}{by}; a "
             "trade-off needs at least two of one split and seed"
         )
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}

@@ -102,7 +102,7 @@ def write_report(
     collection = _of_experiment(Catalogue(places.results), experiment, presets)
     if not collection.runs:
         what = f"of experiment={experiment} " if experiment else ""
-        raise UserError(f"{places.results / 'runs'} has no finished run {what}to report on")
+        raise UserError(f"{places.results} has no finished run {what}to report on")
     folder = written_beside(places.results) / experiment.replace("/", "-")
     check_page(folder / "index.html")
     papers = list(_of_papers(collection, places, presets, paper))

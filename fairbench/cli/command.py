@@ -249,7 +249,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
         ]
         parts.append("\n".join([f"Further options, explained by {name} --help {ALL}", *filled]))
     if command.examples:
-        parts.append("Examples\n" + "\n".join(f"  {each}" for each in command.examples))
+        parts.append("Examples\n" + "\n".join(f"  {example}" for example in command.examples))
     return "\n\n".join([*parts, TERMS])
 
 
@@ -258,9 +258,9 @@ def _seldom_used(kind: type[Any]) -> set[str]:
 
     What a class adds to one that names them is shown.
     """
-    for each in kind.__mro__:
-        if usual := vars(each).get("usual"):
-            return {field.name for field in fields(each)} - {*usual}
+    for base in kind.__mro__:
+        if usual := vars(base).get("usual"):
+            return {field.name for field in fields(base)} - {*usual}
     return set()
 
 
@@ -283,9 +283,9 @@ _OPTIONS = "Options, in any place"
 def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
     """Return the help text of a verb that has several parts."""
     rows = [(f"{name} {part}".strip(), each.sentence) for part, each in commands.items()]
-    examples = [example for each in commands.values() for example in each.examples[:1]]
+    examples = [example for command in commands.values() for example in command.examples[:1]]
     more = f"{name} PART --help lists the options of a part."
-    shown = "Examples\n" + "\n".join(f"  {each}" for each in examples)
+    shown = "Examples\n" + "\n".join(f"  {line}" for line in examples)
     usage = f"{name} {'|'.join(filter(None, commands))} [OPTION=VALUE ...]"
     return "\n\n".join([usage, text.strip(), table(rows), more, shown, TERMS])
 

@@ -157,7 +157,7 @@ class CommandLine:
         """What the experiment would sweep, in several values, if this were a sweep."""
         given = {self.parse(word).get_key_element() for job in self.jobs for word in job}
         presets = [self.parse(word) for word in self._composer.sweeps]
-        several = [each.get_key_element() for each in presets if each.is_sweep_override()]
+        several = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
         return [name for name in several if name not in given]
 
     def settings(self) -> SweepSettings:

@@ -86,7 +86,7 @@ def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
     ------
     UserError : the reason.
     """
-    reasons = {(each.status, each.message, each.trace) for each in planned}
+    reasons = {(outcome.status, outcome.message, outcome.trace) for outcome in planned}
     (status, message, trace), *more = reasons
     if len(planned) > 1 and not more and status == "failed" and not trace:
         raise UserError(f"all {len(planned)} jobs of this sweep: {message}")

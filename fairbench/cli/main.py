@@ -158,7 +158,9 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
         elif not part and (asked or "" not in commands):
             return _no_part(name, text, commands, asked=asked)
         if part and part not in commands:
-            raise unknown_name(f"part of {name}", part, [each for each in commands if each])
+            raise unknown_name(
+                f"part of {name}", part, [command for command in commands if command]
+            )
         if part:
             words.remove(part)
             name, text = f"{name} {part}", commands[part].sentence

@@ -93,7 +93,7 @@ class Option:
 def options_of(options: type) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name, in the order of its fields."""
     kinds = get_type_hints(options)
-    shown = (each for each in fields(options) if not each.metadata.get("hidden"))
+    shown = (field for field in fields(options) if not field.metadata.get("hidden"))
     return {each.name: _option(each, kinds[each.name]) for each in shown}
 
 
@@ -102,7 +102,7 @@ def _option(declared: Field[Any], kind: Any) -> Option:
     if declared.default_factory is not MISSING:
         default = declared.default_factory()
     if isinstance(kind, UnionType):
-        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+        (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
     listed = get_origin(kind) is tuple
     item = get_args(kind)[0] if listed else kind
     return Option(declared.name, item, listed, default, declared.metadata)
@@ -126,9 +126,9 @@ def read(options: type[T], words: Sequence[str]) -> T:
         else:
             texts[name] = text
     values = dict(partial(_value, known[name])(text) for name, text in texts.items())
-    for each in fields(options):  # type: ignore[arg-type]
-        if each.metadata.get("given"):
-            values[each.name] = frozenset(texts)
+    for field in fields(options):  # type: ignore[arg-type]
+        if field.metadata.get("given"):
+            values[field.name] = frozenset(texts)
     return options(**values)
 
 
@@ -136,7 +136,7 @@ def _value(option: Option, text: Any) -> tuple[str, Any]:
     if option.pairs:
         return option.name, tuple(text)
     if isinstance(text, list):
-        return option.name, tuple(value for each in text for value in option.read(each))
+        return option.name, tuple(value for item in text for value in option.read(item))
     other = option.metadata.get("several")
     if other and len(several := items(text, option.name)) > 1:
         return other, several
@@ -182,7 +182,7 @@ def _mistaken(word: str, known: dict[str, Option]) -> UserError:
     if equals or word.startswith("-"):
         return unknown_name("option", name, valid)
     close = nearest(name, valid)
-    hint = f"did you mean {' or '.join(f'{each}=' for each in close)}? " if close else ""
+    hint = f"did you mean {' or '.join(f'{near}=' for near in close)}? " if close else ""
     return UserError(
         f"unexpected word '{word}': {hint}options are written name=value, and a value with a space "
         f"needs quotes; valid: {', '.join(sorted(valid))}"
@@ -203,7 +203,7 @@ def items(text: str, name: str) -> tuple[str, ...]:
         found = next(csv.reader([line], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
         raise UserError(f"{name}={text} cannot be read: {error}") from None
-    return tuple(item for each in found if (item := each.strip()))
+    return tuple(item for cell in found if (item := cell.strip()))
 
 
 def value_shown(option: Option) -> str:

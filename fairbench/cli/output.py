@@ -65,7 +65,9 @@ class Output:
 def outputs() -> Iterator[Output]:
     """Have standard output and error break off without an error; yield standard output."""
     before = sys.stdout, sys.stderr
-    out, err = (each if isinstance(each, Output) else Output(_open(each)) for each in before)
+    out, err = (
+        stream if isinstance(stream, Output) else Output(_open(stream)) for stream in before
+    )
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
     try:
         yield out

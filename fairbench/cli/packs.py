@@ -53,7 +53,7 @@ class _Contents:
         if self.out == Path():
             raise UserError("nowhere to write to: name the pack, out=PACK")
         check_folder(self.out, new=True)
-        known = {each.name for each in declared()} | set(COSTS)
+        known = {metric.name for metric in declared()} | set(COSTS)
         for name in self.metrics:
             if name not in known:
                 raise unknown_name("metric", name, known)

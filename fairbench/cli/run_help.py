@@ -150,8 +150,10 @@ def _documented(target: str) -> dict[str, str]:
     if not files:
         return {}
     nodes = ast.parse(files[0].read_text(encoding="utf-8")).body
-    own = (each for each in nodes if isinstance(each, ast.ClassDef | ast.FunctionDef))
-    text = next((ast.get_docstring(each) or "" for each in own if each.name == name), "")
+    own = (node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef))
+    text = next(
+        (ast.get_docstring(definition) or "" for definition in own if definition.name == name), ""
+    )
     entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", text, re.M)
     return {
         entry: " ".join(meaning.split()).replace("``", "").removesuffix(".")

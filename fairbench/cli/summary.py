@@ -95,8 +95,8 @@ class _Priced:
     unpriced: int = 0
 
     def __iadd__(self, other: _Priced) -> Self:
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
         return self
 
     @property
@@ -177,8 +177,8 @@ def _print_price(total: _Priced) -> None:
 
 def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
     """Print the plan of a sweep and return the exit status."""
-    others = [each for each in outcomes if not each.run]
-    show_plan([each.run for each in outcomes if each.run], others)
+    others = [outcome for outcome in outcomes if not outcome.run]
+    show_plan([outcome.run for outcome in outcomes if outcome.run], others)
     for each in others:
         print_line(each.line)
     return FAILED if any(each.status == "failed" for each in others) else 0
@@ -197,12 +197,12 @@ def sum_up(
     words : that the sweep was asked for by.
     """
     by_status = {
-        status: [each for each in outcomes if each.status == status]
+        status: [job for job in outcomes if job.status == status]
         for status in ("finished", "skipped", "failed")
     }
     finished, failed = by_status["finished"], by_status["failed"]
-    for each in by_status["skipped"]:
-        print_line(each.line)
+    for job in by_status["skipped"]:
+        print_line(job.line)
     name = sweep_name(words, IDENTITY)
     try:
         keep_sweep(settings.folder, name, [outcome.row for outcome in outcomes])

@@ -53,7 +53,7 @@ def tune(line: CommandLine, held: ExitStack) -> int:
         print_line(error.end.trace) if error.end.trace else None
         print_error(error.end.error)
         return FAILED if error.end.trace else USER_ERROR
-    default, best = (prepared(each) for each in runs)
+    default, best = (prepared(run) for run in runs)
     _print(document(answer, search, ids=(default.id, best.id)), options.format)
     if options.format == "text":
         logged = log_runs(list(runs), search.default_plan.config["tracking"])
@@ -82,7 +82,7 @@ def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions
     hold([base["results"]], held, make=not base["plan"])
     search = Search(
         Tuning(*(getattr(options, name) for name in Tuning.__dataclass_fields__)),
-        [dimension(each, base) for each in line.spaces.values()],
+        [dimension(space, base) for space in line.spaces.values()],
         lambda values: line.compose([*fixed, *(f"{k}={v}" for k, v in values.items())]),
         executor(line.settings().launcher, base["n_jobs"], base["timeout_min"]),
     )
@@ -116,7 +116,7 @@ def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
     for end in Execution(runs, search.executor, drawing(config["figures"])).carry_out():
         if end.error:
             raise UnfinishedRunError(end)
-    return judged(answer, search.goals, *(prepared(each) for each in runs)), runs
+    return judged(answer, search.goals, *(prepared(run) for run in runs)), runs
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
@@ -163,7 +163,9 @@ def _shown(search: Search, number: int, trial: Trial) -> None:
     if trial.error:
         ended = f"has no value: {trial.error}"
     else:
-        ended = ", ".join(f"{each.sign * each.value:.4f}" for each in trial.estimates(search.goals))
+        ended = ", ".join(
+            f"{estimate.sign * estimate.value:.4f}" for estimate in trial.estimates(search.goals)
+        )
         ended += f" (stopped after {trial.folds})" if trial.stopped else ""
     print(f"  {name}: {what}{': ' if what else ''}{ended}", file=sys.stderr, flush=True)
 
@@ -211,13 +213,13 @@ def document(answer: Tuned, search: Search, *, ids: tuple[str, str]) -> Document
 def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
     """Return what was tried and what was chosen."""
     count = len(answer.trials) - 1
-    failed = sum(bool(each.error) for each in answer.trials)
-    stopped = sum(each.stopped for each in answer.trials)
+    failed = sum(bool(trial.error) for trial in answer.trials)
+    stopped = sum(trial.stopped for trial in answer.trials)
     what = ", ".join(f"{key}={_short(value)}" for key, value in answer.best.values.items())
     more = [f"{stopped} stopped early as surely worse"] * bool(stopped)
     more += [f"{failed} without a value"] * bool(failed)
     tried = f"{count} trial{'s' * (count > 1)}{f' ({chr(44).join(more)})' if more else ''}"
-    by = " plus ".join(f"the {each.goal.label}" for each in answer.promises)
+    by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
     return (
         f"Of {tried}, {what} has the smallest {by.removeprefix('the ')} on the validation rows. "
         f"It is run {ids[1]}; the untuned default is run {ids[0]}."
@@ -281,12 +283,12 @@ def _values(answer: Tuned) -> Table:
 
 def _trials(answer: Tuned, search: Search) -> Table:
     """Return the table of the trials, the best first."""
-    names = [each.name for each in search.space]
+    names = [dimension.name for dimension in search.space]
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
     found = {
-        place: np.array([each.value for each in trial.estimates(search.goals)])
+        place: np.array([estimate.value for estimate in trial.estimates(search.goals)])
         for place, trial in enumerate(answer.trials)
         if not trial.error
     }
@@ -294,7 +296,7 @@ def _trials(answer: Tuned, search: Search) -> Table:
     rows = []
     for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
         trial = answer.trials[place]
-        values = [each.sign * each.value for each in trial.estimates(search.goals)]
+        values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
         standing = ["untuned"] * (place == 0) + ["chosen"] * (place == answer.place)
         standing += ["frontier"] * (place in frontier)
         standing += ["stopped: surely worse"] * trial.stopped
@@ -315,7 +317,7 @@ def _frontier(found: Mapping[int, Floats]) -> set[int]:
     return {
         place
         for place, mine in found.items()
-        if not any((each <= mine).all() and (each < mine).any() for each in found.values())
+        if not any((point <= mine).all() and (point < mine).any() for point in found.values())
     }
 
 
@@ -325,7 +327,7 @@ def _notes(answer: Tuned, search: Search) -> list[str]:
              "one test part that no trial was judged by"]  # fmt: skip
     wished = search.tuning.cpu_seconds
     if wished is not None:
-        spent = sum(each.seconds for each in answer.trials)
+        spent = sum(trial.seconds for trial in answer.trials)
         notes.append(f"{spent:.1f} of {wished:g} CPU seconds were spent on fits")
     if search.tried_all and len(search.trials) < search.tuning.trials:
         notes.append("the search ended early: there is no point of the space that was not tried")

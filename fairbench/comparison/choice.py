@@ -247,7 +247,9 @@ class _Estimates:
             [i for i, own in enumerate(names) if own == name] for name in dict.fromkeys(names)
         ]
         lower, upper = (
-            largest_mean_gap(*(self._of_runs(place, each, level=1 - 2 * tail) for each in columns))
+            largest_mean_gap(
+                *(self._of_runs(place, column, level=1 - 2 * tail) for column in columns)
+            )
             for tail in (tails.lower, tails.upper)
         )
         return float(lower.lower), float(upper.upper)

@@ -75,17 +75,19 @@ class HalfRuns:
 
     def _of(self, run: RunPredictions) -> Run | None:
         wanted = _identity(self._finished(run.id))
-        found = [each for each in self._all if _identity(each) == wanted]
+        found = [candidate for candidate in self._all if _identity(candidate) == wanted]
         return max(found, key=_halvings, default=None)
 
     def _reference_of(self, run: RunPredictions) -> Run | None:
         if self.reference:
             return self.catalogue.one(self.reference)
         own = self._finished(run.id).config
-        found = [each for each in self._all if self._refers_to(each, own)]
-        found = [each for each in found if each.config["protect"] == own["protect"]] or found
-        if len({json.dumps(each.config["learner"]) for each in found}) > 1:
-            ids = ", ".join(each.id for each in found)
+        found = [candidate for candidate in self._all if self._refers_to(candidate, own)]
+        found = [
+            candidate for candidate in found if candidate.config["protect"] == own["protect"]
+        ] or found
+        if len({json.dumps(candidate.config["learner"]) for candidate in found}) > 1:
+            ids = ", ".join(candidate.id for candidate in found)
             raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
         return max(found, key=_halvings, default=None)
 

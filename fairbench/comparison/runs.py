@@ -56,7 +56,7 @@ class PairComparison:
 
     def regions(self, level: float) -> list[Region]:
         """Return the highest-density region of every comparison."""
-        return [highest_density_region(each.delta, level) for each in self.comparisons]
+        return [highest_density_region(comparison.delta, level) for comparison in self.comparisons]
 
 
 def typical(events: pd.DataFrame) -> int:
@@ -90,7 +90,7 @@ def compare_pair(
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
     if not repeats:
         raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
-    parts = [[each] for each in repeats] if settings.repeats == TYPICAL else [repeats]
+    parts = [[repeat] for repeat in repeats] if settings.repeats == TYPICAL else [repeats]
     pair = _Pair(
         Labels.of(first, settings.protect),
         (first, second),
@@ -113,7 +113,7 @@ class _Pair:
         """Compare the runs by some of their repeats together."""
         counts = self._counts(repeats)
         generator = rng(self.settings.seed, "comparison", self.runs[0].people.name, repeats[0])
-        averaged = [np.mean(each, axis=0) for each in counts]
+        averaged = [np.mean(count, axis=0) for count in counts]
         share = tested_share(self.runs[0], repeats)
         if np.isnan(share):
             return self._of(_draws(averaged, self.settings, generator))
@@ -126,7 +126,7 @@ class _Pair:
 
     def _of(self, tables: tuple[Floats, Floats]) -> Comparison:
         objectives = [objective(name) for name in self.settings.objectives]
-        rope = self.settings.rope or tuple(each.epsilon for each in objectives)
+        rope = self.settings.rope or tuple(goal.epsilon for goal in objectives)
         return compare(*tables, objectives, rope)
 
     def _counts(self, repeats: Sequence[int]) -> list[Floats]:
@@ -161,10 +161,10 @@ def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
     """
     chosen = [run.repeats[repeat] for repeat in (repeats or run.repeats)]
     rows = [folds[0].rows for folds in chosen]
-    same = all(np.array_equal(each, rows[0]) for each in rows[1:])
+    same = all(np.array_equal(row, rows[0]) for row in rows[1:])
     if len(chosen[0]) > 1 or same:
         return float("nan")
-    return float(np.mean([len(each) for each in rows])) / len(run.people)
+    return float(np.mean([len(row) for row in rows])) / len(run.people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +264,11 @@ def every_pair(
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
     for i, j in combinations(range(len(runs)), 2):
         found = compare_pair(runs[i], runs[j], settings, ratios).comparisons
-        events = [each.events() for each in found]
+        events = [comparison.events() for comparison in found]
         better[i, j], better[j, i], equivalent[i, j] = (
-            np.median([each[name] for each in events]) for name in _PLAIN
+            np.median([event[name] for event in events]) for name in _PLAIN
         )
-        mixed = [sum(p for name, p in each.items() if name not in _PLAIN) for each in events]
+        mixed = [sum(p for name, p in event.items() if name not in _PLAIN) for event in events]
         equivalent[j, i] = equivalent[i, j]
         traded[i, j] = traded[j, i] = np.median(mixed)
     return Pairs(better, equivalent, traded)

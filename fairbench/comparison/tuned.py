@@ -100,7 +100,7 @@ def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning)
     scores = np.full(len(trials), np.inf)
     for place, trial in enumerate(trials):
         if place and not (trial.error or trial.stopped):
-            found = np.array([each.value for each in trial.estimates(goals)])
+            found = np.array([estimate.value for estimate in trial.estimates(goals)])
             scores[place] = float(tuning.score(found))
     if not np.isfinite(scores).any():
         if len(trials) == 1:
@@ -130,7 +130,7 @@ def promised(
     promises = []
     for goal, one, two, tail in zip(goals, default, chosen, tails, strict=True):
         limits = [value_limits(two, looks, each) for each in (plain, tail.value)]
-        naive, corrected = (_shown(goal, each) for each in limits)
+        naive, corrected = (_shown(goal, limit) for limit in limits)
         promises.append(
             Promise(
                 goal,
@@ -164,7 +164,7 @@ def _shown(goal: Goal, ends: Ends) -> Ends:
 
 def _distinct(trials: Sequence[Trial]) -> list[Trial]:
     """Return the default and the trials that have a value, those of the same values once."""
-    known = {str(sorted(each.values.items())): each for each in trials if not each.error}
+    known = {str(sorted(trial.values.items())): trial for trial in trials if not trial.error}
     return list(known.values())
 
 

@@ -63,17 +63,21 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     The only name that begins with it is near, however long it is.
     """
     alike = 0.5 if len(name) <= _FEW_SIGNS else _ALIKE
-    shown = {each[:_LONGEST].lower(): each for each in valid}
+    shown = {candidate[:_LONGEST].lower(): candidate for candidate in valid}
     asked = name[:_LONGEST].lower()
     close = difflib.get_close_matches(asked, list(shown), limit, alike)
-    likeness = [difflib.SequenceMatcher(None, each, asked).ratio() for each in close]
+    likeness = [difflib.SequenceMatcher(None, candidate, asked).ratio() for candidate in close]
     close = [
         each for each, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - _LESS
     ]
-    begun = [each for each in shown if each.startswith(asked)] if len(name) > _FEW_SIGNS else []
+    begun = (
+        [candidate for candidate in shown if candidate.startswith(asked)]
+        if len(name) > _FEW_SIGNS
+        else []
+    )
     if not close and len(begun) == 1:
         close = begun
-    return [shown[each] for each in close]
+    return [shown[candidate] for candidate in close]
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
@@ -89,7 +93,9 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     start = f"unknown {kind} '{shortened(name)}': "
     if not valid:
         return UserError(f"{start}there is none")
-    close = [shortened(each) for each in nearest(name, valid)] if len(valid) <= _MANY else []
+    close = (
+        [shortened(candidate) for candidate in nearest(name, valid)] if len(valid) <= _MANY else []
+    )
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     start += f"{hint}valid: "
     return UserError(start + _listed(valid, _LONGEST - len(start)))
@@ -106,10 +112,10 @@ def _listed(names: Sequence[str], room: int) -> str:
         return whole
     kept: list[str] = []
     rest = f" and {len(names)} more"
-    for each in shown:
-        if len(", ".join([*kept, each]) + rest) > room and kept:
+    for candidate in shown:
+        if len(", ".join([*kept, candidate]) + rest) > room and kept:
             break
-        kept.append(each)
+        kept.append(candidate)
     return f"{', '.join(kept)} and {len(names) - len(kept)} more"
 
 

@@ -269,7 +269,9 @@ def parquet_bytes(table: pa.Table) -> bytes:
     from pyarrow import parquet
 
     numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
-    texts = [each.name for each in table.schema if not any(kind(each.type) for kind in numeric)]
+    texts = [
+        column.name for column in table.schema if not any(kind(column.type) for kind in numeric)
+    ]
     buffer = pa.BufferOutputStream()
     parquet.write_table(
         table, buffer, compression="lz4", use_dictionary=texts or False, write_statistics=False

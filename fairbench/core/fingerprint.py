@@ -58,7 +58,7 @@ class _Reduce(ast.NodeTransformer):
         """Keep that an error is made, and leave out what it says."""
         if isinstance(node.func, ast.Name) and _is_error(node.func.id):
             return ast.Call(node.func, [], [])
-        node.keywords = [each for each in node.keywords if each.arg not in _SENTENCES]
+        node.keywords = [keyword for keyword in node.keywords if keyword.arg not in _SENTENCES]
         return self.generic_visit(node)
 
     def visit_Set(self, node: ast.Set) -> ast.AST:
@@ -239,7 +239,9 @@ def _without_paths(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            body[:] = [each for each in body if not _own_import(each)] or [ast.Pass()]
+            body[:] = [statement for statement in body if not _own_import(statement)] or [
+                ast.Pass()
+            ]
     return tree
 
 

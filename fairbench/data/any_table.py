@@ -59,7 +59,9 @@ def check_file(path: Path) -> None:
 
 def near_files(path: Path) -> str:
     """Return the end of a sentence on a missing file: those beside it that are called nearly so."""
-    near = nearest(path.name, [each.name for each in path.parent.glob("*") if each.is_file()])
+    near = nearest(
+        path.name, [neighbour.name for neighbour in path.parent.glob("*") if neighbour.is_file()]
+    )
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -367,5 +367,5 @@ def clusters_of(frame: pd.DataFrame, place: Place) -> pd.Series:
     clusters = frame[place.column].astype(str)
     place.refuse(clusters, (clusters == "").to_numpy(), "a mark of rows that belong together")
     if clusters.nunique() < 2:
-        raise place.fault("has one mark in all rows: of one cluster nothing is sure")
+        raise place.fault("has one mark in all rows: intervals need at least two clusters")
     return clusters

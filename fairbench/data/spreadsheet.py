@@ -69,12 +69,12 @@ def _check_archive(data: bytes, name: str) -> None:
     """Refuse an archive that is no Excel file or unfolds too far, and cells that hide values."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
-        if not any(each.filename.startswith("xl/") for each in parts):
+        if not any(part.filename.startswith("xl/") for part in parts):
             raise DataError(f"{name} is a zip archive without a table of Excel: unpack it")
-        check_memory(_TAKES * sum(each.file_size for each in parts), name)
-        for each in parts:
-            if each.filename.startswith("xl/worksheets/sheet"):
-                _check_sheet(archive.read(each), name)
+        check_memory(_TAKES * sum(part.file_size for part in parts), name)
+        for part in parts:
+            if part.filename.startswith("xl/worksheets/sheet"):
+                _check_sheet(archive.read(part), name)
 
 
 _FORMULA = re.compile(rb"<f\b")
@@ -102,7 +102,7 @@ def _check_sheet(xml: bytes, name: str) -> None:
 
 def _below_header(cells: bytes) -> bool:
     """Say whether merged cells go over several rows: a title over columns is none of the table."""
-    first, last = (re.sub(rb"[A-Z]", b"", each) for each in cells.split(b":"))
+    first, last = (re.sub(rb"[A-Z]", b"", corner) for corner in cells.split(b":"))
     return first != last
 
 
@@ -141,7 +141,7 @@ def _text(cell: Any) -> str:
 def _header(rows: Rows, named: Sequence[str]) -> int:
     """Return the first row that has all columns that are named; -1 where none has."""
     for i, row in enumerate(rows[:_DEEP]):
-        if any(row) and {*named} <= {each.strip() for each in row}:
+        if any(row) and {*named} <= {cell.strip() for cell in row}:
             return i
     return -1
 
@@ -150,8 +150,8 @@ _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
 def _check_cells(rows: Rows, named: Sequence[str], title: str, name: str) -> None:
-    header = [each.strip() for each in rows[0]]
-    places = [header.index(each) for each in named]
+    header = [cell.strip() for cell in rows[0]]
+    places = [header.index(column) for column in named]
     for i, row in enumerate(rows):
         wrong = next((row[place] for place in places if row[place] in _ERRORS), "")
         if wrong:

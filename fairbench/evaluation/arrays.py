@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,40 +120,21 @@ def evaluate(
         raise unknown_name("task", str(task), Task)
     task, evaluator = Task(task), evaluator or Evaluator()
     conditions = _conditions(fail_if, require, task, evaluator)
-    given = {
+    arrays = {
+        "target": target,
         "prediction": prediction,
         "score": score,
         "uncertainty": uncertainty,
         "sd": sd,
         "aleatoric": aleatoric,
         "epistemic": epistemic,
+        "sample_weight": sample_weight,
+        "clusters": clusters,
     }
-    extra = {"sample_weight": sample_weight, "clusters": clusters}
-    aligned = in_one_order({"target": target, **given, **extra}, sensitive_features, within)
-    names: tuple[str, ...] = ()
-    if task is Task.MULTICLASS:
-        names, y, columns = classes_and_columns(aligned.arrays, classes)
-    else:
-        y, columns = labels_and_columns(aligned.arrays, task, positive)
+    aligned = in_one_order(arrays, sensitive_features, within)
     sensitive = sensitive_frame(aligned.features)
-    check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
-    wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
-    if wrong.size:
-        expected = "0 or 1" if task is Task.BINARY else "a number"
-        raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
-    predictions = read_predictions(columns, task, "evaluate", classes=len(names))
-    references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
-    for name, label in (privileged or {}).items():
-        if name not in references:
-            raise unknown_name("sensitive feature in privileged", name, references)
-        references[name] = str(label)
-    if evaluator.intersections > 1:
-        check_combinable(sensitive, "sensitive_features")
-    groups = group_columns(sensitive, references, evaluator.intersections)
-    design = design_of(len(y), *(aligned.arrays.get(name) for name in extra))
-    if design is not None and design.units < 2:
-        raise UserError("clusters has one mark in all rows: of one cluster nothing is sure")
-    data = Labelled(y, predictions, groups, task, design=design, classes=names)
+    references = _references(sensitive, privileged or {})
+    data = _labelled(aligned.arrays, sensitive, references, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
@@ -164,6 +146,46 @@ def evaluate(
         singles = [str(name) for name in sensitive]
         gate_of_labelled(data, conditions, singles, named, require).check(frame)
     return frame
+
+
+def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[str, str]:
+    """Return each attribute's reference group: the one named, otherwise the first in order."""
+    references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
+    for name, label in privileged.items():
+        if name not in references:
+            raise unknown_name("sensitive feature in privileged", name, references)
+        references[name] = str(label)
+    return references
+
+
+def _labelled(
+    arrays: Mapping[str, Any],
+    sensitive: pd.DataFrame,
+    references: Mapping[str, str],
+    task: Task,
+    positive: object,
+    classes: Sequence[object] | None,
+    evaluator: Evaluator,
+) -> Labelled:
+    """Return arrays (n,) in one order as checked predictions, with their labels and groups."""
+    names: tuple[str, ...] = ()
+    if task is Task.MULTICLASS:
+        names, y, columns = classes_and_columns(arrays, classes)
+    else:
+        y, columns = labels_and_columns(arrays, task, positive)
+    check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
+    wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
+    if wrong.size:
+        expected = "0 or 1" if task is Task.BINARY else "a number"
+        raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
+    predictions = read_predictions(columns, task, "evaluate", classes=len(names))
+    if evaluator.intersections > 1:
+        check_combinable(sensitive, "sensitive_features")
+    groups = group_columns(sensitive, references, evaluator.intersections)
+    design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
+    if design is not None and design.units < 2:
+        raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
+    return Labelled(y, predictions, groups, task, design=design, classes=names)
 
 
 def _conditions(

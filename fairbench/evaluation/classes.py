@@ -166,9 +166,9 @@ class _Forms:
         )
         for name, rate in _RATES.items():
             metric = metrics_of(BINARY, "widest")[name]
-            gaps = [self._gap(each, name) for each in counted]
-            lower = [self._gap(each, name).lower for each in wider]
-            counts = [total(each.intervals.counts_of(metric)) for each in counted]
+            gaps = [self._gap(of_class, name) for of_class in counted]
+            lower = [self._gap(of_class, name).lower for of_class in wider]
+            counts = [total(of_class.intervals.counts_of(metric)) for of_class in counted]
             shares = np.array([np.reshape(rate(count), (1, -1)) for count in counts])
             ends = np.array(
                 [[gap.value, low, gap.upper] for gap, low in zip(gaps, lower, strict=True)]

@@ -170,7 +170,7 @@ class PosteriorIntervals:
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
     ) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
-        return [GapInterval(*each) for each in zip(*self.rates(metrics), strict=True)]
+        return [GapInterval(*ends) for ends in zip(*self.rates(metrics), strict=True)]
 
     def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""

@@ -72,7 +72,7 @@ class LabelledIntervals(CountIntervals):
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
         known = np.array([[needs_no_label(rate)] for rate in rates])
-        both = (each(successes, sizes, level=levels) for each in (rate_limits, sequence_limits))
+        both = (array(successes, sizes, level=levels) for array in (rate_limits, sequence_limits))
         return Limits(*(np.where(known, *ends) for ends in zip(*both, strict=True)))
 
     def correlation(self, rate: Rate) -> Floats | float:

@@ -195,7 +195,7 @@ def _those_of(bins: Bins, binning: int, groups: Codes) -> Bins:
     """Return the diagrams (G, B) of some groups, in bins of one kind."""
     share = None if bins.share is None else bins.share[binning, groups]
     size, positives, score = (
-        each[binning, groups] for each in (bins.size, bins.positives, bins.score)
+        array[binning, groups] for array in (bins.size, bins.positives, bins.score)
     )
     return Bins(size, positives, score, share)
 
@@ -341,7 +341,7 @@ def _area(arrays: Sequence[Floats], parts: Parts) -> Closed:
 def _in_a_row(several: Sequence[scores.Areas]) -> scores.Areas:
     """Return areas of several sets of groups of unsampled rows as those of all."""
     names = ("area", "positives", "negatives", "variance")
-    joined = (np.concatenate([getattr(each, name) for each in several]) for name in names)
+    joined = (np.concatenate([getattr(sample, name) for sample in several]) for name in names)
     return scores.Areas(*joined)
 
 

@@ -153,7 +153,7 @@ def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd
     for (at, kind, why), count in often.items():
         candidate = (-count, rank[kind], why)
         first[at] = min(first.get(at, candidate), candidate)
-    total, flags = (np.bincount(each, minlength=groups) for each in (group, group[flagged]))
+    total, flags = (np.bincount(array, minlength=groups) for array in (group, group[flagged]))
     code, reason = np.zeros(groups, np.int8), np.full(groups, "", object)
     for at, (_, kind_code, why) in first.items():
         code[at], reason[at] = kind_code, f"{why} ({flags[at]} of {total[at]})"
@@ -246,7 +246,7 @@ class _Run:
             for cells in self._by_attribute():
                 self._of_groups(cells, ends)
         none = np.isnan(ends.lower) | np.isnan(ends.upper)
-        lower, upper = (np.where(none, np.nan, each) for each in (ends.lower, ends.upper))
+        lower, upper = (np.where(none, np.nan, array) for array in (ends.lower, ends.upper))
         own = self.splits.estimand
         estimand = np.where(ends.of_rates, own + _OF_RATES, own).astype(object)
         return lower, upper, np.where(none, "", estimand)
@@ -290,7 +290,7 @@ class _Run:
         lower = np.where(positive, np.clip(means.lower, 0, None), means.lower)
         upper = np.where(share, np.clip(means.upper, None, 1), means.upper)
         # Of a folded value the splits' own ends are averaged: nothing is gained by repeating.
-        folded = np.array([each is not None and _is_folded(each) for each in known], bool)
+        folded = np.array([metric is not None and _is_folded(metric) for metric in known], bool)
         single = folded | (np.isfinite(self.value).sum(axis=1) == 1)
         for ends, own in ((lower, self.lower), (upper, self.upper)):
             ends[single] = finite_mean(own[single])
@@ -356,7 +356,7 @@ class _Run:
                 key = metric.is_gap, len(of_rates), there.tobytes()
                 gaps.setdefault(key, []).append((places[""], of_rates[:, there]))
         for kind, several in pairs.items():
-            others, of_rate = (np.stack(each) for each in zip(*several, strict=True))
+            others, of_rate = (np.stack(column) for column in zip(*several, strict=True))
             rates, is_ratio = self._rates(of_rate), kind == "ratio"
             limits = mean_ratios(rates) if is_ratio else rates.against_first()
             ends.put(others, limits, of_rates=is_ratio)

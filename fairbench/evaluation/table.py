@@ -291,22 +291,14 @@ class MetricTable:
                 lower, upper = (np.where(missing, NAN, end) for end in (lower, upper))
             statuses.flag(missing & statuses.is_ok, "undefined", "the value is not a number")
         if self.frequentist:
-            own = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
             least = rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
             whose = "" if fewest is None else " in the smallest group"
-            few = own & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
-            statuses.flag(few, "insufficient", lambda *place: f"n={least[place]}{whose}")
-            alike = lower == upper
-            if alike.any():  # a mean of what does not vary is no estimate
-                lower, upper = (np.where(alike, NAN, end) for end in (lower, upper))
-                same = alike & statuses.is_ok & (statuses.reason == "")
-                statuses.reason[same] = "no interval: its width would be 0"
-            bare = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
-            if bare.any():
-                reasons = [
-                    lacking or without_interval(*of) for of in zip(names, statistics, strict=True)
-                ]
-                statuses.reason[bare] = _texts(reasons)[np.nonzero(bare)[0]]
+            self._flag_few(statuses, statistics, least, whose)
+            lower, upper = _without_width_zero(lower, upper, statuses)
+            reasons = [
+                lacking or without_interval(*of) for of in zip(names, statistics, strict=True)
+            ]
+            _explain_no_interval(statuses, lower, reasons)
         self.blocks.append(
             Block(
                 names,
@@ -323,6 +315,14 @@ class MetricTable:
                 None if there is None else np.broadcast_to(there, shape),
             )
         )
+
+    def _flag_few(
+        self, statuses: Statuses, statistics: Sequence[str], least: NDArray[np.int64], whose: str
+    ) -> None:
+        """Mark values as insufficient that rest on fewer rows than the minimum."""
+        own = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
+        few = own & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
+        statuses.flag(few, "insufficient", lambda *place: f"n={least[place]}{whose}")
 
     def add_bounded(
         self,
@@ -378,6 +378,28 @@ class MetricTable:
         columns = _columns(self.blocks)[0]
         strata = [name for name in STRATA if name in columns]
         return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
+
+
+def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tuple[Floats, Floats]:
+    """Return the ends of intervals, NaN where they are equal.
+
+    An interval of a mean is made of how much the rows vary. Where they do not, its width would be
+    0, which says that the mean is known exactly; so there is none, and the reason says why.
+    """
+    alike = lower == upper
+    if not alike.any():
+        return lower, upper
+    statuses.reason[alike & statuses.is_ok & (statuses.reason == "")] = (
+        "no interval: its width would be 0"
+    )
+    return np.where(alike, NAN, lower), np.where(alike, NAN, upper)
+
+
+def _explain_no_interval(statuses: Statuses, lower: Floats, reasons: Sequence[str]) -> None:
+    """Say of values (M, S, G) that are ok and have no interval why, by the metric's reason (M,)."""
+    bare = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
+    if bare.any():
+        statuses.reason[bare] = _texts(reasons)[np.nonzero(bare)[0]]
 
 
 def _without_values(block: Block, reason: str) -> Block:

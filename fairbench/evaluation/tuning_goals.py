@@ -108,7 +108,7 @@ class Goal:
         groups = [rows.group == g for g in range(rows.groups)]
         masks = groups if self.metric.is_gap else [np.ones(len(cells), bool)]
         found = [_rate(rate, cells, mask) for rate in self.metric.rates for mask in masks]
-        parts, influence, least = (np.stack(each, axis=-1) for each in zip(*found, strict=True))
+        parts, influence, least = (np.stack(column, axis=-1) for column in zip(*found, strict=True))
         known = np.isfinite(parts)
         sides = self._sides(known, len(masks))
         return GoalEstimate(np.where(known, parts, 0), influence, least, sides, self.sign)

@@ -159,7 +159,7 @@ def classes_and_columns(
 def _texts(name: str, values: Any) -> list[str]:
     array = _one_dimensional(name, np.asarray(values, object))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
-    spellings = [_spelled(each) for each in distinct]
+    spellings = [_spelled(label) for label in distinct]
     return [spellings[code] for code in codes]
 
 
@@ -206,7 +206,7 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     target = np.asarray(given["target"])
     if positive is None and target.dtype.kind in "biuf":
         return None
-    texts = [_spelled(each) for each in pd.unique(pd.Series(target.ravel()))]
+    texts = [_spelled(label) for label in pd.unique(pd.Series(target.ravel()))]
     found = sorted({*texts} - {""})
     chosen = _spelled(positive) if positive is not None else ""
     if len(found) > 2 or "" in texts:
@@ -216,7 +216,7 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
         listed = " and ".join(map(quoted, found))
         raise UserError(f"positive is {quoted(positive)}, and target holds {listed}")
     if chosen:
-        return next((each for each in found if each != chosen), f"not {chosen}"), chosen
+        return next((label for label in found if label != chosen), f"not {chosen}"), chosen
     if pair := plain_pair(found):
         return pair
     listed = " and ".join(map(quoted, found))
@@ -232,7 +232,7 @@ def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     array = _one_dimensional(name, np.asarray(values, object))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
-    found = [meaning.get(_spelled(each), np.nan) for each in distinct]
+    found = [meaning.get(_spelled(label), np.nan) for label in distinct]
     coded: Floats = np.array(found)[codes]
     if np.isnan(coded).any():
         row = int(np.flatnonzero(np.isnan(coded))[0])

@@ -158,5 +158,5 @@ def _usual_choices() -> dict[str, Any]:
     if not path.is_file():
         return {}
     known = yaml.safe_load(path.read_text(encoding="utf-8"))
-    chosen = [each for each in known.pop("defaults") if isinstance(each, dict)]
-    return {**known, **{name: value for each in chosen for name, value in each.items()}}
+    chosen = [default for default in known.pop("defaults") if isinstance(default, dict)]
+    return {**known, **{name: value for default in chosen for name, value in default.items()}}

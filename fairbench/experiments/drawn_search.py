@@ -47,13 +47,13 @@ class Family:
         return {
             **self.choices,
             **self.fixed,
-            **{each.name: each.sample(generator) for each in self.space},
+            **{dimension.name: dimension.sample(generator) for dimension in self.space},
         }
 
     @property
     def count(self) -> float:
         """How many candidates it has."""
-        return float(np.prod([each.count for each in self.space]))
+        return float(np.prod([dimension.count for dimension in self.space]))
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class Family:
     @property
     def stated(self) -> dict[str, str]:
         """What its options are drawn from, as it is typed, by name."""
-        return {**self.fixed, **{each.name: each.text for each in self.space}}
+        return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
 
     @property
     def options(self) -> str:

@@ -77,7 +77,7 @@ class Workers:
         for task in lost:  # alone: it may have taken more memory than there was for several
             again: list[WorkUnit] = []
             yield from self._together([task], 1, again)
-            yield from (Done(each, error=KILLED) for each in again)
+            yield from (Done(unit, error=KILLED) for unit in again)
 
     def _together(
         self, tasks: Iterable[WorkUnit], n_jobs: int, lost: list[WorkUnit]
@@ -104,9 +104,11 @@ class Workers:
         """Wait until workers have ended their tasks, or must end; return them."""
         left = None
         if self.minutes is not None:
-            left = max(0.0, min(each.since for each in busy) + 60 * self.minutes - time.monotonic())
-        ready = connection.wait([each.pipe for each in busy], left)
-        return [each for each in busy if each.pipe in ready or each.late(self.minutes)]
+            left = max(
+                0.0, min(worker.since for worker in busy) + 60 * self.minutes - time.monotonic()
+            )
+        ready = connection.wait([worker.pipe for worker in busy], left)
+        return [worker for worker in busy if worker.pipe in ready or worker.late(self.minutes)]
 
 
 @dataclass(eq=False)

@@ -72,7 +72,7 @@ class Presets:
         if name not in self._experiments:
             composed = self._compose(f"experiment={name}")
             varied = {
-                str(key): [each.strip() for each in str(value).split(",")]
+                str(key): [text.strip() for text in str(value).split(",")]
                 for key, value in composed["sweep"].items()
             }
             options = options_of(composed, IDENTITY)
@@ -124,7 +124,7 @@ class Presets:
         Composing takes a tenth of a second, which an experiment that no run is of is spared.
         """
         swept = {
-            group: {each.strip() for each in str(values).split(",")}
+            group: {text.strip() for text in str(values).split(",")}
             for group, values in self._params(name).items()
             if "." not in group
         }
@@ -181,9 +181,9 @@ class Presets:
         main = yaml.safe_load((self.conf / "config.yaml").read_text(encoding="utf-8"))
         choices = {
             name: str(v)
-            for each in main["defaults"]
-            if each != "_self_"
-            for name, v in each.items()
+            for default in main["defaults"]
+            if default != "_self_"
+            for name, v in default.items()
         }
         return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
 

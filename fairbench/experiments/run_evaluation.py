@@ -83,7 +83,7 @@ def _joined(parts: Sequence[Part]) -> pd.DataFrame:
 
     def column(name: str) -> NDArray[Any]:
         return np.concatenate(
-            [each[name] if name in each else np.full(len(each["row"]), np.nan) for each in parts]
+            [part[name] if name in part else np.full(len(part["row"]), np.nan) for part in parts]
         )
 
     names = dict.fromkeys(chain.from_iterable(parts))

@@ -40,7 +40,7 @@ class Study:
     def group_at_prediction(self) -> bool:
         """Whether a new row's group must be known to predict it."""
         components = (self.learner, self.intervention, self.fitter)
-        return any(each.capabilities.group_at_prediction for each in components)
+        return any(component.capabilities.group_at_prediction for component in components)
 
     @property
     def cost_key(self) -> str:

@@ -165,14 +165,14 @@ class Search:
                 "nothing is to be tuned: give an option an interval or several values, such as "
                 "'learner.max_depth=interval(2,8)'"
             )
-        for each in self.space:
-            if each.name.partition(".")[0] not in _TUNED:
+        for dimension in self.space:
+            if dimension.name.partition(".")[0] not in _TUNED:
                 raise UserError(
-                    f"'{each.name}={shortened(each.text)}' cannot be tuned, as it changes what is "
-                    "judged: give it one value, and several to learner, intervention, method or "
-                    "their options alone"
+                    f"'{dimension.name}={shortened(dimension.text)}' cannot be tuned, as it "
+                    "changes what is judged: give it one value, and several to learner, "
+                    "intervention, method or their options alone"
                 )
-            self.compose({each.name: each.example})
+            self.compose({dimension.name: dimension.example})
         self._check_rows()
 
     def _check_rows(self) -> None:
@@ -193,7 +193,7 @@ class Search:
     @property
     def searched(self) -> dict[str, str]:
         """What is searched, as it was typed, by name."""
-        return {each.name: each.text for each in self.space}
+        return {dimension.name: dimension.text for dimension in self.space}
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -232,7 +232,7 @@ class Search:
         self.show(number + 1, trial)
 
     def _found(self, trial: Trial) -> list[float]:
-        return [] if trial.error else [each.value for each in trial.estimates(self.goals)]
+        return [] if trial.error else [estimate.value for estimate in trial.estimates(self.goals)]
 
     def _refuse_if_all_fail(self) -> None:
         errors = [trial.error for trial in self.trials]
@@ -252,14 +252,14 @@ class Search:
     def tried_all(self) -> bool:
         """Whether every point of the space was tried; never of an interval of real numbers."""
         tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
-        return bool(len(tried) >= np.prod([each.count for each in self.space]))
+        return bool(len(tried) >= np.prod([dimension.count for dimension in self.space]))
 
     def _proposed(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        known = {each.name: each.distribution for each in self.space}
+        known = {dimension.name: dimension.distribution for dimension in self.space}
         seed = integer_seed(rng(self._run.study.seed, "tuning", number))
         study = optuna.create_study(
             directions=["minimize"] * len(self.goals),
@@ -311,7 +311,7 @@ class Search:
 
     def _cells(self, cells: Sequence[Cell]) -> list[str]:
         """Return the cells of all trials so far, which are not to be collected as garbage."""
-        known = [each.plan.cells for each in self.trials if each.plan]
+        known = [trial.plan.cells for trial in self.trials if trial.plan]
         ids = [*self.default_plan.cells, *(cell for each in known for cell in each)]
         return list(dict.fromkeys([*ids, *(cell.id for cell in cells)]))
 
@@ -334,8 +334,8 @@ class Search:
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
         """Say whether one finished trial is better in every objective, on the same rows."""
         finished = [self.default, *self.trials]
-        rivals = [each for each in finished if each.folds == folds and not each.error]
-        scores = [self.tuning.score(np.array(self._found(each))) for each in rivals]
+        rivals = [outcome for outcome in finished if outcome.folds == folds and not outcome.error]
+        scores = [self.tuning.score(np.array(self._found(rival))) for rival in rivals]
         best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
         return any(self._behind(trial, rivals[place]) for place in best)
 

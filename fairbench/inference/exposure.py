@@ -149,7 +149,7 @@ def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:
     A few lists hardly say what it is, and too large a one leaves no error of a ratio: it is lower
     by its own standard error (Fisher 1921), and of three lists and fewer nothing is known of it.
     """
-    first, second = (sums(each, lists, int(lists.max()) + 1) for each in (one, other))
+    first, second = (sums(array, lists, int(lists.max()) + 1) for array in (one, other))
     spread = np.sqrt((first**2).sum() * (second**2).sum())
     known = len(first) - 3
     if known <= 0 or spread <= 0:

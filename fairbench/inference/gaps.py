@@ -63,8 +63,8 @@ class GroupLimits:
         """Return the limits at one position of the first axis."""
         shared = self.correlation
         return GroupLimits(
-            Limits(*(each[place] for each in self.single)),
-            Limits(*(each[place] for each in self.together)),
+            Limits(*(ends[place] for ends in self.single)),
+            Limits(*(ends[place] for ends in self.together)),
             shared if isinstance(shared, float) else shared[place],
         )
 
@@ -330,7 +330,7 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
     any pair may have. Where every rate is 0 it is NaN, between 0 and 1.
     """
     wide, single = (
-        ratio_limits(*pairs(each), rates.correlation) for each in (rates.together, rates.single)
+        ratio_limits(*pairs(array), rates.correlation) for array in (rates.together, rates.single)
     )
     off = ~np.eye(wide.value.shape[-1], dtype=bool)
     smallest, largest = rates.single.value.min(axis=-1), rates.single.value.max(axis=-1)
@@ -384,7 +384,7 @@ def distance_limits(
         error = np.where(other, error, 0).max(axis=(-2, -1), keepdims=True)
     surely = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
     value, lower, upper = (
-        np.where(other, each, -np.inf).max(axis=(-2, -1))
-        for each in (apart, apart - surely * error, apart + quantile(level) / 2 * error)
+        np.where(other, array, -np.inf).max(axis=(-2, -1))
+        for array in (apart, apart - surely * error, apart + quantile(level) / 2 * error)
     )
     return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))

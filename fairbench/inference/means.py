@@ -133,7 +133,7 @@ class Moments:
         nearer = np.sqrt(sample.size / np.maximum(sample.units, 1))
         size = np.broadcast_to(sample.size, found.size.shape)
         lowest, highest = (
-            found.mean + nearer * (each - found.mean) for each in (found.lowest, found.highest)
+            found.mean + nearer * (array - found.mean) for array in (found.lowest, found.highest)
         )
         spread = nearer * found.sd, nearer * found.skewness
         return cls(size, found.mean, *spread, lowest, highest, found.least, found.most)
@@ -225,7 +225,9 @@ class _Sums:
             mean = np.add.reduceat(x, first, axis=-1) / size
             away = x - np.repeat(mean, size, axis=-1)
             square = away * away
-            squares, cubes = (np.add.reduceat(each, first, -1) for each in (square, square * away))
+            squares, cubes = (
+                np.add.reduceat(array, first, -1) for array in (square, square * away)
+            )
             outermost = (f.reduceat(x, first, axis=-1) for f in (np.minimum, np.maximum))
             found[..., present] = mean, squares, cubes, *outermost
         return cls(rows.astype(float), *found)
@@ -244,7 +246,7 @@ class _Sums:
             mean, squares, cubes,
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
         )  # fmt: skip
-        alone = (getattr(each, name) for name in _POWERS for each in (self, other))
+        alone = (getattr(array, name) for name in _POWERS for array in (self, other))
         pairs = zip(alone, alone, strict=True)
         found = (
             np.where(its == 0, mine, np.where(own == 0, others, of_both))
@@ -309,8 +311,8 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
         return function(float(level))
     several = np.unique(level)
     found = function(float(several[0]))
-    for each in several[1:]:
-        here, other = level == each, function(float(each))
+    for sample in several[1:]:
+        here, other = level == sample, function(float(sample))
         found = Limits(*(np.where(here, *ends) for ends in zip(other, found, strict=True)))
     return found
 
@@ -560,7 +562,7 @@ class OutcomeMeans:
         possible = _could_be(losses, other, label, sample.codes, groups)
         moments = Moments.of_sampled(means, cells.totals(away), cells).reaching(*possible)
         moments = moments.take(np.arange(2 * groups).reshape(-1, 2))
-        zero, one = (sample.totals(np.where(label == each, away, 0.0)) for each in (0, 1))
+        zero, one = (sample.totals(np.where(label == array, away, 0.0)) for array in (0, 1))
         share = sample.linearised(outcome)[1]
         pairs = (zero, one), (share, zero), (share, one)
         correlation = np.stack([sample.product(*pair) for pair in pairs], axis=-1)

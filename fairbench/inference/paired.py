@@ -56,7 +56,7 @@ def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
     variance estimates recovery with their correlation. A precision is of the rows that a classifier
     selects; there the rates themselves are joined, with the correlation of their errors.
     """
-    (top, whole), (other_top, other_whole) = (_shares(rate, each) for each in (_FIRST, _SECOND))
+    (top, whole), (other_top, other_whole) = (_shares(rate, array) for array in (_FIRST, _SECOND))
     if (whole == other_whole).all():
         size = cells @ whole
         second, first = (cells @ np.clip(one, 0, 1) for one in (other_top - top, top - other_top))
@@ -146,7 +146,7 @@ def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
         for other in (together.lower, together.upper)
     ]
     # Within the rectangle the smaller of the two is monotone between the axes, and 0 on them.
-    crosses = any(each.lower < 0 < each.upper for each in (apart, together))
+    crosses = any(array.lower < 0 < array.upper for array in (apart, together))
     ends = [*corners, 0.0] if crosses else corners
     value = _smaller(float(apart.value), float(together.value))
     return Limits(np.asarray(value), np.asarray(min(ends)), np.asarray(max(ends)))

@@ -132,7 +132,7 @@ class _Model:
     @cached_property
     def overall(self) -> Floats:
         """The rates (R, 1, 1) of everyone together, never 0 or 1."""
-        y, n = (each.sum(axis=-1, keepdims=True) for each in (self.successes, self.sizes))
+        y, n = (array.sum(axis=-1, keepdims=True) for array in (self.successes, self.sizes))
         return np.asarray((y + 0.5) / (n + 1))
 
     @cached_property
@@ -238,7 +238,7 @@ def pool(
         race; without it groups are alike but for chance.
     draws : T.
     """
-    y, n = (np.asarray(each, np.float64)[None, None] for each in (successes, sizes))
+    y, n = (np.asarray(array, np.float64)[None, None] for array in (successes, sizes))
     return pool_rates(y, n, [generator], attributes=attributes, draws=draws).take(0).take(0)
 
 
@@ -259,7 +259,7 @@ def pool_rates(
     """
     rates, samples, groups = successes.shape
     # Every sample's rates in turn, as its generator draws for all of them at once.
-    y, n = (np.moveaxis(each, 1, 0).reshape(-1, groups) for each in (successes, sizes))
+    y, n = (np.moveaxis(array, 1, 0).reshape(-1, groups) for array in (successes, sizes))
     model = _Model(y[:, None], n[:, None], *_design(attributes, groups))
     sample = _sampled(model, generators)
     weights = sample.weights[:, None]
@@ -397,7 +397,8 @@ def _rate_draws(
     ends = np.cumsum(sample.weights, axis=1)[:, :-1]
     chosen = np.stack([np.searchsorted(*of) for of in zip(ends, places, strict=True)])[..., None]
     apart, strength, centre = (
-        np.take_along_axis(each, chosen, 1) for each in (exception, sample.strength, sample.centre)
+        np.take_along_axis(array, chosen, 1)
+        for array in (exception, sample.strength, sample.centre)
     )
     rates = []
     for s, generator in enumerate(generators):

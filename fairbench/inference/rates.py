@@ -29,7 +29,7 @@ class Limits(NamedTuple):
 
     def take(self, group: Any) -> Limits:
         """Return the same of some positions of the last axis."""
-        return Limits(*(each[..., group] for each in self))
+        return Limits(*(end[..., group] for end in self))
 
     def at(self, place: int) -> tuple[float, float, float]:
         """Return one estimate of a single axis, with both ends, as plain numbers."""
@@ -208,10 +208,10 @@ def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> L
     signed = correlation * np.sign(weight)[:, None] * np.sign(weight)
     size, value = np.abs(weight), (weight * rates.value).sum(axis=-1)
     reach = [
-        np.einsum("...i,...ij,...j->...", size * each, signed, size * each)
-        for each in (np.where(weight > 0, down, up), np.where(weight > 0, up, down))
+        np.einsum("...i,...ij,...j->...", size * array, signed, size * array)
+        for array in (np.where(weight > 0, down, up), np.where(weight > 0, up, down))
     ]
-    lower, upper = (np.sqrt(np.maximum(each, 0)) for each in reach)
+    lower, upper = (np.sqrt(np.maximum(squared, 0)) for squared in reach)
     return Limits(value, value - lower, value + upper)
 
 

@@ -117,8 +117,8 @@ def accuracy_posterior(correct: Floats, group: Codes, prior: Beta) -> Beta:
     """
     known = ~np.isnan(correct)
     right, wrong = (
-        np.bincount(group[known], weights=each[known], minlength=len(prior.successes))
-        for each in (correct, 1 - correct)
+        np.bincount(group[known], weights=array[known], minlength=len(prior.successes))
+        for array in (correct, 1 - correct)
     )
     return prior.after(right, wrong)
 

@@ -193,8 +193,8 @@ def mean_limits(
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = [
-            each if ratio is None else np.where(ratio[..., None], np.log(each), each)
-            for each in (values, lower, upper)
+            array if ratio is None else np.where(ratio[..., None], np.log(array), array)
+            for array in (values, lower, upper)
         ]
         mean, count = finite_mean(scaled[0]), np.isfinite(scaled[0]).sum(axis=-1)
         shrunk = splits.variance(np.maximum(count, 1.0))
@@ -301,9 +301,9 @@ def largest_mean_gap(*rates: RunRates) -> Limits:
     value, lower, upper = (
         np.max([np.nanmax(end[..., apart], axis=-1) for end in ends], axis=0)
         for ends in (
-            [each.value for each in single],
-            [each.lower for each in wider],
-            [each.upper for each in single],
+            [limits.value for limits in single],
+            [limits.lower for limits in wider],
+            [limits.upper for limits in single],
         )
     )
     return Limits(value, np.clip(lower, 0, None), upper)

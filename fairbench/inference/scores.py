@@ -411,7 +411,7 @@ def explained(
     # Halves of numbers that do not overflow have differences that do not.
     away, of_error = scaled(target / 2 - prediction / 2, codes, groups)
     apart, of_spread = scaled(target / 2 - mean[codes] / 2, codes, groups)
-    unexplained, total = (np.bincount(codes, share * each**2, groups) for each in (away, apart))
+    unexplained, total = (np.bincount(codes, share * array**2, groups) for array in (away, apart))
     ends = Moments.of_groups(target, codes, groups)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ratio = unexplained / total * (of_error / of_spread) ** 2
@@ -503,7 +503,7 @@ def gamma_limits(
     value, variance : sums of the weights of the events, and of their squares.
     unseen : the weight of an event more, which the upper end allows for.
     """
-    y, v, most = (np.asarray(each, float) for each in (value, variance, unseen))
+    y, v, most = (np.asarray(array, float) for array in (value, variance, unseen))
     tail = (1 - level) / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         lower = np.where(y > 0, special.gammaincinv(y**2 / v, tail) * v / y, 0.0)

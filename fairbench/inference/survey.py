@@ -178,7 +178,7 @@ def ratios(top: ArrayLike, bottom: ArrayLike, design: Design) -> Estimate:
     top, bottom : (K, n) or (n,). A weighted mean has a bottom of ones, a rate within a group the
         group's indicator.
     """
-    above, below = (np.atleast_2d(np.asarray(each, float)) for each in (top, bottom))
+    above, below = (np.atleast_2d(np.asarray(array, float)) for array in (top, bottom))
     weight = (below * design.weight).sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = (above * design.weight).sum(axis=1, keepdims=True) / weight
@@ -285,7 +285,7 @@ def _pairs(design: Design, group: Codes, groups: int) -> tuple[Codes, Codes, Cod
 def sums(values: Floats, codes: NDArray[np.integer[Any]], groups: int) -> Floats:
     """Return the sums (..., G) of values (..., n) by group."""
     flat = np.reshape(values, (int(np.prod(np.shape(values)[:-1])), len(codes)))
-    found = [np.bincount(codes, each, groups) for each in flat]
+    found = [np.bincount(codes, scores, groups) for scores in flat]
     return np.reshape(np.asarray(found, float), (*np.shape(values)[:-1], groups))
 
 

@@ -236,7 +236,7 @@ def reliabilities(
     size = np.bincount(cell, minlength=bins * groups)
     with np.errstate(invalid="ignore"):
         shares = [np.bincount(cell, w, minlength=bins * groups) / size for w in (score, target)]
-    of_groups = zip(*(each.reshape(groups, bins) for each in (size, *shares)), strict=True)
+    of_groups = zip(*(array.reshape(groups, bins) for array in (size, *shares)), strict=True)
     return [Reliability(*(each[row[0] > 0] for each in row)) for row in of_groups]
 
 

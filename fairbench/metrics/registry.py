@@ -191,16 +191,16 @@ _MADE_OF = {
 @lru_cache(maxsize=16)
 def metrics_of(task: str, *intervals: Interval) -> Mapping[str, Metric]:
     """Return the metrics of a task by name, of these kinds of interval or of any."""
-    mine = [each for each in declared() if each.task == task]
+    mine = [metric for metric in declared() if metric.task == task]
     return MappingProxyType(
-        {each.name: each for each in mine if not intervals or each.interval in intervals}
+        {metric.name: metric for metric in mine if not intervals or metric.interval in intervals}
     )
 
 
 @lru_cache(maxsize=1024)
 def find(name: str) -> Metric | None:
     """Return the metric of a name, of the first task that has it; None of what is not declared."""
-    named = [each for each in declared() if each.name == name]
+    named = [metric for metric in declared() if metric.name == name]
     return min(named, key=lambda each: each.task, default=None)
 
 

@@ -104,7 +104,7 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     place = f'<g transform="translate({_LEFT} {_TOP})">'
     drawn = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
     if key:
-        lines = [(each, wrap(_key_text(each), _KEY_WIDTH) or [""]) for each in key]
+        lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
         parts, top = [], 12
         for each, texts in lines:
             shown = f'<g transform="translate(12 {top})">{_key(each, texts)}</g>'
@@ -130,10 +130,10 @@ LOOKS = (  # how a drawing looks in a page
 def file_of(drawings: Sequence[str]) -> str:
     """Return drawings of a figure, one below the other, as an SVG file that needs nothing else."""
     parts, top = [], 0
-    for each in drawings:
-        height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', each)[1])  # type: ignore[index]
+    for drawing in drawings:
+        height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', drawing)[1])  # type: ignore[index]
         placed = f'<svg y="{top}" width="{PANEL}" height="{height}"'
-        parts.append(each.replace("<svg", placed, 1))
+        parts.append(drawing.replace("<svg", placed, 1))
         top += height
     box = f'width="{PANEL}" height="{top}" viewBox="0 0 {PANEL} {top}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
@@ -272,13 +272,13 @@ def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     if axis in panel.spans:
         return _Scale(*panel.spans[axis], size)
     found = [np.zeros(1)] if axis in panel.from_zero else []
-    for each in panel.series:
-        values = np.asarray(each.x if axis == "x" else each.y, float)
-        down, up = (np.zeros(1),) * 2 if axis == "x" else _reach(each)
+    for series in panel.series:
+        values = np.asarray(series.x if axis == "x" else series.y, float)
+        down, up = (np.zeros(1),) * 2 if axis == "x" else _reach(series)
         found += [values - down, values + up]
-        if each.outline is not None:
-            found.append(each.outline[:, "xy".index(axis)])
-    every = np.concatenate([np.ravel(each) for each in found])
+        if series.outline is not None:
+            found.append(series.outline[:, "xy".index(axis)])
+    every = np.concatenate([np.ravel(ends) for ends in found])
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     low = 0.0 if axis in panel.from_zero and low >= 0 else low
@@ -303,8 +303,8 @@ def _panel(panel: Panel) -> Iterator[str]:
     turned = f'transform="translate(-42 {HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
     yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # which clips what reaches out of the frame
-    for each in panel.series:
-        yield _group("".join(_series(each, x, y)), each)
+    for series in panel.series:
+        yield _group("".join(_series(series, x, y)), series)
     yield "</svg>"
 
 
@@ -329,7 +329,7 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
         opacity = 0.9 if series.filled else 0.3
         yield f'<path d="{path}z" fill="none" {colour}{_dash(series)} opacity="{opacity}"/>'
     if series.band is not None:
-        below, above = (each / (y.high - y.low) * HEIGHT for each in _reach(series))
+        below, above = (reach / (y.high - y.low) * HEIGHT for reach in _reach(series))
         path = _path(np.r_[across, across[::-1]], np.r_[up - above, (up + below)[::-1]])
         yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
     if series.lined:

@@ -168,7 +168,7 @@ def tradeoff_figure(
             axes.locator_params(nbins=5)
             axes.grid(alpha=0.25)
         key = _key(table, base)
-        lines = [line for each in key for line in str(each.get_label()).splitlines()]
+        lines = [line for handle in key for line in str(handle.get_label()).splitlines()]
         size = min(14.0, 14 * _LONGEST / max(map(len, lines)))
         figure.legend(
             handles=key, loc="outside lower center", ncols=2, frameon=False, fontsize=size

@@ -495,7 +495,7 @@ def _figure(answer: Ranking) -> Figure | None:
     """Draw differences from the best-looking method."""
     rows = list(_rank_rows(answer))[1:_DRAWN]
     ends = [(row["lower"], row["upper"]) for row in rows]
-    finite = [each for pair in ends for each in pair if isfinite(each)]
+    finite = [end for pair in ends for end in pair if isfinite(end)]
     if not finite:
         return None
     low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)

@@ -47,7 +47,7 @@ def resolving_document(
         )
     further = rounds[1:]
     found.append(
-        f"{count(sum(each.fits for each in further))} further fits in {_time(further)} went to "
+        f"{count(sum(round_.fits for round_ in further))} further fits in {_time(further)} went to "
         "approaches that could still be the best, on the tasks whose splits scatter most for what "
         "they cost."
         if further
@@ -74,7 +74,7 @@ def resolving_document(
         "version": VERSION,
         "metric": metric,
         "reason": reason,
-        "rounds": [asdict(each) for each in rounds],
+        "rounds": [asdict(round_) for round_ in rounds],
         "tasks": [asdict(task) for task in noise],
         "rivals": [{**asdict(bound), "is_out_of_reach": bound.is_out_of_reach} for bound in bounds],
     }
@@ -88,7 +88,7 @@ def resolving_document(
 
 
 def _time(rounds: Sequence[Round]) -> str:
-    seconds = sum(each.seconds for each in rounds)
+    seconds = sum(round_.seconds for round_ in rounds)
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     minutes = seconds / 60
@@ -139,14 +139,14 @@ def _rounds_table(rounds: Sequence[Round]) -> Table:
     ]
     rows = [
         [
-            str(each.number) if each.number > 1 else "1 (the experiment)",
-            len(each.best),
-            sum(each.splits.values()),
-            each.fits,
-            round(each.seconds),
-            f"{each.wrong:.2%}",
+            str(round_.number) if round_.number > 1 else "1 (the experiment)",
+            len(round_.best),
+            sum(round_.splits.values()),
+            round_.fits,
+            round(round_.seconds),
+            f"{round_.wrong:.2%}",
         ]
-        for each in rounds
+        for round_ in rounds
     ]
     caption = "may be wrong: the chance that the round drops the best approach; all rounds: 5 %"
     return Table(columns, rows, caption=caption)

@@ -49,7 +49,9 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     mass = (summary["binning"] == "mass").to_numpy(bool)
 
     def shown(where: str) -> pd.Series:
-        return summary["metric"].isin([each.name for each in declared() if where in each.shown])
+        return summary["metric"].isin(
+            [metric.name for metric in declared() if where in metric.shown]
+        )
 
     parts = [
         summary[overall & shown("everyone") & ~mass],

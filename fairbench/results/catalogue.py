@@ -93,11 +93,11 @@ def _options(run: Run, varying: Sequence[tuple[str, str]]) -> Iterator[tuple[str
 
 
 def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for each in options for name in each)
+    names = dict.fromkeys(name for option in options for name in option)
     return [
         name
         for name in names
-        if any(each.get(name) != options[0].get(name) for each in options[1:])
+        if any(option.get(name) != options[0].get(name) for option in options[1:])
     ]
 
 
@@ -201,9 +201,11 @@ class Catalogue:
         left = Counter(run.purpose for run in self if run.id not in kept.runs)
         if not left:
             return kept, ""
-        counts = {each: left[each] for each in PURPOSES if left[each]}
+        counts = {purpose: left[purpose] for purpose in PURPOSES if left[purpose]}
         listed = " and ".join(f"{n} {each} run{'s' * (n > 1)}" for each, n in counts.items())
-        every = ",".join(each for each in PURPOSES if each in left or each in (purposes or COUNTED))
+        every = ",".join(
+            purpose for purpose in PURPOSES if purpose in left or purpose in (purposes or COUNTED)
+        )
         are = "are" if left.total() > 1 else "is"
         return kept, f"{listed} {are} left out: purpose=[{every}] takes them in"
 
@@ -303,7 +305,7 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _several(value: Any) -> list[Any]:
     values = list(value) if isinstance(value, list | tuple | set) else [value]
-    return [*values, *(each.replace(" ", "") for each in values if isinstance(each, str))]
+    return [*values, *(text.replace(" ", "") for text in values if isinstance(text, str))]
 
 
 def _value(run: Run, name: str) -> Any:

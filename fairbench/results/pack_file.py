@@ -170,9 +170,9 @@ def encodings(columns: pa.Schema) -> dict[str, Any]:
     """Return how each column is encoded: texts and counts by what is repeated, numbers by bytes."""
     import pyarrow as pa
 
-    floats = [each.name for each in columns if pa.types.is_floating(each.type)]
+    floats = [column.name for column in columns if pa.types.is_floating(column.type)]
     return {
-        "use_dictionary": [each.name for each in columns if each.name not in floats],
+        "use_dictionary": [column.name for column in columns if column.name not in floats],
         "column_encoding": dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
     }
 
@@ -180,10 +180,10 @@ def encodings(columns: pa.Schema) -> dict[str, Any]:
 def row_bytes(columns: pa.Schema) -> int:
     """Return the bytes of a row before it is compressed, eight for a text."""
     widths = []
-    for each in columns:
+    for column in columns:
         width = 8
         with suppress(ValueError):  # of texts
-            width = max(each.type.bit_width // 8, 1)
+            width = max(column.type.bit_width // 8, 1)
         widths.append(width)
     return sum(widths)
 
@@ -226,7 +226,7 @@ class PackFile:
         whole = pa.py_buffer(self._content)
         metadata: FileMetaData = read_metadata(pa.BufferReader(whole))
         schema = metadata.schema.to_arrow_schema()
-        texts = [each.name for each in schema if pa.types.is_string(each.type)]
+        texts = [column.name for column in schema if pa.types.is_string(column.type)]
         return ParquetFile(pa.BufferReader(whole), metadata=metadata, read_dictionary=texts)
 
     @property

@@ -90,8 +90,8 @@ class Collected:
     @property
     def plan(self) -> str:
         """What tells whether a pack that was begun is this one."""
-        runs = [[(str(r.path), r.environment, r.written) for r in each]
-                for each in self.runs.values()]  # fmt: skip
+        runs = [[(str(r.path), r.environment, r.written) for r in run]
+                for run in self.runs.values()]  # fmt: skip
         return digest([FORMAT, asdict(self.contents), runs], 64)
 
     def tables(self, kind: str) -> list[SourceTable]:
@@ -122,7 +122,7 @@ class Collected:
 
     def _of_runs(self, kind: str) -> Iterator[SourceTable]:
         for runs in self.runs.values():
-            if run := next((each for each in runs if has(each, kind)), None):
+            if run := next((source for source in runs if has(source, kind)), None):
                 read = _reader(run, kind, self.contents)
                 yield SourceTable(run.id, table_columns(run, kind), read)
 
@@ -204,8 +204,8 @@ def difference(one: Run, other: Run) -> str:
         without_metrics(_reader(each, "metrics", Contents())().table, COSTS)
         for each in (one, other)
     ]
-    both = set.intersection(*({*each["metric"].unique().to_pylist()} for each in found))
-    mine, theirs = (of_metrics(each, sorted(both) or [""]) for each in found)
+    both = set.intersection(*({*table["metric"].unique().to_pylist()} for table in found))
+    mine, theirs = (of_metrics(table, sorted(both) or [""]) for table in found)
     column = differs(*(each.cast(columns_of(each.schema)) for each in (mine, theirs)))
     return f"its metrics: {column}" if column else ""
 
@@ -221,7 +221,7 @@ def table_columns(run: Run, kind: str) -> pa.Schema:
         return file.columns
     if kind == "summary":
         names = summary_columns(run.content("summary.csv"))
-        return columns_of(pa.schema([pa.field(each, pa.float64()) for each in names]), plain=True)
+        return columns_of(pa.schema([pa.field(name, pa.float64()) for name in names]), plain=True)
     path = run.path / f"{kind}.parquet"
     with reading(path):
         return columns_of(read_schema(path))
@@ -249,7 +249,7 @@ def _record(run: Run, columns: pa.Schema) -> Packed:
     row = {name: json.dumps(value, ensure_ascii=False) for name, value in flat.items()}
     row |= {"names": json.dumps(list(flat)), "cells": "".join(f"{c}\n" for c in run.cells())}
     known: Mapping[str, Any] = {**row, "written": run.written}
-    return Packed(pa.table({each.name: [known.get(each.name)] for each in columns}, columns))
+    return Packed(pa.table({column.name: [known.get(column.name)] for column in columns}, columns))
 
 
 def _split(run: Run, name: str) -> SourceTable | None:

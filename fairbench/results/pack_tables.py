@@ -34,7 +34,7 @@ def columns_of(schema: pa.Schema, *, plain: bool = False) -> pa.Schema:
     plain : whether every number is a float, and a column of a known name a text: of a CSV file,
         whose columns have whatever type their values look like.
     """
-    return pa.schema([pa.field(each.name, _type(each, plain)) for each in schema])
+    return pa.schema([pa.field(column.name, _type(column, plain)) for column in schema])
 
 
 def _type(field: pa.Field, plain: bool) -> pa.DataType:
@@ -51,9 +51,9 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def packed(table: pa.Table, *, plain: bool = False) -> Packed:
     """Return a table as a pack holds it."""
     categories = {
-        each.name: table[each.name].combine_chunks().dictionary.to_pylist()
-        for each in table.schema
-        if pa.types.is_dictionary(each.type)
+        column.name: table[column.name].combine_chunks().dictionary.to_pylist()
+        for column in table.schema
+        if pa.types.is_dictionary(column.type)
     }
     columns = columns_of(table.schema, plain=plain)
     schema = table.schema.with_metadata(_without_seal(table.schema.metadata))
@@ -80,7 +80,7 @@ def unpacked(found: Packed) -> pa.Table:
     if not found.note:
         return _cast(found.table, columns_of(found.table.schema))
     schema, categories = _noted(found.note)
-    columns = [_column(found.table[each.name], each, categories) for each in schema]
+    columns = [_column(found.table[column.name], column, categories) for column in schema]
     return pa.table(columns, schema=schema)
 
 

@@ -162,7 +162,7 @@ class Pack:
 
     def count(self, kind: str) -> int:
         """Return how many tables of a kind it has."""
-        return sum(each.tables for each in self.listed.values() if each.kind == kind)
+        return sum(file.tables for file in self.listed.values() if file.kind == kind)
 
     def ids(self, kind: str) -> Iterator[str]:
         """Yield the ids of all tables of a kind; of many files one at a time is in memory."""
@@ -250,8 +250,8 @@ class Pack:
                 refused.append(error)
         if refused and not found:
             raise refused[0]
-        for each in refused:
-            warn(f"runs are left out: {each}")
+        for reason in refused:
+            warn(f"runs are left out: {reason}")
         return dict(sorted(found.items()))
 
 

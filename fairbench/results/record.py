@@ -59,7 +59,7 @@ def _is_purpose_or_none(value: object) -> bool:
 
 def are_strings(value: object) -> bool:
     """Say whether a value is a text for each of some names."""
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
 def _are_choices(value: object) -> bool:

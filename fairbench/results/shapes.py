@@ -110,7 +110,7 @@ def _check_plain(written: bytes) -> None:
     if notes is None:
         return
     index = json.loads(notes)["index_columns"]
-    plain = [each for each in index if isinstance(each, dict) and not each["start"]]
+    plain = [entry for entry in index if isinstance(entry, dict) and not entry["start"]]
     if len(index) > 1 or len(plain) < len(index):
         raise DamagedError("pandas' notes of it have an index")
     if list(schema.empty_table().to_pandas().columns) != names:

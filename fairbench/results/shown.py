@@ -33,13 +33,13 @@ def run_html(run: Run) -> str:
     shown = _headline(values_of(run.summary()), run.protect)
     rows = [
         {
-            "metric": label(each.metric),
-            "of": f"{each.attribute}: {each.group}" if each.group else each.attribute,
-            "mean": number(each.mean, 4),
-            "95 % interval": interval(each.lower, each.upper, 4),
-            "rows": count(each.n),
+            "metric": label(row.metric),
+            "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
+            "mean": number(row.mean, 4),
+            "95 % interval": interval(row.lower, row.upper, 4),
+            "rows": count(row.n),
         }
-        for each in shown.itertuples()
+        for row in shown.itertuples()
     ]
     return _html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
 
@@ -58,7 +58,7 @@ def runs_text(runs: Sequence[Run], place: str) -> str:
 def _titled(runs: Sequence[Run], place: str, most: int) -> tuple[str, pd.DataFrame]:
     import pandas as pd
 
-    table = pd.DataFrame([dict(_row(each)) for each in runs[:most]])
+    table = pd.DataFrame([dict(_row(run)) for run in runs[:most]])
     alike = [name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2]
     table = table.drop(columns=alike)
     title = f"{len(runs)} finished run{'s' * (len(runs) != 1)} in {place}"
@@ -82,10 +82,10 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
         for name in names:
             where = (summary["metric"] == name) & (summary["attribute"] == attribute)
             found = summary[where & (summary["group"] == "")].head(1)
-            for each in found.itertuples():
+            for row in found.itertuples():
                 title = f"{label(name)} ({attribute})" if attribute else label(name)
-                ends = interval(each.lower, each.upper)
-                text = f"{number(each.mean)} ({ends})" if ends else number(each.mean)
+                ends = interval(row.lower, row.upper)
+                text = f"{number(row.mean)} ({ends})" if ends else number(row.mean)
                 yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
 
 
@@ -98,7 +98,9 @@ def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     everyone, mine = summary["attribute"] == "", summary["attribute"] == protect
     whole = summary["group"] == ""
     parts = (("everyone", everyone), ("gaps", mine & whole), ("groups", mine & ~whole))
-    shown = {part: [each.name for each in declared() if part in each.shown] for part, _ in parts}
+    shown = {
+        part: [metric.name for metric in declared() if part in metric.shown] for part, _ in parts
+    }
     return pd.concat([summary[rows & summary["metric"].isin(shown[part])] for part, rows in parts])
 
 

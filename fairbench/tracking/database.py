@@ -226,8 +226,8 @@ def _lacks_columns(path: Path) -> bool:
     if not template().is_file():
         return False
     versions, columns = [], []
-    for each in (template(), path):
-        with contextlib.closing(sqlite3.connect(each, timeout=1)) as database:
+    for file in (template(), path):
+        with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
             versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
             columns.append(set(database.execute(_COLUMNS)))
     return versions[0] == versions[1] and not columns[0] <= columns[1]

@@ -151,7 +151,9 @@ def aligned_values(
 @lru_cache(maxsize=8)
 def _gaps(task: str) -> tuple[str, ...]:
     """Return the gaps between groups that the table of a run shows."""
-    return tuple(each.name for each in declared() if each.task == task and "gaps" in each.shown)
+    return tuple(
+        metric.name for metric in declared() if metric.task == task and "gaps" in metric.shown
+    )
 
 
 def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:

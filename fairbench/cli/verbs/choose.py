@@ -190,8 +190,8 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     which = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
     text = [f"{which}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."]
     seems = ", ".join(
-        f"{_name(each.metric)} {number(each.value)} ({interval(*each.naive)})"
-        for each in choice.judged
+        f"{_name(judgement.metric)} {number(judgement.value)} ({interval(*judgement.naive)})"
+        for judgement in choice.judged
     )
     if choice.apart:
         text.append(f"On the test rows, which did not choose, with {level} intervals: {seems}.")
@@ -252,7 +252,13 @@ def _judged_table(choice: Choice) -> Table:
     level = f"{choice.level:.0%}"
     columns = [Column("metric"), Column("value", "number"), Column(f"{level} interval", "interval")]
     rows: list[list[object]] = [
-        [_name(each.metric), each.value, each.naive, each.corrected] for each in choice.judged
+        [
+            _name(judgement.metric),
+            judgement.value,
+            judgement.naive,
+            judgement.corrected,
+        ]
+        for judgement in choice.judged
     ]
     of = "of these fitted models, on new people like those of the test rows"
     if choice.apart:
@@ -268,9 +274,9 @@ def _judged_table(choice: Choice) -> Table:
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     """Return the table of all runs: those within the bounds by their objective, then the others."""
-    metrics = [each.metric for each in choice.judged]
+    metrics = [judgement.metric for judgement in choice.judged]
     columns = [Column("run"), Column("id")]
-    columns += [Column(_name(each), "number") for each in metrics]
+    columns += [Column(_name(metric), "number") for metric in metrics]
     columns.append(Column("standing"))
     order = np.lexsort((choice.objectives, ~choice.eligible))
     rows: list[list[object]] = []

@@ -53,7 +53,7 @@ class CompareOptions(Results, Settings):
 
     def settings(self) -> Settings:
         """Return how runs are compared."""
-        return Settings(**{each.name: getattr(self, each.name) for each in fields(Settings)})
+        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
 
 def compare(options: CompareOptions) -> None:

@@ -217,8 +217,8 @@ def _print_garbage(found: Sequence[Garbage]) -> None:
     from rich.table import Table
 
     table = Table("what", "number", "MB")
-    for kind, number in Counter(each.kind for each in found).items():
-        size = sum(each.bytes for each in found if each.kind == kind)
+    for kind, number in Counter(item.kind for item in found).items():
+        size = sum(item.bytes for item in found if item.kind == kind)
         table.add_row(kind, str(number), f"{size / 1e6:.2f}")
     if found:
         Console(width=_WIDTH).print(table)
@@ -244,9 +244,9 @@ def rm(options: RemoveOptions) -> None:
     for line in lines:
         print_line(line)
     _print_garbage(goes)
-    if stay := len(cells) - sum(each.kind == garbage.OWN_CELL for each in goes):
+    if stay := len(cells) - sum(goe.kind == garbage.OWN_CELL for goe in goes):
         print_line(f"{stay} of {len(cells)} cells stay, as other runs share them")
-    size = sum(each.bytes for each in goes)
+    size = sum(goe.bytes for goe in goes)
     did, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
     several = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     print_line(f"{did} {several} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
@@ -285,7 +285,7 @@ def _named(options: RemoveOptions | EvaluateOptions) -> Catalogue:
 
     check_keys(options.keys)
     whole = Catalogue(options.results)
-    catalogue = whole.only([whole.one(each) for each in options.ids]) if options.ids else whole
+    catalogue = whole.only([whole.one(run_id) for run_id in options.ids]) if options.ids else whole
     chosen = catalogue.matching([f"{name}={text}" for name, text in options.keys])
     if not chosen.runs:
         raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
@@ -342,13 +342,13 @@ def _verdict(found: Sequence[Difference], changes: Mapping[str, str]) -> int:
     """Print the differences and what may explain them; return 0 where a CPU type does, else 1."""
     from fairbench.experiments.verification import TOLERANCE
 
-    for each in found:
+    for item in found:
         print_line(
-            f"differs: cell {each.cell}: {each.what}, by {each.largest:.2g} of the largest value"
+            f"differs: cell {item.cell}: {item.what}, by {item.largest:.2g} of the largest value"
         )
     for name, change in changes.items():
         print_line(f"{name}: {change}")
-    tolerated = max(each.largest for each in found) <= TOLERANCE
+    tolerated = max(item.largest for item in found) <= TOLERANCE
     if tolerated and set(changes) <= {"CPU", "commit"} and "CPU" in changes:
         print_line(f"within the tolerance of {TOLERANCE:g} between CPU types")
         return 0

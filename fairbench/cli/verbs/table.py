@@ -94,9 +94,9 @@ def _selected(options: TableOptions) -> Catalogue:
     ids = () if options.ids == ("all",) else options.ids
     if not options.ids and not options.keys:
         return catalogue.only([max(catalogue, key=lambda run: run.finished)])
-    for each in ids:
-        if not any(id_.startswith(each) for id_ in catalogue.runs):
-            catalogue.one(each)  # refused, with the nearest
+    for run_id in ids:
+        if not any(id_.startswith(run_id) for id_ in catalogue.runs):
+            catalogue.one(run_id)  # refused, with the nearest
     found = catalogue.matching([*ids, *(f"{name}={text}" for name, text in options.keys)])
     if not found.runs:
         raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")

@@ -57,13 +57,13 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     counted = with_note(*runs_of_data.counted(options.purpose))
     found = candidates(options.dataset, options.protect, counted)
     protect = found[0].run.protect
-    runs = [load_predictions(each.run) for each in found]
-    plain = [each for each in found if each.names["intervention"] == "none"]
-    curve = frontier([each.run.all_metrics() for each in plain], protect)
+    runs = [load_predictions(placed.run) for placed in found]
+    plain = [placed for placed in found if placed.names["intervention"] == "none"]
+    curve = frontier([placed.run.all_metrics() for placed in plain], protect)
     base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
     table = tradeoff(
         runs,
-        [each.names for each in found],
+        [placed.names for placed in found],
         curve,
         runs[0].protect,
         repeats=options.repeats,

@@ -140,8 +140,8 @@ def _options(runs: Sequence[Run]) -> list[str]:
     for part in _PARTS:
         names = [run.choices[part] for run in runs]
         for own, told in zip(found, differing_options(names, runs, (part,)), strict=True):
-            own += [f"{part}.{each}" for each in told]
-    return [" ".join(each) for each in found]
+            own += [f"{part}.{option}" for option in told]
+    return [" ".join(words) for words in found]
 
 
 def _about(runs: Sequence[Run]) -> pd.DataFrame:
@@ -290,7 +290,7 @@ def _test_shares(long: pd.DataFrame) -> NDArray[np.float64]:
         long[long["metric"].isin(names) & (long["setting"] == "")].groupby("place")["n"].mean()
         for names in (("error_rate", "rmse"), ("fit_seconds",))
     ]
-    tested, trained = (each.reindex(range(runs)).to_numpy(float) for each in rows)
+    tested, trained = (row.reindex(range(runs)).to_numpy(float) for row in rows)
     share = tested / (tested + trained)
     return np.where(np.isfinite(share), share, 0.5)
 

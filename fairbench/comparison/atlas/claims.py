@@ -97,9 +97,9 @@ def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]
     """Return whether interventions help at equal error, and whether fairness costs accuracy."""
     plain = values.only(values.table["setting"] == "")
     made = [
-        each
-        for each in contrasts(plain, "intervention", NONE)
-        if each.label.split()[0] not in roles.recalibrations
+        contrast
+        for contrast in contrasts(plain, "intervention", NONE)
+        if contrast.label.split()[0] not in roles.recalibrations
     ]
     error = differences(plain.metric(ERROR), made)
     series = [
@@ -187,9 +187,9 @@ def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether bags are uncalibrated beside the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
     made = [
-        each
-        for each in contrasts(plain, "method", roles.likelihood)
-        if each.label.split()[0] in roles.bags
+        contrast
+        for contrast in contrasts(plain, "method", roles.likelihood)
+        if contrast.label.split()[0] in roles.bags
     ]
     own = ("log_loss", "expected_calibration_error")
     series = [
@@ -295,9 +295,9 @@ def recalibration(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether multicalibrating what was fitted lowers no group's calibration error."""
     plain = values.only(values.table["setting"] == "")
     made = [
-        each
-        for each in contrasts(plain, "intervention", NONE)
-        if each.label.split()[0] in roles.recalibrations
+        contrast
+        for contrast in contrasts(plain, "intervention", NONE)
+        if contrast.label.split()[0] in roles.recalibrations
     ]
     metric = "multicalibration_error"
     found = -differences(plain.metric(metric), made)

@@ -117,11 +117,11 @@ def mean_frontiers(values: AtlasValues) -> list[MeanFrontierPoint]:
         relaxed &= values.table["intervention"].eq(NONE)
         kept = values.only(values.table["setting"].eq("") | relaxed)
         made = [
-            (part, each)
+            (part, contrast)
             for part, base in _UNCONSTRAINED.items()
-            for each in contrasts(kept, part, base)
+            for contrast in contrasts(kept, part, base)
         ]
-        made = [each for each in made if _on_enough_tasks(kept, gap_metric, each[1])]
+        made = [margin for margin in made if _on_enough_tasks(kept, gap_metric, margin[1])]
         if made:
             found += _mean_frontier(kept, gap_metric, made)
     return found
@@ -269,13 +269,13 @@ def unprocessing_margins(
     values: AtlasValues, series: list[MarginSeries], *, level: float = 0.95
 ) -> list[UnprocessingMargin]:
     """Return the verdict on every intervention and task; those of a task and gap hold at once."""
-    counts = pd.Series([(each.task, each.gap_metric) for each in series]).value_counts()
+    counts = pd.Series([(one.task, one.gap_metric) for one in series]).value_counts()
     found = []
-    for each in series:
-        tail = (1 - level) / 2 / counts[(each.task, each.gap_metric)]
-        both = np.stack([each.margins, each.excess])
-        mean, half = _mean(both, float(values.test_share[each.task]), tail)
-        about, row = values.about_tasks[each.task], values.about_approaches[each.approach]
+    for one in series:
+        tail = (1 - level) / 2 / counts[(one.task, one.gap_metric)]
+        both = np.stack([one.margins, one.excess])
+        mean, half = _mean(both, float(values.test_share[one.task]), tail)
+        about, row = values.about_tasks[one.task], values.about_approaches[one.approach]
         margin = UnprocessingMargin(
             dataset=about["dataset"],
             protect=about["protect"],
@@ -283,8 +283,8 @@ def unprocessing_margins(
             learner=row["learner"],
             intervention=row["intervention"],
             options=row["options"],
-            gap_metric=each.gap_metric,
-            gap=each.gap,
+            gap_metric=one.gap_metric,
+            gap=one.gap,
             margin=float(mean[0]),
             lower=float(mean[0] - half[0]),
             upper=float(mean[0] + half[0]),
@@ -293,7 +293,7 @@ def unprocessing_margins(
             alone=OPEN,
         )
         verdict = _verdict(margin, float(mean[1] - half[1]))
-        _, own = _mean(both, float(values.test_share[each.task]), (1 - level) / 2)
+        _, own = _mean(both, float(values.test_share[one.task]), (1 - level) / 2)
         single = replace(margin, lower=float(mean[0] - own[0]), upper=float(mean[0] + own[0]))
         alone = _verdict(single, float(mean[1] - own[1]))
         found.append(replace(margin, verdict=verdict, alone=alone))

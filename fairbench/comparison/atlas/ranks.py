@@ -88,7 +88,7 @@ class RankedValues:
     @property
     def same(self) -> NDArray[np.intp]:
         """The first approach that is equal everywhere, or the reference, for each of them, (A,)."""
-        keys = [(each + 0.0).tobytes() for each in self.losses]  # -0 is 0
+        keys = [(loss + 0.0).tobytes() for loss in self.losses]  # -0 is 0
         reference = keys[self.reference]
         first = [self.reference if key == reference else keys.index(key) for key in keys]
         return np.array(first, np.intp)
@@ -201,10 +201,10 @@ def _alike(
 ) -> Iterator[Explanation]:
     """Yield explanations, of equal approaches what is told of the first one."""
     first = {name: names[place] for name, place in zip(names, same, strict=True)}
-    by = {(each.approach, each.fact): each for each in told}
-    for each in told:
-        of_first = by.get((first[each.approach], each.fact), each)
-        yield replace(of_first, approach=each.approach)
+    by = {(effect.approach, effect.fact): effect for effect in told}
+    for effect in told:
+        of_first = by.get((first[effect.approach], effect.fact), effect)
+        yield replace(of_first, approach=effect.approach)
 
 
 def explanations(

@@ -71,14 +71,14 @@ def atlas_findings(
     place = reference_place(plain, reference)
     approaches = _approaches(plain, place)
     ranked = [RankedValues.of(plain, metric, place) for metric in metrics]
-    kept = [each for each in ranked if each is not None]
+    kept = [ranking for ranking in ranked if ranking is not None]
     series = margin_series(values)
     margins = unprocessing_margins(values, series)
     return AtlasFindings(
         tasks=tuple(_tasks(values)),
         approaches=tuple(approaches),
         standings=tuple(
-            _standings(each, draws=draws, seed=seed, wrong=WRONG / len(kept)) for each in kept
+            _standings(ranking, draws=draws, seed=seed, wrong=WRONG / len(kept)) for ranking in kept
         ),
         frontiers=tuple(frontier_points(values, method=_method(plain))),
         margins=tuple(margins),
@@ -249,12 +249,12 @@ def ranks_sentence(findings: AtlasFindings) -> str:
 
 
 def _ranks(findings: AtlasFindings) -> Iterator[str]:
-    for each in findings.standings:
-        yield from (f"{each.label}: {sentence}" for sentence in each.sentences)
-        told = [found for found in each.explanations if found.verdict != OPEN]
+    for standing in findings.standings:
+        yield from (f"{standing.label}: {sentence}" for sentence in standing.sentences)
+        told = [found for found in standing.explanations if found.verdict != OPEN]
         yield (
-            f"{each.label}, what tells where an approach does better: {len(told)} of "
-            f"{len(each.explanations)} slopes are resolved"
+            f"{standing.label}, what tells where an approach does better: {len(told)} of "
+            f"{len(standing.explanations)} slopes are resolved"
             + "".join(f"; {found.approach} is {found.verdict} ({found.fact})" for found in told[:3])
             + "."
         )
@@ -270,20 +270,20 @@ def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
         sized = f" {size_sentence(findings.by_size)}" if claim.remarks and findings.by_size else ""
         yield (
             f"{claim.statement} {claim.verdict.upper()} ({claim.source}).{evidence} "
-            f"{_decided(claim)}{sized}{''.join(f' {each}' for each in claim.remarks)}"
+            f"{_decided(claim)}{sized}{''.join(f' {remark}' for remark in claim.remarks)}"
         )
 
 
 def size_sentence(found: MarginsBySize) -> str:
     """Say by how much thresholds err more than interventions at the same gap, by size of data."""
     parts = []
-    for each in found.classes:
-        sign, word = (1, "more") if each.difference >= 0 else (-1, "less")
-        low, high = sorted([sign * each.lower, sign * each.upper])
+    for class_ in found.classes:
+        sign, word = (1, "more") if class_.difference >= 0 else (-1, "less")
+        low, high = sorted([sign * class_.lower, sign * class_.upper])
         parts.append(
-            f"{number(abs(each.difference))} {word} ({interval(low, high)}) on data of "
-            f"{each.label}, {counted(each.families, 'family', 'families')}, and more on "
-            f"{each.positive} of its {counted(each.tasks, 'task', 'tasks')}"
+            f"{number(abs(class_.difference))} {word} ({interval(low, high)}) on data of "
+            f"{class_.label}, {counted(class_.families, 'family', 'families')}, and more on "
+            f"{class_.positive} of its {counted(class_.tasks, 'task', 'tasks')}"
         )
     return (
         f"At the same gap {THRESHOLDS_NEED} err, on average over all interventions and over "
@@ -311,9 +311,11 @@ def _decided(claim: Claim) -> str:
 
 
 def _tasks_of(findings: AtlasFindings) -> Iterator[str]:
-    for gap in dict.fromkeys(each.gap_metric for each in findings.verdicts):
-        mine = [each for each in findings.verdicts if each.gap_metric == gap]
-        counts = [[each.verdict for each in mine].count(v) for v in (HOLDS, FAILS, OPEN)]
+    for gap in dict.fromkeys(verdict.gap_metric for verdict in findings.verdicts):
+        mine = [verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
+        counts = [
+            [task_verdict.verdict for task_verdict in mine].count(v) for v in (HOLDS, FAILS, OPEN)
+        ]
         yield (
             f"At the same {gap.replace('_', ' ')} {THRESHOLDS_NEED} do no worse than every "
             f"intervention on {counts[0]} of {len(mine)} tasks, worse than one on {counts[1]}, "

@@ -96,7 +96,7 @@ def _series(values: AtlasValues, margins: Sequence[MarginSeries]) -> list[ClaimS
 
 def _always_unlevel(values: AtlasValues, margins: Sequence[MarginSeries]) -> Iterator[str]:
     """Yield what thresholds may use and interventions may not."""
-    compared = sorted({each.approach for each in margins})
+    compared = sorted({margin.approach for margin in margins})
     if not compared:
         return
     rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
@@ -144,7 +144,7 @@ def unlevel(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:
     import yaml
 
     told = yaml.safe_load(path.read_text()).get("unlevel", [])
-    return [each["says"] for each in told if any(_is_of(run.config, each) for run in runs)]
+    return [remark["says"] for remark in told if any(_is_of(run.config, remark) for run in runs)]
 
 
 def _is_of(config: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
@@ -166,8 +166,8 @@ def margins_by_size(
     size = values.tasks["rows"].to_numpy(float) if "rows" in values.tasks else np.empty(0)
     if not series or not len(size):
         return None
-    measured = values.measured(np.stack([each.values for each in series]))
-    average = _averaged(measured, np.stack([each.values for each in series]))
+    measured = values.measured(np.stack([one.values for one in series]))
+    average = _averaged(measured, np.stack([one.values for one in series]))
     classes = [
         _size_class(measured, average, np.where(inside, size, np.nan), label)
         for label, inside in (

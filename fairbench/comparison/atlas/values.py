@@ -223,4 +223,4 @@ def differences(values: Floats, made: Sequence[Contrast]) -> Floats:
     """Return the mean difference of every contrast, (P, T, R)."""
     if not made:
         return np.full((0, *values.shape[1:]), np.nan)
-    return np.stack([each.of(values) for each in made])
+    return np.stack([margin.of(values) for margin in made])

@@ -105,10 +105,10 @@ def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPar
     Intervals of the parts that decide are widened to hold at once (Bonferroni). A part on few tasks
     decides nothing, and one on fewer than three families is left out.
     """
-    kept = [each for each in series if np.isfinite(each.values).any()]
+    kept = [one for one in series if np.isfinite(one.values).any()]
     if not kept:
         return ()
-    measured = values.measured(np.stack([each.values for each in kept]))
+    measured = values.measured(np.stack([one.values for one in kept]))
     enough = measured.families >= FEWEST_FAMILIES
     few = measured.known.sum(axis=1) < values.fewest_tasks
     if not enough.any():

@@ -138,7 +138,10 @@ def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
     measured = table.frame[table.frame[names].notna().any(axis=1)]
     tasks, fewest = measured[TASK].nunique(), fewest_tasks(measured[TASK].nunique())
     on = [measured[measured[name].notna()].groupby(METHOD)[TASK].nunique() for name in names]
-    on = [each.reindex(table.frame[METHOD].unique(), fill_value=0) for each in on]
+    on = [
+        counts_of_method.reindex(table.frame[METHOD].unique(), fill_value=0)
+        for counts_of_method in on
+    ]
     enough = pd.concat(on, axis=1).min(axis=1) >= fewest
     kept = enough.index[enough]
     if enough.all() or len(kept) < 2:

@@ -116,7 +116,11 @@ def read_scores(
     epsilons: dict[str, float] = {}
     if read is not None:
         source = read.frame
-        epsilons = {each.name: each.epsilon for each in read.scores if each.epsilon is not None}
+        epsilons = {
+            score_column.name: score_column.epsilon
+            for score_column in read.scores
+            if score_column.epsilon is not None
+        }
         ways = {score.name: score.better for score in read.scores if score.better}
     names = names_of_table(source) if source is not None else _names(options)
     options, told = _with_usual_names(options, names, file)
@@ -432,7 +436,7 @@ class _Reading:
         broken.flat[place[rows]] = True
         broken &= ~np.isfinite(values)
         who = np.flatnonzero(broken.any(axis=1))
-        listed = _few([f"{methods[each]} ({count(broken[each].sum())})" for each in who])
+        listed = _few([f"{methods[method]} ({count(broken[method].sum())})" for method in who])
         if not self.options.crashed:
             first = int(rows[0])
             raise UserError(

@@ -56,7 +56,9 @@ class BetaArms:
         """
         rows = np.asarray(sizes, np.int64)
         shape = (replications, rows.shape[-1])
-        pseudo = (np.broadcast_to(each, shape).copy() for each in (prior.successes, prior.failures))
+        pseudo = (
+            np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
+        )
         return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
     def counted(self, successes: Any, failures: Any) -> BetaArms:
@@ -158,7 +160,9 @@ class BinnedArms:
     def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BinnedArms:
         """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
         shape = (replications, *prior.successes.shape)
-        pseudo = (np.broadcast_to(each, shape).copy() for each in (prior.successes, prior.failures))
+        pseudo = (
+            np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
+        )
         rows = np.broadcast_to(np.asarray(sizes, np.int64), shape[:2]).copy()
         return BinnedArms(Beta(*pseudo), rows)
 

@@ -335,8 +335,8 @@ def _furthest(rates: Floats) -> NDArray[np.int64]:
 
 def _two(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
     won, lost = (
-        np.take_along_axis(each, pair, axis=1)
-        for each in (arms.posterior.successes, arms.posterior.failures)
+        np.take_along_axis(array, pair, axis=1)
+        for array in (arms.posterior.successes, arms.posterior.failures)
     )
     return BetaArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
 

@@ -102,8 +102,8 @@ def _told(mean: Floats, square: Floats, known: NDArray[np.bool_], fillings: int)
         return np.ones(len(mean))
     number = np.maximum(known.sum(axis=1), 1)
     drawn, first, second = (
-        np.where(known, each, 0.0).sum(axis=1) / number
-        for each in ((square - mean**2) * fillings / (fillings - 1), mean, square)
+        np.where(known, array, 0.0).sum(axis=1) / number
+        for array in ((square - mean**2) * fillings / (fillings - 1), mean, square)
     )
     whole = np.maximum(second - first**2, drawn)
     return np.asarray(1 - np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0))

@@ -168,7 +168,7 @@ def point_table(
     """
     rows = []
     for metric in METRICS:
-        mine = [each[metric] for each in found]
+        mine = [objective_values[metric] for objective_values in found]
         behind = dominated(np.array([[p.error, p.gap] for p in mine])).tolist()
         for run, name, point, is_behind in zip(runs, names, mine, behind, strict=True):
             entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}

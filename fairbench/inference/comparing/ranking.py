@@ -115,8 +115,8 @@ def standings(
     is_largest = drawn == largest
     is_largest[1:] &= ~np.logical_or.accumulate(is_largest)[:-1]  # of equal ones the first
     wins, near = (
-        np.count_nonzero(each, axis=1) / drawn.shape[1]
-        for each in (is_largest, drawn >= largest - rope)
+        np.count_nonzero(array, axis=1) / drawn.shape[1]
+        for array in (is_largest, drawn >= largest - rope)
     )
     place = place.reshape(-1)
     return Standings((wins / copies)[place], near[place])

@@ -184,12 +184,12 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
         )
         for c in range(alone.errors.shape[1])
     ]
-    lowest = [_lowest(each, each.allowed * (1 - level)) for each in (alone, *redone)]
+    lowest = [_lowest(array, array.allowed * (1 - level)) for array in (alone, *redone)]
     return Correction(
         objective=tails[0],
         values=tuple(tails[1:]),
         together=float(chance_above(-min(lowest))),
-        plausible=np.any([each.plausible for each in (alone, *redone)], axis=0),
+        plausible=np.any([array.plausible for array in (alone, *redone)], axis=0),
     )
 
 

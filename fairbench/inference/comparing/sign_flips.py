@@ -509,14 +509,14 @@ def _by_flips(
         residual: Sums = np.abs(sums - mean * weights) * of_residuals
         statistic: Sums = sums * inverse
         if not alike:
-            residual, statistic = (_normal_of(each, paired) for each in (residual, statistic))
+            residual, statistic = (_normal_of(array, paired) for array in (residual, statistic))
         largest.append(residual.max(axis=1))
         made += len(signs)
         against: Sums = np.zeros((len(signs), methods), np.float32)
         _largest_against(statistic, paired, against)
         running: Sums = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
         if alike:
-            running, against = (_at(each, paired, int(places)) for each in (running, against))
+            running, against = (_at(array, paired, int(places)) for array in (running, against))
         exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
         beaten_by += (against >= hardest * (1 - 1e-6)).sum(axis=0)
     every = _makes_all(len(paired.blocks))

@@ -69,7 +69,7 @@ class LabelledRows:
         places = self.rows[known]
         bare = self.group == group
         bare[places] = False
-        rows = [bare & (self.decision == each) for each in (0, 1)]
+        rows = [bare & (self.decision == array) for array in (0, 1)]
         rows = [row for row in rows if row.any()]
         mean = np.array([self.score[row].mean() for row in rows], float)
         spread = np.array([self.score[row].var() for row in rows], float)
@@ -141,7 +141,7 @@ class LabelledRows:
         return np.array(sizes)
 
     def _known(self, rate: Rate) -> tuple[Floats, Floats]:
-        top, bottom = (_cells(each)[self.decision] for each in (rate.numerator, rate.denominator))
+        top, bottom = (_cells(array)[self.decision] for array in (rate.numerator, rate.denominator))
         return self._sum_all(top), self._sum_all(bottom)
 
     def _effective(self, rate: Rate) -> tuple[Floats, Floats]:
@@ -309,4 +309,4 @@ def _cells(weights: Sequence[int]) -> Floats:
 
 def needs_no_label(rate: Rate) -> bool:
     """Say whether a rate rests on decisions alone."""
-    return all(each[:2] == each[2:] for each in (rate.numerator, rate.denominator))
+    return all(array[:2] == array[2:] for array in (rate.numerator, rate.denominator))

@@ -50,12 +50,12 @@ def unlike(
     values = np.full(n_groups, np.nan)
     cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label
     counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
-    for each in np.flatnonzero(counts.any(axis=(1, 2))):
-        others = _first_of_others(order, group, int(each))
+    for g in np.flatnonzero(counts.any(axis=(1, 2))):
+        others = _first_of_others(order, group, int(g))
         coefficients = _foreseen(
             proposal, score[others], label[others].astype(np.float64), generator
         )
-        values[each] = _p_value(counts[each], coefficients, generator)
+        values[g] = _p_value(counts[g], coefficients, generator)
     return values
 
 

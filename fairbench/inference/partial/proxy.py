@@ -48,10 +48,10 @@ def proxy_bounds(
     """
     (least, most), (least_others, most_others) = (
         (
-            (weight * np.maximum(0, group + each - 1)).sum(axis=-1),
-            (weight * np.minimum(group, each)).sum(axis=-1),
+            (weight * np.maximum(0, group + array - 1)).sum(axis=-1),
+            (weight * np.minimum(group, array)).sum(axis=-1),
         )
-        for each in (success, failure)
+        for array in (success, failure)
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         return least / (least + most_others), most / (most + least_others)
@@ -87,7 +87,7 @@ class ProxyRows:
         It is right if, among people of equal probabilities, outcomes do not depend on the group
         (Chen et al. 2019, "Fairness under unawareness").
         """
-        counts = np.stack([np.bincount(self.cell, each, 4) for each in self.group.T])
+        counts = np.stack([np.bincount(self.cell, weights, 4) for weights in self.group.T])
         return rate(counts)
 
     def ends(self, rate: Rate) -> Ends:
@@ -107,15 +107,15 @@ class ProxyRows:
         success = top[self.cell].astype(float)
         failure = (whole & ~top)[self.cell].astype(float)
         found = [self._group_ends(g, success, failure) for g in range(self.group.shape[1])]
-        return Ends(*(np.array(each) for each in zip(*found, strict=True)))
+        return Ends(*(np.array(column) for column in zip(*found, strict=True)))
 
     def _group_ends(
         self, g: int, success: Floats, failure: Floats
     ) -> tuple[float, float, float, float]:
-        largest, largest_others = (self._at_most(g, each) for each in (success, failure))
+        largest, largest_others = (self._at_most(g, array) for array in (success, failure))
         # What belongs to the group and is not in a set is at most what is not in the set.
         least, least_others = (
-            self.group[:, g] - self._at_most(g, 1 - each) for each in (success, failure)
+            self.group[:, g] - self._at_most(g, 1 - array) for array in (success, failure)
         )
         lower, lower_rows = _ratio(least, largest_others)
         upper, upper_rows = _ratio(largest, least_others)

@@ -96,14 +96,14 @@ class SelectedLabels:
         """
         sides = (False, True)
         corners = [self._corner(rate, odds, which) for which in product(sides, sides)]
-        values, rows = (np.stack(each) for each in zip(*corners, strict=True))
+        values, rows = (np.stack(column) for column in zip(*corners, strict=True))
         unknown = np.isnan(values).all(axis=0)
         ends = []
         for sign in (1, -1):
             place = np.where(np.isnan(values), np.inf, sign * values).argmin(axis=0)[None]
-            ends.append([np.take_along_axis(each, place, 0)[0] for each in (values, rows)])
+            ends.append([np.take_along_axis(array, place, 0)[0] for array in (values, rows)])
         (lower, lower_rows), (upper, upper_rows) = ends
-        lower, upper = (np.where(unknown, np.nan, each) for each in (lower, upper))
+        lower, upper = (np.where(unknown, np.nan, array) for array in (lower, upper))
         return Ends(lower, upper, lower_rows, upper_rows)
 
     def _corner(self, rate: Rate, odds: float, which: tuple[bool, bool]) -> tuple[Floats, Floats]:

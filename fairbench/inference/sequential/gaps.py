@@ -79,7 +79,7 @@ class Pair(NamedTuple):
 
     def flat(self) -> Pair:
         """Return columns of floats."""
-        parts = np.broadcast_arrays(*(np.asarray(each, float) for each in self))
+        parts = np.broadcast_arrays(*(np.asarray(array, float) for array in self))
         return Pair(*(part.reshape(-1, 1) for part in parts))
 
 
@@ -97,13 +97,13 @@ def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
     from row to row as long as one height separates them (first >= height, second <= height + gap),
     it ever reaches log(1 / a) with a probability of at most a.
     """
-    shape = np.broadcast_shapes(*(np.shape(each) for each in pair), np.shape(gap))
-    wide = Pair(*(np.broadcast_to(each, shape) for each in pair)).flat()
+    shape = np.broadcast_shapes(*(np.shape(array) for array in pair), np.shape(gap))
+    wide = Pair(*(np.broadcast_to(array, shape) for array in pair)).flat()
     claimed = np.broadcast_to(np.asarray(gap, float), shape).reshape(-1, 1)
     found = np.empty(len(claimed))
     for start in range(0, len(claimed), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        part = Pair(*(np.asarray(each)[rows] for each in wide))
+        part = Pair(*(np.asarray(array)[rows] for array in wide))
         found[rows] = _least(part, claimed[rows]) - _GRID_ERROR
     return found.reshape(shape)
 
@@ -211,10 +211,10 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
     claimed = np.full(wide.first.shape, gap)  # type: ignore[union-attr]
     looks = np.flatnonzero(_likelihood_ratio(wide, claimed) >= needed)
     for some in np.array_split(looks, len(looks) // _BLOCK + 1):
-        part = Pair(*(np.asarray(each)[some] for each in wide))
+        part = Pair(*(np.asarray(array)[some] for array in wide))
         likely = _won(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
         for few in np.array_split(some[likely], likely.sum() // 32 + 1):
-            part = Pair(*(np.asarray(each)[few, 0] for each in wide))
+            part = Pair(*(np.asarray(array)[few, 0] for array in wide))
             reached = log_evidence(part, gap) >= needed
             if reached.any():
                 return int(few[reached.argmax()])
@@ -225,7 +225,7 @@ def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
     """Say where the evidence (P,) reaches what is needed, in little time where it seldom does."""
     reached: NDArray[np.bool_] = _likelihood_ratio(pair.flat(), gap[:, None]) >= needed
     some = np.flatnonzero(reached)
-    sides = np.broadcast_arrays(*(np.asarray(each, float) for each in pair))
+    sides = np.broadcast_arrays(*(np.asarray(array, float) for array in pair))
     reached[some] = log_evidence(Pair(*(side[some] for side in sides)), gap[some]) >= needed[some]
     return reached
 
@@ -258,10 +258,10 @@ def gap_limits(pair: Pair, needed: ArrayLike) -> Limits:
     needed : the logarithm of the evidence against a gap that excludes it; log(2 / a) on either side
         gives intervals that all hold, at whatever looks, with a probability of 1 - a.
     """
-    shape = np.broadcast_shapes(*(np.shape(each) for each in pair), np.shape(needed))
-    wide = Pair(*(np.broadcast_to(np.asarray(each, float), shape) for each in pair))
+    shape = np.broadcast_shapes(*(np.shape(array) for array in pair), np.shape(needed))
+    wide = Pair(*(np.broadcast_to(np.asarray(array, float), shape) for array in pair))
     reach = np.broadcast_to(np.asarray(needed, float), shape)
-    x, n, y, m, _ = (np.asarray(each) for each in wide)
+    x, n, y, m, _ = (np.asarray(array) for array in wide)
     with np.errstate(invalid="ignore", divide="ignore"):
         value: Floats = y / m - x / n
     centre = np.where(np.isfinite(value), value, 0.0)

@@ -25,7 +25,7 @@ def log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike)
     Howard et al. 2021). If the rate is true, it ever reaches log(1 / a) with a probability of at
     most a.
     """
-    x, n, p = (np.asarray(each, float) for each in (successes, size, rate))
+    x, n, p = (np.asarray(array, float) for array in (successes, size, rate))
     averaged = betaln(x + 0.5, n - x + 0.5) - betaln(0.5, 0.5)
     evidence: Floats = averaged - xlogy(x, p) - xlog1py(n - x, -p)
     return evidence
@@ -40,7 +40,7 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
         1 - a at all looks together.
     """
     x, n, reach = np.broadcast_arrays(
-        *(np.asarray(each, float) for each in (successes, size, needed))
+        *(np.asarray(array, float) for array in (successes, size, needed))
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(n > 0, x / n, np.nan)
@@ -88,7 +88,7 @@ def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
     long as they average to no more than what is claimed.
     """
     n, total, squares, claimed = (
-        np.asarray(each, float)[..., None] for each in (*sums, np.asarray(mean, float))
+        np.asarray(array, float)[..., None] for array in (*sums, np.asarray(mean, float))
     )
     won = _BETS * (total - n * claimed) - _COST * squares
     evidence: Floats = np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
@@ -104,7 +104,7 @@ def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
         confidence of 1 - a at all looks together.
     """
     n, total, squares, reach = np.broadcast_arrays(
-        *(np.asarray(each, float) for each in (*sums, needed))
+        *(np.asarray(array, float) for array in (*sums, needed))
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(n > 0, total / n, np.nan)

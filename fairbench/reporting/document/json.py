@@ -67,7 +67,7 @@ def finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -116,6 +116,6 @@ def _table(table: Table) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     value = as_cell(value).value
-    if isinstance(value, tuple) and any(not isinstance(each, float | int) for each in value):
+    if isinstance(value, tuple) and any(not isinstance(item, float | int) for item in value):
         return plain(value)
     return value.item() if hasattr(value, "item") else value

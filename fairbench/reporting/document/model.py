@@ -523,7 +523,7 @@ def plain(text: Text) -> str:
     """Return a text without its decoration."""
     if isinstance(text, str):
         return text
-    return "".join(each if isinstance(each, str) else each.text for each in text)
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in text)
 
 
 def as_cell(value: Any) -> TableCell:

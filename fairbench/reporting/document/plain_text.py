@@ -89,12 +89,12 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
         case Section():
             if block.title:
                 yield f"{'#' * level} {markdown(block.title)}"
-            for each in block.blocks:
-                yield from _markdown_block(each, level + 1)
+            for inner in block.blocks:
+                yield from _markdown_block(inner, level + 1)
         case Details():
             yield f"{'#' * level} {markdown(plain(block.summary))}"
-            for each in block.blocks:
-                yield from _markdown_block(each, level + 1)
+            for inner in block.blocks:
+                yield from _markdown_block(inner, level + 1)
         case Table():
             if block.title:
                 yield markdown_strong(block.title)

@@ -182,7 +182,7 @@ def _print_block(console: Console, block: Block) -> None:
     if isinstance(block, _UNPRINTED):
         return
     if isinstance(block, Section):
-        if all(isinstance(each, _UNPRINTED) for each in block.blocks):
+        if all(isinstance(inner, _UNPRINTED) for inner in block.blocks):
             return
         _print_section(console, block)
     elif isinstance(block, Table):
@@ -192,7 +192,7 @@ def _print_block(console: Console, block: Block) -> None:
         console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
         shown = [plain(item) for item in block.items] or [block.nothing] * bool(block.nothing)
-        _sentences(console, [f"- {each}" for each in shown])
+        _sentences(console, [f"- {sentence}" for sentence in shown])
     elif isinstance(block, Definitions):
         _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
     elif isinstance(block, Commands):

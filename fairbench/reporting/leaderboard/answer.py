@@ -55,7 +55,7 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     ----------
     gaps : the metrics of gaps between groups, the one that the page opens with first.
     """
-    by_name = {each.metric: each for each in findings.standings}
+    by_name = {standing.metric: standing for standing in findings.standings}
     ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
     used = [*_used(findings, ranked), *_cheapest(findings, ranked)]
     return ExecutiveSummary(
@@ -81,40 +81,40 @@ def _unlevel(findings: AtlasFindings) -> Iterator[str]:
 
 def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on a new task."""
-    for each in ranked:
-        best = most_near(each)
+    for standing in ranked:
+        best = most_near(standing)
         if best is None:
             continue
         yield (
-            f"For a small {metric_label(each.metric)}: {best.approach}. On a new task, the "
-            f"estimated chance that it scores within {each.epsilon:g} of whichever approach is "
+            f"For a small {metric_label(standing.metric)}: {best.approach}. On a new task, the "
+            f"estimated chance that it scores within {standing.epsilon:g} of whichever approach is "
             f"best there is {best.near_percent}."
         )
 
 
 def _cheapest(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield which of the approaches that may have the least error costs least."""
-    for each in ranked[:1]:
-        tied = [one for one in findings.approaches if one.name in each.may_be_best]
+    for standing in ranked[:1]:
+        tied = [one for one in findings.approaches if one.name in standing.may_be_best]
         least = min(tied, key=lambda one: (one.fit_seconds, one.name), default=None)
         if least is not None and len(tied) > 1:
             yield (
                 f"Of the {len(tied)} approaches that may have the smallest "
-                f"{metric_label(each.metric)}, the cheapest is {least.name}: "
+                f"{metric_label(standing.metric)}, the cheapest is {least.name}: "
                 f"{least.fit_seconds:.2g} seconds of one processor for a fit."
             )
 
 
 def most_near(standings: MetricStandings) -> Standing | None:
     """Return the approach most likely to be near the best on a new task."""
-    known = [each for each in standings.standings if each.near_new >= 0]  # not NaN
+    known = [standing for standing in standings.standings if standing.near_new >= 0]  # not NaN
     return max(known, key=lambda each: each.near_new, default=None)
 
 
 def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
     """Yield on how many tasks thresholds of each group do no worse than every intervention."""
     for gap in gaps[:1]:
-        mine = [each.verdict for each in findings.verdicts if each.gap_metric == gap]
+        mine = [verdict.verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
         if mine:
             yield (
                 f"At the same {gap_label(gap)}, {THRESHOLDS_NEED} on an unconstrained "
@@ -126,7 +126,7 @@ def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
 
 def _claimed(findings: AtlasFindings) -> Iterator[str]:
     """Yield how many of the literature's claims hold here, and how many fail."""
-    verdicts = [each.verdict for each in findings.claims]
+    verdicts = [claim.verdict for claim in findings.claims]
     if verdicts:
         yield (
             f"Of {counted(len(verdicts), 'claim', 'claims')} of the literature, "
@@ -154,7 +154,7 @@ def _sure(findings: AtlasFindings) -> Iterator[str]:
 
 def _unranked(findings: AtlasFindings) -> str:
     """Say why no approach is ranked by its error rate, and what to run; empty where some are."""
-    if any(each.metric == ERROR for each in findings.standings):
+    if any(standing.metric == ERROR for standing in findings.standings):
         return ""
     if len(findings.approaches) < 2:
         why = (
@@ -181,7 +181,7 @@ def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> I
     for place, each in enumerate(ranked):
         said = [*each.unresolved[: len(each.may_be_best) > 1], *each.resolving[: 2 * (place == 0)]]
         yield from (f"{metric_label(each.metric)}: {sentence}" for sentence in said)
-    open_ = [each.statement for each in findings.claims if each.verdict == OPEN]
+    open_ = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
     if open_:
         yield f"Of the literature's claims: “{'” “'.join(open_)}”"
     yield "Only the approaches that were run are here; one that was not may be better."
@@ -193,11 +193,11 @@ Looks = dict[str, dict[str, Any]]
 
 def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure | None:
     """Return a panel for each gap: a line an intervention, from its weakest to its strongest."""
-    gaps = list(dict.fromkeys(each.gap_metric for each in points))
+    gaps = list(dict.fromkeys(point.gap_metric for point in points))
     if not gaps:
         return None
-    panels = [_panel([each for each in points if each.gap_metric == gap], looks) for gap in gaps]
-    used = dict.fromkeys(["none", *(_named(each)[0] for each in points)])
+    panels = [_panel([point for point in points if point.gap_metric == gap], looks) for gap in gaps]
+    used = dict.fromkeys(["none", *(_named(point)[0] for point in points)])
     key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
     first, *more = chart(panels, key=key)
     caption = (
@@ -213,8 +213,8 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
 
 def _panel(points: Sequence[MeanFrontierPoint], looks: Looks) -> Panel:
     gap = gap_label(points[0].gap_metric)
-    x = np.array([[each.error, each.error_lower, each.error_upper] for each in points])
-    y = np.array([[each.gap, each.gap_lower, each.gap_upper] for each in points])
+    x = np.array([[point.error, point.error_lower, point.error_upper] for point in points])
+    y = np.array([[point.gap, point.gap_lower, point.gap_upper] for point in points])
     spans = {"x": _span(x), "y": _span(y)}
     return Panel(
         list(_series(points, looks)), "error rate, change", f"{gap}, change", from_zero="",
@@ -237,9 +237,9 @@ def _key(name: str) -> str:
 
 def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Series]:
     lines: dict[tuple[str, str], list[MeanFrontierPoint]] = {}
-    for each in points:
-        words = [word for word in _named(each)[1].split() if not is_number(word)]
-        lines.setdefault((_named(each)[0], " ".join(words)), []).append(each)
+    for point in points:
+        words = [word for word in _named(point)[1].split() if not is_number(word)]
+        lines.setdefault((_named(point)[0], " ".join(words)), []).append(point)
     for (name, _), mine in lines.items():
         mine.sort(key=_strength)
         tags = _tags(mine[0])
@@ -299,14 +299,14 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
     columns += [Column("group at prediction")]
     rows = [
         [
-            *_named(each), gap_label(each.gap_metric),
-            (each.error, each.error_lower, each.error_upper),
-            (each.gap, each.gap_lower, each.gap_upper),
-            each.tasks, each.families, "needed" if each.group_at_prediction else "not needed",
+            *_named(point), gap_label(point.gap_metric),
+            (point.error, point.error_lower, point.error_upper),
+            (point.gap, point.gap_lower, point.gap_upper),
+            point.tasks, point.families, "needed" if point.group_at_prediction else "not needed",
         ]
-        for each in points
+        for point in points
     ]  # fmt: skip
-    tags = [{"metric": each.gap_metric, **_tags(each)} for each in points]
+    tags = [{"metric": point.gap_metric, **_tags(point)} for point in points]
     caption = "change: the mean over families, both intervals of a row together at 95 %"
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
     return Details("The numbers of the picture", [table])
@@ -314,16 +314,16 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
 
 def size_figure(found: MarginsBySize) -> Figure:
     """Return by how much thresholds err more than interventions against the size of the data."""
-    tasks = [each for each in found.tasks if each.rows > 0]
+    tasks = [task for task in found.tasks if task.rows > 0]
     points = [
         Series(
-            each.family, [np.log10(each.rows)], [each.difference], "black", lined=False,
-            outline=np.array([[np.log10(each.rows), end] for end in (each.lower, each.upper)]),
-            hint=f"{each.dataset} by {each.protect}, {each.rows:,.0f} rows: "
-            f"{signed(each.difference)} ({interval(each.lower, each.upper)})",
-            tags={"family": each.family},
+            task.family, [np.log10(task.rows)], [task.difference], "black", lined=False,
+            outline=np.array([[np.log10(task.rows), end] for end in (task.lower, task.upper)]),
+            hint=f"{task.dataset} by {task.protect}, {task.rows:,.0f} rows: "
+            f"{signed(task.difference)} ({interval(task.lower, task.upper)})",
+            tags={"family": task.family},
         )
-        for each in tasks
+        for task in tasks
     ]  # fmt: skip
     means = [
         Series(
@@ -334,7 +334,7 @@ def size_figure(found: MarginsBySize) -> Figure:
         )
         for place, (each, colour) in enumerate(zip(found.classes, COLOURS, strict=False))
     ]  # fmt: skip
-    values = np.array([[each.difference, each.lower, each.upper] for each in tasks])
+    values = np.array([[task.difference, task.lower, task.upper] for task in tasks])
     panel = Panel(
         [*means, *points],
         "rows of the data set: 2 is 100, 3 is 1,000, 4 is 10,000",

@@ -80,14 +80,14 @@ def _slug(name: str) -> str:
 
 def measured(claim: Claim) -> str:
     """Return the part that decides most clearly, with its figure, or what several say together."""
-    known = [each for each in claim.deciding if each.mean == each.mean]
+    known = [evidence for evidence in claim.deciding if evidence.mean == evidence.mean]
     if not known:
         return "nothing on enough tasks to tell"
     few = len(claim.parts) - len(claim.deciding)
     left = f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
     if claim.evidence:
         return f"{claim.evidence}{left}"
-    agreeing = [each for each in known if each.verdict == claim.verdict] or known
+    agreeing = [evidence for evidence in known if evidence.verdict == claim.verdict] or known
     part = max(agreeing, key=_clearness)
     several = f"{len(known)} differences, such as " if len(known) > 1 else ""
     return f"{several}{_figure_of(part)}{left}"
@@ -162,15 +162,22 @@ def _by_size(found: MarginsBySize) -> Details:
 
 def _picture(claim: Claim) -> Iterator[Gallery]:
     """Yield the parts that decide with their intervals, drawn one below the other."""
-    metrics = dict.fromkeys(each.metric for each in claim.deciding)
+    metrics = dict.fromkeys(evidence.metric for evidence in claim.deciding)
     figures = []
     for metric in metrics:
-        mine = [each for each in claim.deciding if each.metric == metric and each.mean == each.mean]
+        mine = [
+            evidence
+            for evidence in claim.deciding
+            if evidence.metric == metric and evidence.mean == evidence.mean
+        ]
         if not mine:
             continue
-        ends = np.array([[each.lower, each.upper] for each in mine])
+        ends = np.array([[evidence.lower, evidence.upper] for evidence in mine])
         reach = float(np.ceil(100 * np.nanmax(np.abs(ends))) / 100) or 0.01
-        estimates = [(each.label, each.mean, each.lower, each.upper) for each in mine[:_DRAWN]]
+        estimates = [
+            (evidence.label, evidence.mean, evidence.lower, evidence.upper)
+            for evidence in mine[:_DRAWN]
+        ]
         title = metric_label(metric)
         svg = forest(title, [estimates], span=(-reach, reach), mark=0.0)
         name = f"claim-{_slug(claim.name)}-{metric}"

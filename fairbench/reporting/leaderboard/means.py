@@ -107,7 +107,7 @@ class BoardTable:
         found.append(PageFilter("metric", "metric", metrics))
         needs = [("no", "not needed"), ("yes", "needed")]
         found.append(PageFilter("group", "group at prediction", needs))
-        return [each for each in found if len(each.values) > 1]
+        return [filter_ for filter_ in found if len(filter_.values) > 1]
 
 
 _FIRST = ("error_rate", "statistical_parity", "equalized_odds", "equal_opportunity", "log_loss")
@@ -122,7 +122,7 @@ def _task(mine: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
     keys = mine[[*APPROACH]]
     code = keys.groupby([*APPROACH], sort=True).ngroup().to_numpy()
     repeat, splits = pd.factorize(mine["repeat"], sort=True)
-    names = [*metrics, *(each for each in COSTS if each in mine)]
+    names = [*metrics, *(cost for cost in COSTS if cost in mine)]
     values = np.full((code.max() + 1, len(names), len(splits)), np.nan)
     values[code, :, repeat] = mine[names].to_numpy(float)
     shared = Splits(REPEATS, len(splits), float(mine["test_share"].mean()))

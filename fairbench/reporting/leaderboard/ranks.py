@@ -199,22 +199,23 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
     ordered = sorted(findings.approaches, key=lambda each: (_last(each.relative_cost), each.name))
     rows = [
         [
-            each.name, each.tasks, each.relative_cost, each.fit_seconds, each.predict_seconds,
-            needed(each),
+            approach.name, approach.tasks, approach.relative_cost,
+            approach.fit_seconds, approach.predict_seconds,
+            needed(approach),
             *(
                 cell
                 for name in shown
-                for cell in _difference(by_metric[name].get(each.name), findings.reference)
+                for cell in _difference(by_metric[name].get(approach.name), findings.reference)
             ),
         ]
-        for each in ordered
+        for approach in ordered
     ]  # fmt: skip
     caption = (
         "seconds of one processor for a split, medians over tasks; cost: over those of "
         f"{findings.reference or 'the reference'} on the same task, geometric mean; differences: "
         "means over families, as in the ranks"
     )
-    tags = [approach_tags(each) for each in ordered]
+    tags = [approach_tags(approach) for approach in ordered]
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
     picture = _cost_figure(ordered, {name: by_metric[name] for name in shown}, looks)
     text = (

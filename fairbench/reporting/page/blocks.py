@@ -107,7 +107,7 @@ def measured(found: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
     """Yield the blocks with their metrics, several together where they have few runs."""
     together: list[RunBlock] = []
     for block in found:
-        if together and sum(len(each.runs) for each in [*together, block]) > _TOGETHER:
+        if together and sum(len(member.runs) for member in [*together, block]) > _TOGETHER:
             yield _read(together)
             together = []
         together.append(block)

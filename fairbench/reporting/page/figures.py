@@ -351,7 +351,7 @@ def confusion_counts(
         mine = (rows["metric"] == rate).to_numpy(bool)
         table = np.full((2, len(runs), len(splits), len(groups)), np.nan)
         for column, name in zip(table, ("value", "n"), strict=True):
-            column[tuple(each[mine] for each in at)] = rows[name].to_numpy(float)[mine]
+            column[tuple(place[mine] for place in at)] = rows[name].to_numpy(float)[mine]
         of_rates.append(_split(*table))
     counts = np.concatenate(of_rates, axis=-1)
     there = np.zeros((len(runs), len(splits)), bool)

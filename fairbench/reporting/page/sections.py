@@ -163,7 +163,7 @@ def _what(shown: PageBlock) -> Paragraph:
 def _glance(shown: PageBlock, source: Source) -> Iterator[Block]:
     """Yield the metrics that most readers look at first."""
     whole = [table for table in shown.tables if table.is_whole]
-    ranked = {each.metric: each for each in whole if each.metric in _GLANCE}
+    ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
         return

@@ -238,7 +238,7 @@ def _from_computation(
     numbers: pd.DataFrame, place: int, row: Mapping[str, str]
 ) -> list[tuple[str, dict[str, Any] | None]]:
     mine = numbers[numbers["row"] == place] if len(numbers) else numbers
-    return [(each["label"] or row["method"], each) for each in mine.to_dict("records")] or [
+    return [(record["label"] or row["method"], record) for record in mine.to_dict("records")] or [
         (row["method"], None)
     ]
 

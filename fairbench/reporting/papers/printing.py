@@ -54,11 +54,11 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     found = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
     console = Console(width=_WIDTH)
     folder = written_beside(results) / paper.name
-    for each in found:
-        _write(each, folder / f"table{each.table}", made_by(paper, each))
+    for group in found:
+        _write(group, folder / f"table{group.table}", made_by(paper, group))
         if table:
-            print_table(each, console)
-            console.print(f"{_line(each)}; made by {', '.join(made_by(paper, each))}", style=None)
+            print_table(group, console)
+            console.print(f"{_line(group)}; made by {', '.join(made_by(paper, group))}", style=None)
     if not table:
         console.print(_summary(paper, found))
         if paper.within:
@@ -139,10 +139,10 @@ def _near(table: PaperTable, paper: Paper) -> list[str]:
 def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
     """Say how near each kind of answer comes to the tables that are counted together."""
     together = [table for table in tables if table.table in paper.within["tables"]]
-    rows = pd.concat([each.rows for each in together])
+    rows = pd.concat([group.rows for group in together])
     rows = rows[rows["difference"].notna()]
     kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
-    lines = [f"Tables {', '.join(each.table for each in together)} together:"]
+    lines = [f"Tables {', '.join(group.table for group in together)} together:"]
     for kind, mine in rows.groupby(kinds, sort=False):
         shares = zip(shares_within(mine, _distances(paper)), _distances(paper), strict=True)
         found = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)

@@ -133,8 +133,8 @@ def evaluate(
     }
     aligned = in_one_order(arrays, sensitive_features, within)
     sensitive = sensitive_frame(aligned.features)
-    references = _references(sensitive, privileged or {})
-    data = _labelled(aligned.arrays, sensitive, references, task, positive, classes, evaluator)
+    privileged = {name: str(label) for name, label in (privileged or {}).items()}
+    data = _labelled(aligned.arrays, sensitive, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
@@ -142,7 +142,7 @@ def evaluate(
         evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
-        named = [name for name in privileged or {} if references[name] in set(sensitive[name])]
+        named = [name for name, label in privileged.items() if label in set(sensitive[name])]
         singles = [str(name) for name in sensitive]
         gate_of_labelled(data, conditions, singles, named, require).check(frame)
     return frame
@@ -154,14 +154,14 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
     for name, label in privileged.items():
         if name not in references:
             raise unknown_name("sensitive feature in privileged", name, references)
-        references[name] = str(label)
+        references[name] = label
     return references
 
 
 def _labelled(
     arrays: Mapping[str, Any],
     sensitive: pd.DataFrame,
-    references: Mapping[str, str],
+    privileged: Mapping[str, str],
     task: Task,
     positive: object,
     classes: Sequence[object] | None,
@@ -179,6 +179,7 @@ def _labelled(
         expected = "0 or 1" if task is Task.BINARY else "a number"
         raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
     predictions = read_predictions(columns, task, "evaluate", classes=len(names))
+    references = _references(sensitive, privileged)
     if evaluator.intersections > 1:
         check_combinable(sensitive, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from fairbench.evaluation.gate import gate_of_labelled
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.evaluation.user_arrays import (
+    Aligned,
     SensitiveFeatures,
     check_lengths,
     classes_and_columns,
@@ -132,9 +132,8 @@ def evaluate(
         "clusters": clusters,
     }
     aligned = in_one_order(arrays, sensitive_features, within)
-    sensitive = sensitive_frame(aligned.features)
     privileged = {name: str(label) for name, label in (privileged or {}).items()}
-    data = _labelled(aligned.arrays, sensitive, privileged, task, positive, classes, evaluator)
+    data, sensitive = _labelled(aligned, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
@@ -159,20 +158,21 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
 
 
 def _labelled(
-    arrays: Mapping[str, Any],
-    sensitive: pd.DataFrame,
+    aligned: Aligned,
     privileged: Mapping[str, str],
     task: Task,
     positive: object,
     classes: Sequence[object] | None,
     evaluator: Evaluator,
-) -> Labelled:
-    """Return arrays (n,) in one order as checked predictions, with their labels and groups."""
+) -> tuple[Labelled, pd.DataFrame]:
+    """Return checked predictions with their labels and groups, and the attributes (n, A)."""
+    arrays = aligned.arrays
     names: tuple[str, ...] = ()
     if task is Task.MULTICLASS:
         names, y, columns = classes_and_columns(arrays, classes)
     else:
         y, columns = labels_and_columns(arrays, task, positive)
+    sensitive = sensitive_frame(aligned.features)
     check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
     wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
     if wrong.size:
@@ -186,7 +186,7 @@ def _labelled(
     design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
-    return Labelled(y, predictions, groups, task, design=design, classes=names)
+    return Labelled(y, predictions, groups, task, design=design, classes=names), sensitive
 
 
 def _conditions(

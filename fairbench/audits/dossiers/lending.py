@@ -169,13 +169,64 @@ def lending(
     if options.weight or options.cluster:
         raise UserError("weight= and cluster=: this dossier counts people, so leave them out")
     plain = {field.name: getattr(options, field.name) for field in fields(Options)}
-    beside = {"score": ""} if options.prediction else {}  # then scores may be any numbers
-    asked = Options(**plain | beside | {"purpose": "lending"})
+    without_score = {"score": ""} if options.prediction else {}  # scores may then be any numbers
+    asked = Options(**plain | without_score | {"purpose": "lending"})
     table = read_audit_table(asked, frame=frame)
     silent = unknown_of({name: table.groups[name] for name in options.group}, unknown)
+    measured = _measured(options, frame, table, silent)
+    return dossier(
+        pack_of("lending"),
+        _document(options, frame, table, silent, measured),
+        options,
+        {**told, **_answers(options, measured)},
+        day,
+        without=measured.missing,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What a lender's decisions, scores and prices show of each group.
+
+    Attributes
+    ----------
+    references : of each attribute and combination, the group that others are compared with.
+    ratios, odds : of decisions. by_quantile, by_segment : impact ratios of the best by score, and
+        within each segment. means : of scores and prices.
+    values : the scores and prices (n,) themselves, by column.
+    given_factors : whether means are compared given factors, too.
+    notes : how scores were read.
+    """
+
+    references: Mapping[str, str]
+    ratios: list[ImpactRatio]
+    odds: list[OddsRatio]
+    by_quantile: list[PartRatio]
+    by_segment: list[PartRatio]
+    means: list[MeanDifference]
+    values: Mapping[str, Floats]
+    given_factors: bool
+    notes: list[str]
+
+    @property
+    def missing(self) -> list[str]:
+        """The questions of the rule that nothing was measured of."""
+        measured = {
+            "air_by_quantile": bool(self.by_quantile),
+            "air_by_segment": bool(self.by_segment),
+            "mean_differences": bool(self.means),
+            "mean_differences_given": self.given_factors,
+            "factors_why": self.given_factors,
+        }
+        return [question for question, is_there in measured.items() if not is_there]
+
+
+def _measured(
+    options: LendingQuestion, frame: pd.DataFrame, table: AuditTable, silent: Unknown
+) -> _Measured:
+    """Measure decisions, scores and prices by group."""
     compared = {name: _compared(name, table, silent) for name in table.groups}
     singles = {name: compared[name] for name in options.group}
-    references = {name: of.reference for name, of in compared.items()}
     ratios = [
         ratio
         for name, of in compared.items()
@@ -189,12 +240,12 @@ def lending(
         for row in _odds(name, of.groups, table.favoured[of.rows])
     ]
     best: list[PartRatio] = []
-    how = list(table.read_as)
+    notes: list[str] = []
     values: dict[str, Floats] = {}
     if options.score:
         values[options.score] = numbers_of(frame, Place(options.path.name, options.score))
         high = _good_side(options, table, values[options.score])
-        how.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
+        notes.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
         best = list(_best(values[options.score], singles, options.quantiles, high=high))
     segments: list[PartRatio] = []
     if table.strata is not None:
@@ -208,65 +259,62 @@ def lending(
         for name, of in singles.items()
         for row in _means(measure, name, of, numbers, design)
     ]
+    references = {name: of.reference for name, of in compared.items()}
+    given = design is not None
+    return _Measured(references, ratios, odds, best, segments, means, values, given, notes)
+
+
+def _document(
+    options: LendingQuestion,
+    frame: pd.DataFrame,
+    table: AuditTable,
+    silent: Unknown,
+    measured: _Measured,
+) -> Document:
+    """Return the tables of what was measured, with their summary."""
     granted = table.granted if table.direction.decisions else GRANTED
-    sections = [
-        *_decisions(ratios, odds, granted),
-        *([_best_section(best, options.score)] if best else []),
-        *([_segment_section(segments, granted)] if segments else []),
-        *(_mean_section(measure, means, options.factors) for measure in values),
-    ]
-    measured = Document(
+    sections = [*_decisions(measured.ratios, measured.odds, granted)]
+    if measured.by_quantile:
+        sections.append(_best_section(measured.by_quantile, options.score))
+    if measured.by_segment:
+        sections.append(_segment_section(measured.by_segment, granted))
+    sections += [_mean_section(name, measured.means, options.factors) for name in measured.values]
+    compared_with = f"Compared with: {_listed(measured.references, options.group)}."
+    return Document(
         "Fair lending: decisions, scores and prices by group",
         sections,
         summary=ExecutiveSummary(
-            list(_in_short(ratios, means, granted, options)),
-            [
-                *how,
-                *silent.sentences,
-                f"Compared with: {_listed(references, options.group)}.",
-                _SURE,
-            ],
-            list(_unseen(options, table, values)),
+            list(_in_short(measured.ratios, measured.means, granted, options)),
+            [*table.read_as, *measured.notes, *silent.sentences, compared_with, _SURE],
+            list(_unseen(options, table, measured.values)),
         ),
         notes=[*silent.sentences, *notes_on_groups(frame, options.group)],
         data={
             "people": len(frame),
             "granted": granted,
-            "references": references,
+            "references": measured.references,
             "unknown": {name: int((~rows).sum()) for name, rows in silent.known.items()},
-            "ratios": [asdict(row) for row in ratios],
-            "odds_ratios": [asdict(row) for row in odds],
-            "by_quantile": [asdict(row) for row in best],
-            "by_segment": [asdict(row) for row in segments],
-            "means": [asdict(row) for row in means],
+            "ratios": [asdict(row) for row in measured.ratios],
+            "odds_ratios": [asdict(row) for row in measured.odds],
+            "by_quantile": [asdict(row) for row in measured.by_quantile],
+            "by_segment": [asdict(row) for row in measured.by_segment],
+            "means": [asdict(row) for row in measured.means],
             "factors": list(options.factors),
         },
     )
-    answers = {
-        **told,
-        "rates": f"{len(ratios)} groups",
+
+
+def _answers(options: LendingQuestion, measured: _Measured) -> dict[str, str]:
+    """Return what is answered to each question of the rule."""
+    return {
+        "rates": f"{len(measured.ratios)} groups",
         "adverse_impact_ratio": "in the tables of decisions",
         "odds_ratio": "in the tables of decisions",
         "air_by_quantile": f"at {len(options.quantiles)} cuts",
         "air_by_segment": f"by {listed(options.within)}",
-        "mean_differences": f"of {listed(list(values))}",
+        "mean_differences": f"of {listed(list(measured.values))}",
         "mean_differences_given": f"given {listed(options.factors)}, by least-squares regression",
     }
-    without = {
-        "air_by_quantile": best,
-        "air_by_segment": segments,
-        "mean_differences": means,
-        "mean_differences_given": design is not None,
-        "factors_why": design is not None,
-    }
-    return dossier(
-        pack_of("lending"),
-        measured,
-        options,
-        answers,
-        day,
-        without=[key for key, measured_here in without.items() if not measured_here],
-    )
 
 
 def _compared(name: str, table: AuditTable, silent: Unknown) -> _Compared:

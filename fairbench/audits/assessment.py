@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from fairbench.core.errors import UserError
 from fairbench.data.distinct_rows import tally
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_calibration import GroupCalibration
+from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.impact_ratios import ImpactRatio
 from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.evaluation.some_labels import SomeLabels
@@ -89,12 +91,12 @@ class Assessment:
     @property
     def of_decisions(self) -> bool:
         """Whether there are decisions alone, without scores or labels."""
-        return self.table.score is None and not self.labels
+        return Basis.of(self.table) is Basis.DECISIONS
 
     @property
     def complete(self) -> bool:
         """Whether all rows have a label."""
-        return self.labels == len(self.table)
+        return Basis.of(self.table) is Basis.ALL_LABELS
 
 
 def assess(
@@ -113,55 +115,50 @@ def assess(
     ------
     UserError : a column of labels that has none, and no scores.
     """
-    labels, seed = table.labels_known, options.seed
-    of_decisions = table.score is None and not labels
-    if of_decisions and options.target:
+    basis = Basis.of(table)
+    if basis is Basis.DECISIONS and options.target:
         raise UserError(
             f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
             "out, and an audit says how often each group is selected"
         )
-    some_missing = labels < len(table) and not of_decisions
     check_design(table)
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    from_scores, papers = some_missing and not labels, options.interval == DIRICHLET
-    rows, completion, alike = rows_of(table), None, None
-    if from_scores or (some_missing and papers):
-        completion = rows.completion(seed)
-    elif some_missing and not only_findings:
-        of_few = rows.completion(seed, SIGNED)
-        alike = of_few if isinstance(of_few, Calibrated) else None
-    # Decisions alone are counted as if right: what is kept of that rests on the decisions alone.
-    judged = replace(rows, label=table.prediction.astype(float)) if of_decisions else rows
-    metrics, counted = judged.evaluated(evaluator, seed, completion, counts_alone=only_findings)
-    if of_decisions:
-        kept = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
-        metrics = metrics[kept].reset_index(drop=True)
-    asked = [NEEDS_NO_LABELS] if of_decisions else list(RATE_OF)
+    rows, seed = rows_of(table), options.seed
+    metrics, counted = _evaluated(rows, basis, evaluator, seed, counts_alone=only_findings)
+    asked = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
+    inside = asked_within(table, asked)
     constrained = len(options.group) * bool(options.constraint)
+    questions = len(counted) * len(asked) + constrained + others + len(options.group) * len(inside)
     has_question = table.sampling is not None or isinstance(options, GatedOptions)
     rate = ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE
-    inside = asked_within(table, asked)
-    questions = len(counted) * len(asked) + constrained + others + len(options.group) * len(inside)
-    budget = ErrorBudget(questions, rate)
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
-    names, assumed = table.direction.rate_names, None
-    gaps = gaps_of(counted, bounds, assumed=from_scores, metrics=asked, names=names)
-    if alike is not None:
-        assumed, supposed = rows.evaluated(evaluator, seed, alike)
-        gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)
-    if not only_findings:
-        gaps = with_tipping(gaps, counted, bounds)
-        if not (of_decisions or table.design or (papers and not from_scores)):
-            gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
-    if inside and not only_findings:
-        metrics = pd.concat([metrics, within_metrics(table, options, evaluator)], ignore_index=True)
-    compared = () if only_findings else options.group
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
+    gaps = gaps_of(
+        counted,
+        bounds,
+        assumed=basis is Basis.SCORES,
+        metrics=asked,
+        names=table.direction.rate_names,
+    )
+    assumed = None
     thresholds, scores = Thresholds(), list[GroupScores]()
+    if not only_findings:
+        alike = _calibrated_alike(rows, basis, evaluator, seed)
+        if alike is not None:
+            assumed, supposed = rows.evaluated(evaluator, seed, alike)
+            gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)
+        gaps = with_tipping(gaps, counted, bounds)
+        is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
+        if not (basis is Basis.DECISIONS or table.design or is_posterior):
+            gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
+        if inside:
+            within = within_metrics(table, options, evaluator)
+            metrics = pd.concat([metrics, within], ignore_index=True)
+        if table.score is not None:
+            singles = {name: table.groups[name] for name in options.group}
+            scores = score_distributions(table.score, singles, table.design)
     if constrained or not only_findings:
         thresholds = other_thresholds(table, options, bounds.risk)
-    if table.score is not None and not only_findings:
-        singles = {name: table.groups[name] for name in options.group}
-        scores = score_distributions(table.score, singles, table.design)
+    compared = () if only_findings else options.group
     return Assessment(
         options,
         table,
@@ -178,6 +175,52 @@ def assess(
     )
 
 
+class Basis(Enum):
+    """What the rates of an audit rest on."""
+
+    ALL_LABELS = "every row has a label"
+    SOME_LABELS = "some rows have a label"
+    SCORES = "no row has a label, and all have a score"
+    DECISIONS = "there are decisions alone"
+
+    @classmethod
+    def of(cls, table: AuditTable) -> Basis:
+        """Return what there is."""
+        if not table.labels_known:
+            return cls.DECISIONS if table.score is None else cls.SCORES
+        return cls.ALL_LABELS if table.labels_known == len(table) else cls.SOME_LABELS
+
+
+def _evaluated(
+    rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
+) -> tuple[pd.DataFrame, list[Counted]]:
+    """Return the metrics of rows, and the counts of each attribute's groups.
+
+    Labels that are missing are completed from the scores where there are none at all, or where the
+    intervals are the papers', which need a label in every row.
+    """
+    completion = None
+    if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
+        completion = rows.completion(seed)
+    if basis is not Basis.DECISIONS:
+        return rows.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
+    # Decisions alone are counted as if right: what is kept of that rests on the decisions alone.
+    as_right = replace(rows, label=rows.prediction.astype(float))
+    metrics, counted = as_right.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
+    kept = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
+    return metrics[kept].reset_index(drop=True), counted
+
+
+def _calibrated_alike(
+    rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int
+) -> Calibrated | None:
+    """Return labels as they would be if scores were calibrated alike in all groups, of some."""
+    if basis is not Basis.SOME_LABELS or evaluator.interval == DIRICHLET:
+        return None
+    completion = rows.completion(seed, SIGNED)
+    return completion if isinstance(completion, Calibrated) else None
+
+
 def check_design(table: AuditTable) -> None:
     """Refuse weights and clusters of rows that have a label only in part.
 
@@ -185,8 +228,7 @@ def check_design(table: AuditTable) -> None:
     ------
     UserError : some rows have none, and there is something that needs them.
     """
-    of_decisions = table.score is None and not len(table.known)
-    if table.design is not None and len(table.known) < len(table) and not of_decisions:
+    if table.design is not None and Basis.of(table) in (Basis.SOME_LABELS, Basis.SCORES):
         raise UserError(
             "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
             "them yet"

@@ -325,7 +325,7 @@ class Options:
         if self.rates and not self.total:
             raise UserError("rates= is given without total=: name the column of how many people")
         if not (self.score or self.scores or self.prediction or self.total):
-            counts = "; of a table of counts name total=" * bool(self.selected)
+            counts = "; of a table of counts name total=" if self.selected else ""
             raise UserError(
                 f"neither score= nor prediction= is given: name a column of either{counts}"
             )
@@ -363,7 +363,7 @@ class Options:
         """Refuse the column of labels as anything else, and what needs one where there is none."""
         if not self.target and (self.labelled or (self.selected and not self.total)):
             name = "labelled" if self.labelled else "selected"
-            counts = "; of a table of counts name total=" * (name == "selected")
+            counts = "; of a table of counts name total=" if name == "selected" else ""
             raise UserError(f"{name}= is given without target=: name the column of labels{counts}")
         named: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
         named |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}

@@ -129,7 +129,7 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         in_short(audit.findings, audit.headlines),
         [
             *audit.sure,
-            *[PROMISE, INTERVALS] * bool(audit.findings),
+            *([PROMISE, INTERVALS] if audit.findings else []),
             *[ON_OPEN] * any(finding.verdict == OPEN for finding in audit.findings),
         ],
         [*unseen * bool(groups), *audit.unseen],
@@ -178,4 +178,4 @@ def on_labels(rows: int, labels: int, without: str) -> list[str]:
         "What needs labels is of the rows that have one. This assumes that rows were chosen for "
         "labelling at random."
     )
-    return [text if labels else without] * (labels < rows)
+    return [text if labels else without] if labels < rows else []

@@ -32,7 +32,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
     predictions = environment.get("INPUT_PREDICTIONS", "").strip()
     lines = environment.get("INPUT_OPTIONS", "").splitlines()
     return [
-        *[f"path={predictions}"] * bool(predictions),
+        *([f"path={predictions}"] if predictions else []),
         *[f"{name}={value}" for name, value in given.items() if value],
         *filter(None, map(str.strip, lines)),
     ]

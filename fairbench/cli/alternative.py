@@ -212,7 +212,10 @@ def _tried(search: DrawnSearch, used: Mapping[str, str]) -> list[Tried]:
 
 def _label(values: Mapping[str, Any]) -> str:
     """Return a candidate for a reader: its components, and the options that are not the usual."""
-    parts = [values["learner"], *[values["intervention"]] * (values["intervention"] != "none")]
+    parts = [
+        values["learner"],
+        *([values["intervention"]] if values["intervention"] != "none" else []),
+    ]
     options = ", ".join(
         f"{name.rpartition('.')[2]}={f'{value:.4g}' if isinstance(value, float) else value}"
         for name, value in values.items()

@@ -113,7 +113,7 @@ def check_folder(out: Path, *, new: bool = False) -> None:
     """
     from fairbench.results.packs import is_pack
 
-    for place in (*[out] * (not new), *out.parents):
+    for place in (*([out] if not new else []), *out.parents):
         if place.exists() and not place.is_dir():
             raise UserError(f"out={out}: {place} is a file; name another place, out=FOLDER")
         if is_pack(place):
@@ -224,7 +224,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     named = [option for option in known if not option.argument]
     words = [
         *(f"[{_argument(argument)}]" for argument in arguments),
-        *["[OPTION=VALUE ...]"] * bool(known),
+        *(["[OPTION=VALUE ...]"] if known else []),
     ]
     parts = [" ".join([name, *words]), text.strip()]
     if arguments:

@@ -257,7 +257,7 @@ class CommandLine:
                 chosen = having if there else lacking
                 chosen.setdefault(name, {})[composed.choices[group]] = None
                 valid.setdefault(name, set()).update(_options(composed.config, name, self.conf))
-                own += [word] * there
+                own += [word] if there else []
             kept[tuple(own)] = None
         for name, lack in lacking.items():
             if name not in having:
@@ -465,7 +465,7 @@ def _compose(words: Sequence[str]) -> DictConfig:
 def own_folders() -> list[str]:
     """Return the word that has Hydra look into folders of somebody's own, too; none without any."""
     own = [f"'file://{folder}'" for folder in conf_folders()[1:]]
-    return [f"hydra.searchpath=[{','.join(own)}]"] * bool(own)
+    return [f"hydra.searchpath=[{','.join(own)}]"] if own else []
 
 
 def _without_hydra(whole: DictConfig) -> Composed:

@@ -216,8 +216,8 @@ def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
     failed = sum(bool(trial.error) for trial in answer.trials)
     stopped = sum(trial.stopped for trial in answer.trials)
     what = ", ".join(f"{key}={_short(value)}" for key, value in answer.best.values.items())
-    more = [f"{stopped} stopped early as surely worse"] * bool(stopped)
-    more += [f"{failed} without a value"] * bool(failed)
+    more = [f"{stopped} stopped early as surely worse"] if stopped else []
+    more += [f"{failed} without a value"] if failed else []
     tried = f"{count} trial{'s' * (count > 1)}{f' ({chr(44).join(more)})' if more else ''}"
     by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
     return (
@@ -297,13 +297,15 @@ def _trials(answer: Tuned, search: Search) -> Table:
     for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
         trial = answer.trials[place]
         values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
-        standing = ["untuned"] * (place == 0) + ["chosen"] * (place == answer.place)
-        standing += ["frontier"] * (place in frontier)
-        standing += ["stopped: surely worse"] * trial.stopped
+        standing = (["untuned"] if place == 0 else []) + (
+            ["chosen"] if place == answer.place else []
+        )
+        standing += ["frontier"] if place in frontier else []
+        standing += ["stopped: surely worse"] if trial.stopped else []
         named = [_short(trial.values[name]) if trial.values else "" for name in names]
         rows.append([str(place), *named, *values, trial.folds, ", ".join(standing)])
     caption = "on validation rows; trial 0 is the untuned default"
-    caption += "; frontier: no other trial looks better in every objective" * bool(frontier)
+    caption += "; frontier: no other trial looks better in every objective" if frontier else ""
     return Table(columns, rows, "the trials", caption, most=15)
 
 

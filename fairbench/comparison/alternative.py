@@ -373,7 +373,7 @@ def of_stored(
         comparison=compared(rows, metric, level=level),
         runs=tuple(run.id for run in pair),
         label=pair[0].people().about.positive_label or "1",
-        notes=[*shared.notes, *[_UNNAMED] * (not named)],
+        notes=[*shared.notes, *([_UNNAMED] if not named else [])],
     )
 
 

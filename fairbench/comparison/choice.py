@@ -355,7 +355,7 @@ def _estimates(
     for part in own:
         if part not in present and part.group is not None:
             note = f"{rows.names[part.group]} is left out: {part.rate.empty} in it"
-            notes += [note] * (note not in notes)
+            notes += [note] if note not in notes else []
     for rate in metric.rates:
         if len([part for part in present if part.rate is rate]) < 1 + metric.is_gap:
             raise UserError(
@@ -363,6 +363,6 @@ def _estimates(
                 f"{rate.name.replace('_', ' ')}, in every run and repeat"
             )
     others = [bound.metric for bound in bounds]
-    others += [ERROR_RATE] * (ERROR_RATE not in (*others, metric))
+    others += [ERROR_RATE] if ERROR_RATE not in (*others, metric) else []
     parts = (*present, *(_Part(each.rates[0]) for each in others))
     return _Estimates(metric, parts, len(present), bounds, rows)

@@ -33,7 +33,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     if get_args(kind) and get_args(kind)[-1] is Ellipsis:
         if not isinstance(value, str) and not hasattr(value, "__iter__"):
             value = str(value)
-        several = [value] * bool(value) if isinstance(value, str) else list(value)
+        several = ([value] if value else []) if isinstance(value, str) else list(value)
         return tuple(_typed(name, item, get_args(kind)[0]) for item in several)
     if kind not in (str, int, float):
         return value

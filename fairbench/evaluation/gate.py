@@ -164,7 +164,7 @@ class Gate:
             line = f"gate fails: {listed}{rest}"
         else:
             needs = f": {told[0].needs}" if len(told) == 1 and told[0].needs else ""
-            strict = ", which require=pass takes for a failure" * (self.require == PASS)
+            strict = ", which require=pass takes for a failure" if self.require == PASS else ""
             line = f"gate is open{strict}: these rows cannot tell {listed}{needs}"
         return visible(line)
 
@@ -333,7 +333,7 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
 
 def _names(groups: Sequence[str]) -> str:
     """Return the names of groups, the first of many."""
-    more = [f"{count(len(groups) - _MOST_NAMED)} more"] * (len(groups) > _MOST_NAMED)
+    more = [f"{count(len(groups) - _MOST_NAMED)} more"] if len(groups) > _MOST_NAMED else []
     return " and ".join([*groups[:_MOST_NAMED], *more])
 
 

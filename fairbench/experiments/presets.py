@@ -270,7 +270,7 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
     """Return the origin of some runs: data, versions and commands."""
     environments = [run.environment for run in runs]
     commits = {
-        str(e.get("git_commit", "unknown"))[:12] + "+" * bool(e.get("git_dirty"))
+        str(e.get("git_commit", "unknown"))[:12] + ("+" if e.get("git_dirty") else "")
         for e in environments
     }
     return Provenance(

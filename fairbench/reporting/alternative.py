@@ -294,7 +294,7 @@ def _both(answer: Alternative) -> Table:
         rows[0] += [both.gaps[1], both.gap_change]
         rows[1] += [both.errors[1], both.error_change]
     caption = f"{both.level:.0%} intervals, of {count(both.people)} people"
-    caption += "; the difference is of the same people" * better
+    caption += "; the difference is of the same people" if better else ""
     return Table(columns, rows, "both models" if better else "the model in use", caption)
 
 
@@ -388,7 +388,7 @@ def _standing(answer: Alternative, place: int) -> str:
     tried = answer.tried[place]
     if tried.reason:
         return "failed"
-    standing = ["in use"] * (place == 0) + ["chosen"] * (place == answer.place)
+    standing = (["in use"] if place == 0 else []) + (["chosen"] if place == answer.place else [])
     return ", ".join(standing) or ("" if answer.allows(tried) else "error too large")
 
 

@@ -169,7 +169,7 @@ def forest(
 
     start = top = 22 if title else 4
     bottom = start + _ESTIMATE * sum(map(len, parts)) + _BETWEEN * (len(parts) - 1)
-    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] * bool(title)
+    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
     if band is not None:
         first, last = map(at, band)
         size = f'width="{last - first:.1f}" height="{bottom - start}"'

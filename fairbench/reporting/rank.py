@@ -182,7 +182,7 @@ def rank_document(table: ScoreTable, found: Sequence[Ranking], options: RankOpti
     several, summary = len(found) > 1, _summary(table, found, options)
     sections: list[Section] = []
     for answer in found:
-        prefix = f"{answer.scores.score}: " * several
+        prefix = f"{answer.scores.score}: " if several else ""
         sections.append(Section(f"{prefix}Ranks", list(_ranks(answer, table, options))))
         if options.pair:
             pair = _pair_table(answer, [answer.difference(*options.pair)])
@@ -223,7 +223,7 @@ def _summary(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) 
     still_open: list[str] = []
     todo: list[str] = []
     for answer in found:
-        prefix = f"{answer.scores.score}: " * several
+        prefix = f"{answer.scores.score}: " if several else ""
         said += [f"{prefix}{sentence}" for sentence in _found(answer)]
         still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
         todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
@@ -563,7 +563,9 @@ def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
             f"Compared is the mean over {inner}, each of which counts alike; {inner} of a family "
             "go together, so that families are what the uncertainty comes from."
         )
-    splits = "; the splits of a task are averaged, as they share its rows" * (table.splits > 1)
+    splits = (
+        "; the splits of a task are averaged, as they share its rows" if table.splits > 1 else ""
+    )
     return (
         f"Compared is the mean over {alike}, each of which counts alike{splits}. Claims are about "
         f"new {alike} like these."

@@ -66,9 +66,12 @@ def resolving_document(
     )
     sections = [
         Section("What each round bought", [_rounds_table(rounds)]),
-        *[Section("What splits can and cannot tell", [_bounds_table(answer, bounds)])]
-        * bool(bounds),
-        *[Section("Splits of each task", [_tasks_table(noise, last)])] * bool(noise),
+        *(
+            [Section("What splits can and cannot tell", [_bounds_table(answer, bounds)])]
+            if bounds
+            else []
+        ),
+        *([Section("Splits of each task", [_tasks_table(noise, last)])] if noise else []),
     ]
     data = {
         "version": VERSION,

@@ -252,7 +252,7 @@ def tradeoff_document(
 
 
 def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
-    parts = ["intervention", *(["learner"] * (rows["learner"].nunique() > 1)), "method"]
+    parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
     shown = [
         [
             _name(row, parts),

@@ -208,7 +208,7 @@ def _leftovers(results: Path) -> Iterator[Garbage]:
                 yield _garbage(place / name, _ASIDE if is_aside(name) else "half file")
         for name in folders:
             if half_of(name) != FIGURES and not is_aside(name):
-                waiting += [(place / name, depth + 1)] * (depth < _DEEPEST)
+                waiting += [(place / name, depth + 1)] if depth < _DEEPEST else []
             elif holds_only(place / name, is_of_figures):
                 yield _garbage(place / name, _ASIDE if is_aside(name) else "half-drawn figures")
 

@@ -350,7 +350,7 @@ def damages(pack: Pack) -> Iterator[str]:
 
 
 def _shown(ids: list[str]) -> str:
-    return ", ".join(ids[:5]) + f" and {len(ids) - 5} more" * (len(ids) > 5)
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
 def without_index(folder: Path) -> Iterator[str]:

@@ -55,7 +55,7 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
     for name in _TEXTS & {*table.column_names}:
         _check_texts(name, table[name])
     for name in {*_PLACES, *_COUNTS} & {*table.column_names}:
-        whole = str(table[name].type) in (*_INTEGERS, *["null"] * (name in _COUNTS))
+        whole = str(table[name].type) in (*_INTEGERS, *(["null"] if name in _COUNTS else []))
         if not whole or (name in _PLACES and table[name].null_count):
             raise DamagedError(f"column {name} is not of whole numbers")
 
@@ -118,7 +118,7 @@ def _check_plain(written: bytes) -> None:
 
 
 def _check_texts(name: str, column: pa.ChunkedArray) -> None:
-    if _kind(column) not in ("string", "large_string", *["null"] * (name not in _ALWAYS)):
+    if _kind(column) not in ("string", "large_string", *(["null"] if name not in _ALWAYS else [])):
         raise DamagedError(f"column {name} is of {column.type}, not of texts")
     if name in _ALWAYS:
         _check_values(name, _different(column))

@@ -264,8 +264,11 @@ def _table(categories: Sequence[Category], rate: str, by: str, mark: float, more
                 lambda c: (c.stable.lower, c.stable.upper),
                 Column("its 95 % interval", "interval", decimals=2, left_out=1),
             ),
-            *[(lambda c: c.stable.below, Column("P(<0.8)", "probability", left_out=1))]
-            * (not np.isnan(mark)),
+            *(
+                [(lambda c: c.stable.below, Column("P(<0.8)", "probability", left_out=1))]
+                if not np.isnan(mark)
+                else []
+            ),
         ],
         by="",
         caption=caption,

@@ -72,7 +72,7 @@ def dossier(
             _AGAIN,
         ]
     summary, verdict = measured.summary or ExecutiveSummary([]), measured.verdict or Verdict((), ())
-    said = [*pack.warnings(day), *[verdict.warning] * bool(verdict.warning)]
+    said = [*pack.warnings(day), *([verdict.warning] if verdict.warning else [])]
     return replace(
         measured,
         verdict=replace(verdict, warning=" ".join(said)),

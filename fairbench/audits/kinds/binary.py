@@ -298,7 +298,9 @@ def _on_labelling(assessment: Assessment) -> Iterator[str]:
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
     """Yield what speaks against scores calibrated alike, and what would follow if they were."""
-    beside = " Do not use the figures “if calibrated alike”." * (assessment.assumed is not None)
+    beside = (
+        " Do not use the figures “if calibrated alike”." if assessment.assumed is not None else ""
+    )
     strange = least_alike(assessment.calibrations)
     for attribute, several in groupby(strange, lambda scores: scores.attribute):
         alike = list(several)
@@ -474,17 +476,21 @@ def _gaps(assessment: Assessment) -> Table:
                 lambda gap: signed(gap.value) if gap.signed else number(gap.value),
                 Column("size", right=True),
             ),
-            *[(lambda gap: gap.standard_error if gap.signed else None, error)] * (not labelled),
+            *(
+                [(lambda gap: gap.standard_error if gap.signed else None, error)]
+                if not labelled
+                else []
+            ),
             (("lower", "upper"), Column("95 % interval", "interval")),
             (bar_of.get, Column("", "bar")),
-            *[(lambda gap: gap.supposed[1:], supposed)] * beside,
+            *([(lambda gap: gap.supposed[1:], supposed)] if beside else []),
             # Of several groups it would follow from how little is known of each, not from the data.
             (
                 lambda gap: gap.small if gap.signed or gap.assumed else None,
                 Column(f"P(<{epsilon:g})", "probability", left_out=1),
             ),
             (verdict, Column("verdict")),
-            *[(_more_labels, Column("more labels", right=True))] * labelled,
+            *([(_more_labels, Column("more labels", right=True))] if labelled else []),
         ],
         caption=(
             "size: the largest difference between two groups; where there are only two, the "
@@ -547,7 +553,7 @@ def _rates(assessment: Assessment) -> Table:
         [
             *OF_GROUP,
             ("rows", Column("rows", "count")),
-            *[("labels", Column("labels", "count"))] * labelled,
+            *([("labels", Column("labels", "count"))] if labelled else []),
             *(
                 (lambda size, name=name: values.get((*size.key, name)), Column(title, "estimate"))
                 for name, title in main.items()

@@ -113,7 +113,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Calibration", [_diagram(bins, everyone)]),
             *(Section(f"By {name}", [_table(name, parts)]) for name, parts in groups.items()),
             Section(f"By {CLASSES}, the least accurate first", [_table("class", classes)]),
-            *[Section("Most frequent mistakes", [_mistake_table(mistakes)])] * bool(mistakes),
+            *([Section("Most frequent mistakes", [_mistake_table(mistakes)])] if mistakes else []),
         ],
         {
             "class_names": list(scores.classes),

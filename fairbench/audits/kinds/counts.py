@@ -361,7 +361,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
                 section_of(own, "selection rate", _RULES, mark=FOUR_FIFTHS)
                 for own in categories.values()
             ),
-            *[_rounded(table)] * bool(options.rates),
+            *([_rounded(table)] if options.rates else []),
         ],
         {"counts": table.plain, "unknown": dict(table.unknown), "impact": plain},
         notes=notes,

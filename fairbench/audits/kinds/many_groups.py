@@ -207,7 +207,7 @@ def _sections(
     flagged = shown[frame["unlike_everyone"]]
     flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
     least_known = shown.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
-    more = f"; the {count(_MOST)} surest are shown" * (len(flagged) > _MOST)
+    more = f"; the {count(_MOST)} surest are shown" if len(flagged) > _MOST else ""
     title = f"{count(len(flagged))} rates of groups{more}"
     stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
     if len(flagged):

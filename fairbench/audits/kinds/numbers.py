@@ -86,7 +86,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
 def measured(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
     """Return all metrics, in the columns that `fairbench.evaluate` returns."""
     rows = MetricTable(level, minimum=_MINIMUM)
-    evaluate_regression(rows, data, [options.nominal] * bool(options.bounds))
+    evaluate_regression(rows, data, ([options.nominal] if options.bounds else []))
     return rows.frame()
 
 
@@ -134,7 +134,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     }
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
-    shown = ["mae", *[COVERAGE] * bool(options.bounds)]
+    shown = ["mae", *([COVERAGE] if options.bounds else [])]
     return Audit(
         options,
         len(data),

@@ -86,8 +86,11 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         notes=notes_on_groups(frame, options.group),
         pictures=[Section("Who is first", curves)],
         unseen=["Whether scores are right was not looked at, only who stands where."],
-        todo=["Read what stays open, and rank more rows for what matters most."]
-        * (not shares["surely"].all()),
+        todo=(
+            ["Read what stays open, and rank more rows for what matters most."]
+            if not shares["surely"].all()
+            else []
+        ),
         figures=in_long_form(shares).to_dict("records"),
     )
 

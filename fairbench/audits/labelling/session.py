@@ -324,6 +324,6 @@ def _class(text: str, session: Session) -> tuple[str, str]:
     name, classes = str(class_names(pd.Series([text])).iloc[0]), session.classes
     near = nearest(name, classes)
     label = name if name in classes or not (session.state.options.scores or near) else ""
-    listed = ", ".join(classes[:_MOST_NAMED]) + ", ..." * (len(classes) > _MOST_NAMED)
+    listed = ", ".join(classes[:_MOST_NAMED]) + (", ..." if len(classes) > _MOST_NAMED else "")
     meant = f" (did you mean {near[0]}?)" if near else ""
     return label, f"none of the {count(len(classes))} classes {listed}{meant}"

@@ -108,7 +108,7 @@ def _row(finding: Finding) -> list[object]:
         apart = abs(finding.values[0] - finding.values[1])
         names = names if isclose(apart, abs(finding.value), abs_tol=1e-9) else []
     joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
-    kind = "gap in " * (finding.about == GAP)
+    kind = "gap in " if finding.about == GAP else ""
     measured = f"{kind}{finding.measure}{f': {joined}' if joined else ''}"
     return [
         finding.attribute,

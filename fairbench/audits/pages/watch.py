@@ -65,7 +65,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
         [
             Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
             Section("History of gaps", [_history(gaps, state)]),
-            *[Section("Scores", [_score_table(scores)])] * bool(scores),
+            *([Section("Scores", [_score_table(scores)])] if scores else []),
             Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
         ],
         Verdict(
@@ -112,7 +112,7 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
         f"{news} new in {state.options.path.name}."
     )
     yield repeats_sentence(state)
-    of_scores = f" and {count(scores)} mean errors of scores" * bool(scores)
+    of_scores = f" and {count(scores)} mean errors of scores" if scores else ""
     yield (
         f"{count(gaps)} gaps{of_scores} are watched together: if none of them ever moves beyond "
         "its bound, at most one watch in twenty ever gives a false alarm, no matter how often you "

@@ -106,7 +106,7 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
     def rate(place: int) -> Callable[[StratumGap], str]:
         def cell(row: StratumGap) -> str:
             if not row.low:
-                return "one group alone" * (place == 0)
+                return "one group alone" if place == 0 else ""
             name = (row.low, row.high)[place]
             return number(row.rates[place]) if signed_ else f"{number(row.rates[place])} ({name})"
 

@@ -88,7 +88,7 @@ def grown(
         known = zip(those.index, before.labels, labels, strict=False)
         late += [position for position, old, now in known if old != now]
         new += those.index[len(before.labels) :].tolist()
-        parts = [SeenRows(len(fresh), ordered(fresh), unordered(fresh), look)] * bool(fresh)
+        parts = [SeenRows(len(fresh), ordered(fresh), unordered(fresh), look)] if fresh else []
         seen[name] = Period(name, (*before.parts, *parts), labels)
     return late, new, tuple(seen[name] for name in sorted(seen, key=natural))
 

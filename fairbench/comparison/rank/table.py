@@ -184,7 +184,7 @@ def _with_usual_names(
             f"{', '.join(name for name in map(str, names) if name not in _columns(options))}"
         )
     told = [f"{role}={_listed(value)}" for role, value in guessed.items()]
-    return options, [f"Columns taken by their names: {', '.join(told)}."] * bool(told)
+    return options, ([f"Columns taken by their names: {', '.join(told)}."] if told else [])
 
 
 def _listed(value: object) -> str:

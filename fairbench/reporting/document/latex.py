@@ -44,7 +44,7 @@ def to_latex_document(document: Document) -> str:
     title = latex(one_line(document.title))
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
     parts += _blocks(document.first_page, 0)
-    parts += [r"\clearpage"] * (document.made is not None)
+    parts += [r"\clearpage"] if document.made is not None else []
     parts += _blocks(document.appendix, 0)
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
@@ -84,8 +84,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
         case Paragraph():
             yield latex(one_line(plain(block.text)))
         case Items():
-            sentences = [plain(item) for item in block.items] or [block.nothing] * bool(
-                block.nothing
+            sentences = [plain(item) for item in block.items] or (
+                [block.nothing] if block.nothing else []
             )
             if sentences:
                 yield _items(sentences)

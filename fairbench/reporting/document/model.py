@@ -307,7 +307,7 @@ class ExecutiveSummary:
         found is said.
         """
         found, sure, unseen, todo = self.titles
-        settled = self.found or [NOTHING_SETTLED] * bool(self.still_open)
+        settled = self.found or ([NOTHING_SETTLED] if self.still_open else [])
         parts: dict[str, tuple[str, Sequence[str]]] = {
             "found": (found, settled),
             "still_open": (WHAT_IS_OPEN, self.still_open),
@@ -367,7 +367,7 @@ class Made:
             ("File", f"{self.file}{digest}"),
             ("Made", f"{self.when}, by fairbench {self.version}, seed {self.seed}"),
         ]
-        return [*terms, *[(COMMAND, (Code(self.command),))] * bool(self.command)]
+        return [*terms, *([(COMMAND, (Code(self.command),))] if self.command else [])]
 
 
 COMMAND = "Command"  # the term of the line that makes a document again
@@ -446,7 +446,7 @@ class Document:
         if self.summary is not None:
             yield from self.lead
         if self.verdict is not None and self.verdict.concludes:
-            yield from [Paragraph(" ".join(self.verdict.basis))] * bool(self.verdict.basis)
+            yield from ([Paragraph(" ".join(self.verdict.basis))] if self.verdict.basis else [])
             yield _listed("Can be concluded", self.verdict.can)
             yield _listed("Cannot be concluded", self.verdict.cannot)
         if self.summary is None:

@@ -43,7 +43,7 @@ def latex_table(table: Table) -> str:
     places = "".join(column.align[0] for column in _columns(table))
     body = [r"\toprule", _line(header), r"\midrule"]
     for number, cells in enumerate(rows):
-        body += [r"\midrule"] * (number > 0 and number in table.rules)
+        body += [r"\midrule"] if number > 0 and number in table.rules else []
         body.append(_line(cells))
     lines = "\n".join([*body, r"\bottomrule"])
     return f"\\begin{{tabular}}{{{places}}}\n{lines}\n\\end{{tabular}}\n"

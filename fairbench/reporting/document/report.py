@@ -62,14 +62,14 @@ class DocumentReport:
         warning, basis = "", [*whole.notes]
         if whole.verdict is not None:
             warning, basis = whole.verdict.warning, [*whole.verdict.basis, *whole.notes]
-        blocks = [Paragraph(warning, "warning")] * bool(warning)
+        blocks = [Paragraph(warning, "warning")] if warning else []
         further = (
             f"print(report) shows all of it, and report.save('{self.name}.html') writes the page; "
             "report.findings and report.table are data frames, report.figures are drawings."
         )
         return Document(
             whole.title,
-            [Section("", blocks)] * bool(blocks),
+            ([Section("", blocks)] if blocks else []),
             notes=[*basis, further],
             summary=whole.summary,
         )

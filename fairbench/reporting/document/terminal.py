@@ -126,7 +126,7 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     summary = document.on_first_page
     warning = document.verdict.warning if document.verdict is not None else ""
     title = [shown_text(document.title, style="bold")]
-    title += [shown_text(f"WARNING: {warning}", style="bold red")] * bool(warning)
+    title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
     yield _Part((0, 0), "", [line for text in title for line in _wrapped(text, console)])
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
@@ -191,7 +191,7 @@ def _print_block(console: Console, block: Block) -> None:
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
-        shown = [plain(item) for item in block.items] or [block.nothing] * bool(block.nothing)
+        shown = [plain(item) for item in block.items] or ([block.nothing] if block.nothing else [])
         _sentences(console, [f"- {sentence}" for sentence in shown])
     elif isinstance(block, Definitions):
         _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])

@@ -72,7 +72,7 @@ def write_leaderboard(
         if not (found := counted.runs):
             why = f" ({left_out})" if left_out else ""
             raise UserError(f"{folder} has no finished run{why}: name a results folder or a pack")
-        notes += [f"Of the runs of {folder}, {left_out}."] * bool(left_out)
+        notes += [f"Of the runs of {folder}, {left_out}."] if left_out else []
         other += [run for run in found.values() if run.id in runs and _fitted_anew(run, runs)]
         runs = found | runs
     place = " and ".join(map(str, folders))

@@ -235,7 +235,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
     parts = [metric_label(table.metric)]
-    parts += [f"by {table.attribute}"] * bool(table.attribute)
+    parts += [f"by {table.attribute}"] if table.attribute else []
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
@@ -303,7 +303,7 @@ def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
     columns += [Column("ours", "number", decimals=4), Column("sd", "number", decimals=4)]
     columns += [Column("difference", "number", decimals=4), Column("verdict")]
     left = len(shown.published) - len(answered)
-    note = f"{left} published numbers are left out: no run answers them." * (left > 0)
+    note = f"{left} published numbers are left out: no run answers them." if left > 0 else ""
     cells = [_published_row(row) for row in answered]
     table = Table(columns, cells, caption=note, sortable=True)
     answers = {
@@ -349,7 +349,7 @@ def _runs(block: RunBlock) -> Section:
 
 def _run_row(run: Run, label: str) -> list[Any]:
     known, folder = run.environment, f"../runs/{run.id}"
-    commit = known.get("git_commit", "")[:12] + "+" * bool(known.get("git_dirty"))
+    commit = known.get("git_commit", "")[:12] + ("+" if known.get("git_dirty") else "")
     files: Text = (
         Link("configuration", f"{folder}/config.yaml"),
         ", ",

@@ -167,7 +167,9 @@ def _table(
     rows = rows.assign(**{"own data set": rows["dataset"].map(lambda name: own.get(name, name))})
     runs = {id_: run for value in found.values() for id_, run in value.runs.items()}
     quick = any(value["quick"].any() for value in computed.values() if len(value))
-    note = quick_note(rows, paper.table(table).get("runs", paper.runs)) or "quick look" * quick
+    note = quick_note(rows, paper.table(table).get("runs", paper.runs)) or (
+        "quick look" if quick else ""
+    )
     return PaperTable(paper.name, table, tuple(found), rows, tuple(runs.values()), note)
 
 

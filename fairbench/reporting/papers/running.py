@@ -85,7 +85,7 @@ def _sweeps(
         if small:
             datasets = presets.experiment(name).varied.get("dataset", ())
             quick = [dataset for dataset in datasets if dataset in paper.quick.get("datasets", ())]
-            words += [f"dataset={','.join(quick)}"] * bool(quick)
+            words += [f"dataset={','.join(quick)}"] if quick else []
             varied = presets.experiment(name).varied
             fewer = paper.quick.get("vary", {})
             words += [f"{option}={values}" for option, values in fewer.items() if option in varied]

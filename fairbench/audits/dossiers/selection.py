@@ -6,6 +6,7 @@ Both show the rate of each group and its ratio to the highest; the first by sex,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from itertools import combinations
 from typing import Any
@@ -81,15 +82,7 @@ def ll144(
     """
     _refuse_others(options)
     scoring = bool(options.score) and not options.prediction and not at_threshold
-    rate, median, nobody_is = "selection rate", None, "nobody of a known category was selected"
-    if scoring:
-        rate = "scoring rate"
-        selected, median, how = _beyond_median(options, frame)
-        nobody_is = f"no score of a known category is beyond the median {number(median)}"
-        read_as: Sequence[str] = [how]
-    else:
-        table = read_audit_table(options, frame=frame)
-        selected, read_as = table.favoured, table.read_as
+    chosen = _chosen_by_scores(options, frame) if scoring else _chosen_by_decisions(options, frame)
     sex, race = options.group
     both = f"{sex}{CROSSED}{race}"
     people = len(frame)
@@ -99,7 +92,9 @@ def ll144(
     groups[both] = combine([groups[sex], groups[race]])
 
     def compared(name: str, rows: Mask) -> list[Category]:
-        return categories_of(name, groups[name][rows], selected[rows], people, nobody=nobody_is)
+        return categories_of(
+            name, groups[name][rows], chosen.people[rows], people, nobody=chosen.nobody_is
+        )
 
     categories = {name: compared(name, rows) for name, rows in known.items()}
     small = [category for of_one in categories.values() for category in of_one if category.is_small]
@@ -113,7 +108,7 @@ def ll144(
     uncounted = {name: int((~rows).sum()) for name, rows in known.items()}
     answers = {
         **told,
-        "median": "" if median is None else number(median),
+        "median": "" if chosen.median is None else number(chosen.median),
         "unknown": "; ".join(f"{name}: {count(rows)}" for name, rows in uncounted.items()),
         "small": _small(small, people, keep_small),
         "people": count(people),
@@ -121,31 +116,13 @@ def ll144(
     for kind, name in (("sex", sex), ("race", race), ("sex_and_race", both)):
         in_table = f"in the table of {name}: {len(categories[name])} categories"
         answers |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
-    sections = [
-        section_of(of_one, rate, "6 RCNY 5-300", more=f". Unknown, and in no category: "
-        f"{count(uncounted[name])} people") for name, of_one in categories.items()
-    ]  # fmt: skip
-    found = [smallest_ratio(of_one, rate) for of_one in categories.values()]
-    unseen = [*silent.sentences, _NO_THRESHOLD]
-    if left_out:
-        unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
-        sections.append(_left_out(left_out, rate))
     data = {
-        "rate": rate,
-        "median": median,
         "people": people,
         "unknown": uncounted,
         "unknown_answers": silent.answers,
         "keep_small": keep_small,
-        "categories": [category.plain() for of_one in categories.values() for category in of_one],
-        "left_out": [_plain_left_out(category) for category in left_out],
     }
-    measured = Document(
-        "Local Law 144: selection and impact by sex, race and both",
-        sections,
-        summary=ExecutiveSummary(found, [*read_as, _SURE], unseen=unseen),
-        data=data,
-    )
+    measured = _measured(chosen, categories, left_out, silent.sentences, data)
     return dossier(
         pack_of("ll144"),
         measured,
@@ -155,6 +132,83 @@ def ll144(
         about=SCORES if scoring else DECISIONS,
         names={"sex": sex, "race": race, "both": both},
         without=() if left_out else ("exclusion_reason",),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Who was chosen, and how that is worded.
+
+    Attributes
+    ----------
+    rate : what the share of the chosen is called. people : (n,) who was chosen.
+    read_as : how the file was read. nobody_is : why a category has no ratio where nobody was.
+    median : of everyone's scores, where scores choose.
+    """
+
+    rate: str
+    people: Mask
+    read_as: Sequence[str]
+    nobody_is: str
+    median: float | None = None
+
+
+def _chosen_by_scores(options: Options, frame: pd.DataFrame) -> _Chosen:
+    """Return who has a score beyond the median of everyone's."""
+    people, median, how = _beyond_median(options, frame)
+    nobody_is = f"no score of a known category is beyond the median {number(median)}"
+    return _Chosen("scoring rate", people, [how], nobody_is, median)
+
+
+def _chosen_by_decisions(options: Options, frame: pd.DataFrame) -> _Chosen:
+    """Return who was selected."""
+    table = read_audit_table(options, frame=frame)
+    nobody_is = "nobody of a known category was selected"
+    return _Chosen("selection rate", table.favoured, table.read_as, nobody_is)
+
+
+def _measured(
+    chosen: _Chosen,
+    categories: Mapping[str, list[Category]],
+    left_out: Sequence[Category],
+    silent: Sequence[str],
+    data: Mapping[str, Any],
+) -> Document:
+    """Return the tables of categories, with their summary.
+
+    Parameters
+    ----------
+    categories : of sex, of race and of both. left_out : those of under 2 % that have no ratio.
+    silent : sentences on answers that name no category.
+    """
+    unknown = data["unknown"]
+    sections = [
+        section_of(
+            of_one,
+            chosen.rate,
+            "6 RCNY 5-300",
+            more=f". Unknown, and in no category: {count(unknown[name])} people",
+        )
+        for name, of_one in categories.items()
+    ]
+    ratios = [smallest_ratio(of_one, chosen.rate) for of_one in categories.values()]
+    unseen = [*silent, _NO_THRESHOLD]
+    if left_out:
+        unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
+        sections.append(_left_out(left_out, chosen.rate))
+    return Document(
+        "Local Law 144: selection and impact by sex, race and both",
+        sections,
+        summary=ExecutiveSummary(ratios, [*chosen.read_as, _SURE], unseen=unseen),
+        data={
+            "rate": chosen.rate,
+            "median": chosen.median,
+            **data,
+            "categories": [
+                category.plain() for of_one in categories.values() for category in of_one
+            ],
+            "left_out": [_plain_left_out(category) for category in left_out],
+        },
     )
 
 

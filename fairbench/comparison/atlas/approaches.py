@@ -95,10 +95,10 @@ def approach_table(
         return pd.DataFrame(columns=[*_FIRST])
     long = _long(kept, values)
     long["setting"] = _settings(long)
-    long["metric"] = _named(long)
+    long["metric"] = _approach_names(long)
     keys = long.groupby(["place", "setting", "repeat"], sort=True, observed=True).ngroup()
     wide = _pivot(keys.to_numpy(), long)
-    known = _about(among or kept).set_index("run", drop=False)
+    known = _facts_of_runs(among or kept).set_index("run", drop=False)
     about = known.loc[[run.id for run in kept]].iloc[wide["place"].to_numpy()]
     about = about.reset_index(drop=True)
     table = pd.concat([about, wide.drop(columns="place")], axis=1)
@@ -144,7 +144,7 @@ def _options(runs: Sequence[Run]) -> list[str]:
     return [" ".join(words) for words in found]
 
 
-def _about(runs: Sequence[Run]) -> pd.DataFrame:
+def _facts_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
     """Return what is known of every run beside its metrics, a row a run."""
     facts: list[Mapping[str, Any]] = [run.environment.get("task", {}) for run in runs]
     names = _datasets(runs)
@@ -232,7 +232,7 @@ def _setting(rate: float, constraint: object, relaxation: float) -> str:
     return f"abstained={rate:g}" if rate > 0 else ""
 
 
-def _named(long: pd.DataFrame) -> pd.Categorical:
+def _approach_names(long: pd.DataFrame) -> pd.Categorical:
     """Return each row's metric under the name it is compared by; empty for what is left out."""
     points = long[["metric", "constraint"]].assign(once=long["rate"] == 0)
     codes = points.groupby([*points], dropna=False, sort=False, observed=True).ngroup()

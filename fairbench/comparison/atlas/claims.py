@@ -146,7 +146,7 @@ def some_helps(parts: Sequence[ClaimPart]) -> str:
     falls = {
         label: any_holds([of[label, gap] for gap in GAPS if (label, gap) in of]) for label in costs
     }
-    return any_holds([_both(falls[label], cost) for label, cost in costs.items()])
+    return any_holds([_both_verdicts(falls[label], cost) for label, cost in costs.items()])
 
 
 def _evidence(parts: Sequence[ClaimPart]) -> str:
@@ -174,7 +174,7 @@ def _evidence(parts: Sequence[ClaimPart]) -> str:
 _OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
 
 
-def _both(falls: str, cost: ClaimPart) -> TwoVerdicts:
+def _both_verdicts(falls: str, cost: ClaimPart) -> TwoVerdicts:
     """Say whether an intervention lowers a gap and does not raise the error."""
     found = []
     for costs in (_OPPOSITE[cost.verdict], _OPPOSITE[cost.alone]):

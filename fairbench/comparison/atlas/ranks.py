@@ -163,7 +163,7 @@ def metric_standings(
         on_new_task=tuple(new_task_sentences(answer, "approach")),
         unresolved=tuple(open_sentences(answer, _NOUN)),
         resolving=tuple(limits_of_cells(answer)) or tuple(resolving_sentences(answer)),
-        explanations=tuple(_alike(explained, ranked.names, ranked.same)),
+        explanations=tuple(_with_equals(explained, ranked.names, ranked.same)),
     )
 
 
@@ -196,7 +196,7 @@ def _standings(ranked: RankedValues, answer: Ranking) -> Iterator[Standing]:
         )
 
 
-def _alike(
+def _with_equals(
     told: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
 ) -> Iterator[Explanation]:
     """Yield explanations, of equal approaches what is told of the first one."""

@@ -194,7 +194,7 @@ MEAN_OVER_FAMILIES = (
 def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
     """Return what an atlas says: titles, each with sentences under it."""
     return [
-        ("What was run", list(_about(findings))),
+        ("What was run", list(_scope_sentences(findings))),
         ("What is best", list(_ranks(findings))),
         ("Claims of the literature", list(claim_sentences(findings))),
         (
@@ -204,7 +204,7 @@ def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _about(findings: AtlasFindings) -> Iterator[str]:
+def _scope_sentences(findings: AtlasFindings) -> Iterator[str]:
     yield (
         f"{findings.runs} runs of {len(findings.approaches)} approaches on {len(findings.tasks)} "
         f"tasks from {findings.families} families of data, {findings.repeats} paired splits each."

@@ -125,8 +125,8 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
             f"{_shown_change(both.gap_change)}."
         )
         yield (
-            f"Its error is {_estimate_text(both.errors[1])} against {_estimate_text(both.errors[0])}, "
-            f"a change of {_shown_change(both.error_change)}; {_allowed(answer)}."
+            f"Its error is {_estimate_text(both.errors[1])} against "
+            f"{_estimate_text(both.errors[0])}, a change of {_shown_change(both.error_change)}; {_allowed(answer)}."
         )
         everyone = both.flips[-1]
         changed, share = everyone.gained + everyone.lost, everyone.share

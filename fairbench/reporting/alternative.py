@@ -126,7 +126,8 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
         )
         yield (
             f"Its error is {_estimate_text(both.errors[1])} against "
-            f"{_estimate_text(both.errors[0])}, a change of {_shown_change(both.error_change)}; {_allowed(answer)}."
+            f"{_estimate_text(both.errors[0])}, a change of "
+            f"{_shown_change(both.error_change)}; {_allowed(answer)}."
         )
         everyone = both.flips[-1]
         changed, share = everyone.gained + everyone.lost, everyone.share

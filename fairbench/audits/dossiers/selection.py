@@ -136,7 +136,7 @@ def ll144(
 
 
 @dataclass(frozen=True, eq=False)
-class _Chosen:
+class _Selection:
     """Who was chosen, and how that is worded.
 
     Attributes
@@ -153,22 +153,22 @@ class _Chosen:
     median: float | None = None
 
 
-def _chosen_by_scores(options: Options, frame: pd.DataFrame) -> _Chosen:
+def _chosen_by_scores(options: Options, frame: pd.DataFrame) -> _Selection:
     """Return who has a score beyond the median of everyone's."""
     people, median, how = _beyond_median(options, frame)
     nobody_is = f"no score of a known category is beyond the median {number(median)}"
-    return _Chosen("scoring rate", people, [how], nobody_is, median)
+    return _Selection("scoring rate", people, [how], nobody_is, median)
 
 
-def _chosen_by_decisions(options: Options, frame: pd.DataFrame) -> _Chosen:
+def _chosen_by_decisions(options: Options, frame: pd.DataFrame) -> _Selection:
     """Return who was selected."""
     table = read_audit_table(options, frame=frame)
     nobody_is = "nobody of a known category was selected"
-    return _Chosen("selection rate", table.favoured, table.read_as, nobody_is)
+    return _Selection("selection rate", table.favoured, table.read_as, nobody_is)
 
 
 def _measured(
-    chosen: _Chosen,
+    chosen: _Selection,
     categories: Mapping[str, list[Category]],
     left_out: Sequence[Category],
     silent: Sequence[str],

@@ -45,6 +45,39 @@ def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
         }
 
 
+RISK = 0.01
+
+
+def at_level(groups, apart_up_to=0.0, lower=0.0):
+    """Return intervals whose upper end is their level, with a pair apart up to some level."""
+
+    def interval(level):
+        leads = np.full((groups, groups), -1.0)
+        leads[1, 0] = apart_up_to - level
+        return GapInterval(np.array(lower), np.array(level), leads)
+
+    return interval
+
+
+@pytest.mark.parametrize(("bound", "verdict"), [(1 - 1.9 * RISK, SMALL), (1 - 2.1 * RISK, OPEN)])
+def test_a_gap_is_small_at_twice_the_risk_and_no_more(bound, verdict):
+    """The upper end misses on one side alone, so that its interval may miss twice as often."""
+    assert answer_gap(at_level(2), bound, RISK).verdict == verdict
+    assert answer_gap(at_level(2), bound, RISK, may_be_small=False).verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("groups", "apart_up_to", "is_said"),
+    [(2, 1 - 0.9 * RISK, True), (2, 1 - 1.1 * RISK, False),
+     (3, 1 - 0.4 * RISK, True), (3, 1 - 0.6 * RISK, False)],
+)  # fmt: skip
+def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_up_to, is_said):
+    answer = answer_gap(at_level(groups, apart_up_to), 0.5, RISK)
+    assert (answer.verdict, list(answer.pairs)) == (OPEN, [(1, 0)] * is_said)
+    large = answer_gap(at_level(groups, 1.0, lower=0.6), 0.5, RISK)
+    assert (large.verdict, large.named, list(large.pairs)) == (LARGE, (1, 0), [(1, 0)])
+
+
 def test_a_large_gap_names_its_groups_first():
     answer = _answer([200, 800, 500], 1000)
     assert (answer.verdict, answer.named) == (LARGE, (1, 0))

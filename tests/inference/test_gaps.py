@@ -211,6 +211,13 @@ def test_two_groups_need_no_wider_limits_and_two_rates_do():
     assert simultaneous_level(0.95, 10) > simultaneous_level(0.95, 5) > 0.95
 
 
+@pytest.mark.parametrize(("groups", "tabled"), [(3, 3.314), (5, 3.858), (10, 4.474), (20, 5.012)])
+def test_levels_of_all_pairs_are_those_of_the_table_of_the_studentised_range(groups, tabled):
+    """Harter (1960), "Tables of range and studentized range": 95 %, infinite freedom."""
+    expected = 2 * stats.norm.cdf(tabled / np.sqrt(2)) - 1
+    assert simultaneous_level(0.95, groups) == pytest.approx(expected, abs=3e-5)
+
+
 def test_an_unknown_group_leaves_the_others_gap_standing():
     found = largest_gap(GroupLimits.of([500, 200], [1000, 1000]))
     with_one_row = largest_gap(GroupLimits.of([500, 200, 1], [1000, 1000, 1]))

@@ -16,7 +16,6 @@ from fairbench.cli.output import print_line
 from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuned import Promise, Tested, Tuned, judged, promised
-from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import interval, number, signed
 from fairbench.experiments.execute import Execution, Plan, RunEnd, plan, prepared
@@ -24,6 +23,7 @@ from fairbench.experiments.executors import executor
 from fairbench.experiments.tuning import Dimension, Search
 from fairbench.experiments.tuning_settings import Tuning, TuningOptions
 from fairbench.experiments.tuning_trials import Trial
+from fairbench.inference.comparing.objectives import dominated
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
@@ -292,7 +292,10 @@ def _trials(answer: Tuned, search: Search) -> Table:
         for place, trial in enumerate(answer.trials)
         if not trial.error
     }
-    frontier = _frontier(found) if len(search.goals) > 1 else set()
+    frontier: set[int] = set()
+    if len(search.goals) > 1 and found:
+        beaten = dominated(np.array(list(found.values())))
+        frontier = {place for place, is_beaten in zip(found, beaten, strict=True) if not is_beaten}
     rows = []
     for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
         trial = answer.trials[place]
@@ -307,20 +310,6 @@ def _trials(answer: Tuned, search: Search) -> Table:
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
     return Table(columns, rows, "the trials", caption, most=15)
-
-
-def _frontier(found: Mapping[int, Floats]) -> set[int]:
-    """Return the places of values that no others are as good as everywhere, and better somewhere.
-
-    Parameters
-    ----------
-    found : (M,) values of each place, small being good.
-    """
-    return {
-        place
-        for place, mine in found.items()
-        if not any((point <= mine).all() and (point < mine).any() for point in found.values())
-    }
 
 
 def _notes(answer: Tuned, search: Search) -> list[str]:

@@ -143,7 +143,7 @@ def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
     fairbench("report", cwd=tmp_path)
     page = (tmp_path / "results" / "report" / "index.html").read_text()
     assert "ricci-unverified" in page
-    assert "run.py dataset=ricci " in page
+    assert "run dataset=ricci " in page
     assert "data.verify=false" in page
     again = fairbench("store", "verify", run.name, cwd=tmp_path, **place)
     assert "bit for bit" in again.stdout

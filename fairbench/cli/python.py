@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def run(words: Sequence[str] = ()) -> Run:
     """Fit, evaluate and store one configuration, and return the finished run.
 
-    The same words give the same run, from the store if it is there already. Like ``fairbench run``, it needs the
-    part `benchmark` of the package.
+    The same words give the same run, from the store if it is there already. Like
+    ``fairbench run``, it needs the part `benchmark` of the package.
 
     Parameters
     ----------

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from fairbench.cli.command import Command, table
 from fairbench.components import HOME
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import UserError, nearest
+from fairbench.core.formats import shortened
 from fairbench.core.options import option
 
 SECTION = "Results, MLflow and terms"
@@ -47,12 +48,18 @@ def explain(options: ExplainOptions) -> None:
     found = {term: text for term, text in terms.items() if term.lower() == asked}
     found = found or {term: text for term, text in terms.items() if asked in term.lower()}
     if not found:
-        raise unknown_name("term", asked, terms)
+        near = nearest(asked, [term.partition(" (")[0] for term in terms])
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UserError(f"unknown term '{shortened(asked)}': {hint}fairbench explain lists all")
     print(table(list(found.items())) if asked else "\n".join(found))
 
 
 COMMAND = Command(
     ExplainOptions,
     explain,
-    examples=("fairbench explain calibration", "fairbench explain cannot be known"),
+    examples=(
+        "fairbench explain",
+        "fairbench explain calibration",
+        "fairbench explain cannot be known",
+    ),
 )

@@ -43,10 +43,11 @@ normal intervals of mean losses.
 
 The base rate of a population varies by a tenth of itself between replications, so that no cell
 sits where the coverage of discrete counts jumps. Rates that do have a table of their own; by
-enumeration, the interval of a single rate has 92.3 % at worst, where some seven people are expected.
+enumeration, the interval of a single rate has 92.3 % at worst, where some seven people are
+expected.
 
-The fewer samples a cell has, the less it can show: of 200, a cell fails that covers 86 % or less, of
-600 one that covers 89 %, of 2,000 one that covers 91 %. Promises rest on all cells of a table
+The fewer samples a cell has, the less it can show: of 200, a cell fails that covers 86 % or less,
+of 600 one that covers 89 %, of 2,000 one that covers 91 %. Promises rest on all cells of a table
 together, not on any one of them."""
 HEAD_HEADER = ("what is said", "simulated in", "promised", "kept", "worst", "parts")
 

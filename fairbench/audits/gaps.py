@@ -252,14 +252,14 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         signed = intervals.difference(rate, second, first)
         lower, upper = float(signed.lower), float(signed.upper)
 
-    def at(level: float) -> GapInterval:
+    def at_level(level: float) -> GapInterval:
         (at_level,) = _at_level(intervals, level).gaps([metric], among)
         assert at_level.leads is not None
         places = np.ix_(gap.compared, gap.compared)
         return at_level._replace(leads=np.atleast_2d(at_level.leads)[places])
 
     may_be_small = not gap.short_of_labels
-    answer = answer_gap(at, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
+    answer = answer_gap(at_level, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
     small = probability_below(
         _small(drawn, bounds.epsilon), *ends, bounds.epsilon, level=intervals.level
     )

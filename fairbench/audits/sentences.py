@@ -279,7 +279,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",
         "unless": f". This holds unless {first.unless}" if first.unless else "",
         "percents": " and ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
-        "apart": _apart(first),
+        "apart": _distance_text(first),
         "points": f"{100 * first.bound:.3g}",
         "pairs": _pairs(findings) if first.about == PAIR else "",
         "candidates": listed(first.groups, _MOST_NAMED),
@@ -304,7 +304,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     }
 
 
-def _apart(gap: Finding) -> str:
+def _distance_text(gap: Finding) -> str:
     """Return how many percentage points lie between the groups that a gap names."""
     high, low = gap.values if len(gap.values) == 2 else (np.nan, np.nan)
     return f"{100 * abs(high - low):.1f}"

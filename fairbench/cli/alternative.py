@@ -140,7 +140,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
     both = shared.judging.prediction[:, [0, len(runs) - 1]]
     rows = replace(shared.judging, prediction=both)
     level, run = search.tuning.level, prepared(used)
-    looks = len({chosen.id, *_judged(run.folder)} - {used.id}) or 1
+    looks = len({chosen.id, *_judged_before(run.folder)} - {used.id}) or 1
     comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
     answer = Alternative(
         data=run.dataset.name,
@@ -173,7 +173,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
     return answer, runs
 
 
-def _judged(used: Run) -> set[str]:
+def _judged_before(used: Run) -> set[str]:
     """Return the runs that searches have had judged on the test rows of the model in use."""
     sets = comparable_sets(list(Catalogue(used.results)))
     (comparable,) = (runs for runs in sets if used.id in [run.id for run in runs])

@@ -46,7 +46,7 @@ def tune(line: CommandLine, held: ExitStack) -> int:
     if search.default_plan.config["plan"]:
         return _planned(search)
     if options.format == "text":
-        search.show = partial(_shown, search)
+        search.show = partial(_show_trial, search)
     try:
         answer, runs = answered(search)
     except UnfinishedRunError as error:
@@ -156,7 +156,7 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     return Dimension(name, text, low=low, high=high, whole=whole, log=log)
 
 
-def _shown(search: Search, number: int, trial: Trial) -> None:
+def _show_trial(search: Search, number: int, trial: Trial) -> None:
     """Print a trial on standard error as it ends."""
     name = "untuned" if number == 0 else f"trial {number}"
     what = ", ".join(f"{key.rpartition('.')[2]}={_short(v)}" for key, v in trial.values.items())

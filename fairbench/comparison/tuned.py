@@ -124,13 +124,13 @@ def promised(
     place = chosen_place(trials, goals, tuning)
     default, chosen = (trials[at].estimates(goals) for at in (0, place))
     kept = _distinct(trials)
-    tails = _judged(kept, goals, tuning, test_rows).tails(level=tuning.level)
+    tails = _as_candidates(kept, goals, tuning, test_rows).tails(level=tuning.level)
     rows = _rows(trials[0])
     looks, plain = rows.looks(test_rows), _plain(tuning.level)
     promises = []
     for goal, one, two, tail in zip(goals, default, chosen, tails, strict=True):
         limits = [value_limits(two, looks, each) for each in (plain, tail.value)]
-        naive, corrected = (_shown(goal, limit) for limit in limits)
+        naive, corrected = (_clipped(goal, limit) for limit in limits)
         promises.append(
             Promise(
                 goal,
@@ -155,7 +155,7 @@ def _plain(level: float) -> Tails:
     return Tails((1 - level) / 2, (1 - level) / 2)
 
 
-def _shown(goal: Goal, ends: Ends) -> Ends:
+def _clipped(goal: Goal, ends: Ends) -> Ends:
     """Return limits on the metric's own scale, and within what it can be."""
     lower, upper = ends if goal.sign > 0 else (-ends[1], -ends[0])
     least = 0.0 if goal.metric.rates else float(goal.metric.least)
@@ -168,7 +168,7 @@ def _distinct(trials: Sequence[Trial]) -> list[Trial]:
     return list(known.values())
 
 
-def _judged(
+def _as_candidates(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, test_rows: int
 ) -> Trials:
     """Return the trials as candidates of the choice, the default first among those given."""

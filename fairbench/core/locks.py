@@ -64,7 +64,7 @@ def locked(
     BusyError : another process holds it.
     OSError : the file cannot be made.
     """
-    handle = _taken(path, shared, _Wait(path, seconds, silence))
+    handle = _locked_handle(path, shared, _Wait(path, seconds, silence))
     try:
         if not shared:
             _note(handle)
@@ -146,7 +146,7 @@ class _Signs:
 _alive = _Signs()
 
 
-def _taken(path: Path, shared: bool, wait: _Wait) -> int:
+def _locked_handle(path: Path, shared: bool, wait: _Wait) -> int:
     while True:
         handle = _opened(path)
         try:

@@ -146,14 +146,14 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
         kind, step = data[at] & 15, data[at] >> 4
         at += 1
         if not step:
-            field, at = _whole(data, at)
+            field, at = _whole_number(data, at)
         field += step
         if kind in (1, 2):
             value: Any = kind == 1
         elif kind in (3, 7):  # a byte, or a number of eight
             value, at = None, at + (1 if kind == 3 else 8)
         elif kind in (4, 5, 6):
-            value, at = _whole(data, at)
+            value, at = _whole_number(data, at)
         elif kind == 8:
             length, at = _number(data, at)
             value, at = None, at + length
@@ -176,6 +176,6 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     raise _unreadable()
 
 
-def _whole(data: bytes, at: int) -> tuple[int, int]:
+def _whole_number(data: bytes, at: int) -> tuple[int, int]:
     value, at = _number(data, at)
     return (value >> 1) ^ -(value & 1), at

@@ -41,7 +41,7 @@ def stream_size(source: pa.NativeFile) -> int:
 
 def _unfolded(head: bytes, body: Any) -> int:
     """Return how many bytes a batch takes."""
-    table = _at(head, 0, _ROOT)
+    table = _number_at(head, 0, _ROOT)
     kind = _field(head, table, _HEADER_TYPE)
     batch = _followed(head, _field(head, table, _HEADER))
     if not batch or not kind or head[kind] not in (_DICTIONARY, _RECORDS):
@@ -50,31 +50,31 @@ def _unfolded(head: bytes, body: Any) -> int:
         batch = _followed(head, _field(head, batch, _DATA))
     listed = _followed(head, _field(head, batch, _BUFFERS))
     packed = bool(_field(head, batch, _PACKING))
-    count = _at(head, listed, "<I") if listed else 0
+    count = _number_at(head, listed, "<I") if listed else 0
     total = 0
     for first, size in struct.iter_unpack("<qq", head[listed + 4 : listed + 4 + 16 * count]):
         unfolded = size
         if packed and size >= 8:
-            unfolded = _at(body.slice(first, 8).to_pybytes(), 0, "<q")
+            unfolded = _number_at(body.slice(first, 8).to_pybytes(), 0, "<q")
         total += size if unfolded == _AS_IT_IS else abs(unfolded)
     return total
 
 
-def _at(data: bytes, place: int, form: str) -> int:
+def _number_at(data: bytes, place: int, form: str) -> int:
     (number,) = struct.unpack_from(form, data, place)
     return int(number)
 
 
 def _field(data: bytes, table: int, number: int) -> int:
     """Return where a field of a table of FlatBuffers stands; 0 if it has none."""
-    layout = table - _at(data, table, "<i")
+    layout = table - _number_at(data, table, "<i")
     place = 4 + 2 * number
-    if place >= _at(data, layout, "<H"):
+    if place >= _number_at(data, layout, "<H"):
         return 0
-    offset = _at(data, layout + place, "<H")
+    offset = _number_at(data, layout + place, "<H")
     return table + offset if offset else 0
 
 
 def _followed(data: bytes, place: int) -> int:
     """Return where something begins that a field leads to."""
-    return place + _at(data, place, "<I") if place else 0
+    return place + _number_at(data, place, "<I") if place else 0

@@ -56,7 +56,7 @@ def content_of(path: Path) -> Content:
         if kind in (PARQUET, ARROW):
             return Content(b"", kind)
         file.seek(0)
-        data = _unpacked(file, packing, path.name) if packing else _whole(file, path)
+        data = _unpacked(file, packing, path.name) if packing else _whole_file(file, path)
     kind = _kind_of(data[:_START])
     found = Content(data, kind, (packing,) if packing else ())
     if kind != TEXT:
@@ -75,7 +75,7 @@ _PACKINGS = {
 _BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
-def _whole(file: IO[bytes], path: Path) -> bytes:
+def _whole_file(file: IO[bytes], path: Path) -> bytes:
     size = path.stat().st_size
     check_memory(3 * size, path.name)
     return file.read()

@@ -145,7 +145,7 @@ def _read(text: str) -> Condition:
         raise UserError(
             f"fail_if={shown} is no condition: write a measure, < or >, and a number, {_EXAMPLE}"
         )
-    metric = _named(parts["metric"].strip())
+    metric = _metric_name(parts["metric"].strip())
     failing = _failing_signs(metric)
     sign, bound = parts["sign"], parts["bound"].strip()
     attribute = (parts["attribute"] or "").strip()
@@ -165,7 +165,7 @@ def _read(text: str) -> Condition:
     return condition
 
 
-def _named(name: str) -> str:
+def _metric_name(name: str) -> str:
     """Return the name of a measure, which may be given as tables call it."""
     plain = "_".join(name.lower().split())
     by_label = {"_".join(one.label.split()): key for key, one in judged_metrics().items()}

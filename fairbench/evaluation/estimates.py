@@ -411,11 +411,11 @@ def _closed(metric: Metric, row: Named, closed: Closed, parts: Parts, status: St
         lambda c: metric.undefined.format(part=parts.names[c] or "the part"),
     )
 
-    def at(level: Level) -> Limits:
+    def at_level(level: Level) -> Limits:
         return around(value[None], Limits(*(np.atleast_2d(end) for end in limits(level))))
 
     totals = totals if totals is None else totals[None]
-    return Batch([row], value[None], status[None], [lacking], at, None, totals)
+    return Batch([row], value[None], status[None], [lacking], at_level, None, totals)
 
 
 def mean_batch(

@@ -131,12 +131,12 @@ def _of_one(of_all: Callable[[float], Limits], group: int, level: float) -> tupl
 def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[float, float]]:
     """Return the normal interval of a value by level; of `labels`, if any, whenever one stops."""
 
-    def at(level: float) -> tuple[float, float]:
+    def at_level(level: float) -> tuple[float, float]:
         reach = float(lasting_level(level, labels)) if labels else level
         half = NormalDist().inv_cdf((1 + reach) / 2) * error
         return value - half, value + half
 
-    return at
+    return at_level
 
 
 def _measured(

@@ -85,14 +85,14 @@ def impact_ratios_of(
     if design is not None:
         survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
 
-    def at(level: float) -> Limits:
+    def at_level(level: float) -> Limits:
         if survey is not None:
             return survey.limits(selection_rate, level=level)
         return rate_limits(number, rows, level=level)
 
     shared = 0.0 if survey is None else survey.correlation(selection_rate)
     return impact_ratios_at(
-        attribute, names, rows, at, reference=reference, level=level, correlation=shared
+        attribute, names, rows, at_level, reference=reference, level=level, correlation=shared
     )
 
 

@@ -195,8 +195,8 @@ def _shares(successes: Floats, parts: Parts) -> tuple[Floats, LimitsAt]:
         for row in parts.rows(successes)
     ]
 
-    def at(level: Level) -> Limits:
+    def at_level(level: Level) -> Limits:
         found = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
         return Limits(*(np.stack(ends) for ends in zip(*found, strict=True)))
 
-    return parts.mean_of(successes), at
+    return parts.mean_of(successes), at_level

@@ -203,7 +203,7 @@ class _Standardising:
         for metric in metrics_of(BINARY, "rate").values():
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
-                limits = _at(rates.limits(level=self.level), groups, groups)
+                limits = _of_pairs(rates.limits(level=self.level), groups, groups)
                 self._add(metric, where, limits, [(g, g) for g in groups])
 
     def _pairs(self) -> None:
@@ -214,7 +214,7 @@ class _Standardising:
             rates = self.counted.standardised(metric.rates[0])
             is_ratio = metric.interval == "ratio"
             limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
-            first = _at(limits, others, [0] * len(others))
+            first = _of_pairs(limits, others, [0] * len(others))
             self._add(metric, where, first, [(g, 0) for g in others])
 
     def _gaps(self) -> None:
@@ -226,7 +226,7 @@ class _Standardising:
             if metric.is_gap:
                 limits, _ = largest_difference(several, among, level=self.level)
             elif len(groups) == 2:
-                limits = _at(several[0].ratios(level=self.level), [1], [0])
+                limits = _of_pairs(several[0].ratios(level=self.level), [1], [0])
             else:
                 limits = smallest_ratio(several[0], among[0], level=self.level)
             every = [(one, other) for one in groups for other in groups if one < other]
@@ -312,6 +312,6 @@ class _Standardising:
         return f"no stratum has rows of both '{groups[pair[0]]}' and '{groups[pair[1]]}'"
 
 
-def _at(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
+def _of_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
     """Return the limits of some pairs (..., G, G), by the places of both groups."""
     return Limits(*(end[..., list(first), list(second)] for end in limits))

@@ -52,7 +52,7 @@ def components(config: Config) -> Components:
     check_settings(config)
     check_varied(config)
     split, learner, intervention, method, evaluator, consistency = (
-        _made(config, name)
+        _component(config, name)
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
     )
     dataset = load_dataset(config)
@@ -120,7 +120,7 @@ def check_settings(config: Config) -> None:
         raise UserError(f"n_jobs is {n_jobs}; it must be at least 1, or -1 for every core")
 
 
-def _made(config: Config, group: str) -> Any:
+def _component(config: Config, group: str) -> Any:
     make = constructor(group, config[group])
     try:
         return make()

@@ -61,8 +61,8 @@ def alternative_document(answer: Alternative, command: str) -> Document:
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
         origin=f"Made by fairbench {VERSION}; {_drawn_with(answer)}",
         summary=ExecutiveSummary(
-            found=list(_found(answer)),
-            sure=list(_sure(answer)),
+            found=list(_result_sentences(answer)),
+            sure=list(_basis_sentences(answer)),
             unseen=list(_unseen(answer)),
             todo=list(_to_do(answer)),
             titles=(
@@ -70,7 +70,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
             ),
             audited=[*_terms(answer), ("Command", (Code(command),))],
             audited_title="What was compared",
-            key_figures=_both(answer),
+            key_figures=_both_models_table(answer),
         ),
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ def _name(metric: Metric) -> str:
     return f"{metric.label} gap" if "gap" not in metric.label else metric.label
 
 
-def _shown(estimate: Estimate) -> str:
+def _estimate_text(estimate: Estimate) -> str:
     value, lower, upper = estimate
     return f"{number(value)} ({interval(lower, upper)})"
 
@@ -101,7 +101,7 @@ def _candidates(answer: Alternative) -> str:
     return f"{count(tried)} {what}{'s' * (tried != 1)}"
 
 
-def _found(answer: Alternative) -> Iterator[str]:
+def _result_sentences(answer: Alternative) -> Iterator[str]:
     """Yield what was found, the most important first."""
     both, gap = answer.comparison, _name(answer.comparison.metric)
     if not answer.place:
@@ -111,7 +111,7 @@ def _found(answer: Alternative) -> Iterator[str]:
         )
         yield (
             f"On the {count(both.people)} test rows, the model in use has a {gap} of "
-            f"{_shown(both.gaps[0])} and an error of {_shown(both.errors[0])}."
+            f"{_estimate_text(both.gaps[0])} and an error of {_estimate_text(both.errors[0])}."
         )
     else:
         beginning = {
@@ -120,12 +120,13 @@ def _found(answer: Alternative) -> Iterator[str]:
             "larger": f"The alternative that looked best has a larger {gap}",
         }[both.verdict]
         yield (
-            f"{beginning}: on the {count(both.people)} test rows, {_shown(both.gaps[1])} against "
-            f"{_shown(both.gaps[0])} of the model in use, a change of "
+            f"{beginning}: on the {count(both.people)} test rows, {_estimate_text(both.gaps[1])} "
+            f"against {_estimate_text(both.gaps[0])} of the model in use, a change of "
             f"{_shown_change(both.gap_change)}."
         )
         yield (
-            f"Its error is {_shown(both.errors[1])} against {_shown(both.errors[0])}, a change of "
+            f"Its error is {_estimate_text(both.errors[1])} against "
+            f"{_estimate_text(both.errors[0])}, a change of "
             f"{_shown_change(both.error_change)}; {_allowed(answer)}."
         )
         everyone = both.flips[-1]
@@ -182,7 +183,7 @@ def _bound(search: Searched) -> str:
     )
 
 
-def _sure(answer: Alternative) -> Iterator[str]:
+def _basis_sentences(answer: Alternative) -> Iterator[str]:
     """Yield what the statements rest on."""
     both = answer.comparison
     yield (
@@ -281,7 +282,7 @@ def _terms(answer: Alternative) -> list[tuple[str, Text]]:
     return terms
 
 
-def _both(answer: Alternative) -> Table:
+def _both_models_table(answer: Alternative) -> Table:
     """Return the table of both models."""
     both, better = answer.comparison, bool(answer.place)
     columns = [Column("on the test rows"), Column("in use", "estimate")]

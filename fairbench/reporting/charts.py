@@ -164,14 +164,14 @@ def forest(
     left, width = 6, PANEL - 12
     low, high = span
 
-    def at(value: float) -> float:
+    def place_of(value: float) -> float:
         return left + width * min(max((value - low) / (high - low), 0), 1)
 
     start = top = 22 if title else 4
     bottom = start + _ESTIMATE * sum(map(len, parts)) + _BETWEEN * (len(parts) - 1)
     drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
     if band is not None:
-        first, last = map(at, band)
+        first, last = map(place_of, band)
         size = f'width="{last - first:.1f}" height="{bottom - start}"'
         drawn.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
     for place, part in enumerate(parts):
@@ -179,15 +179,15 @@ def forest(
             drawn.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>')
             top += _BETWEEN
         for estimate in part:
-            drawn += _estimate(estimate, at, top, decimals)
+            drawn += _estimate(estimate, place_of, top, decimals)
             top += _ESTIMATE
     if not isnan(mark):
-        x = at(mark)
+        x = place_of(mark)
         dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="{start}" y2="{top}"'
         drawn.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
     ends = [(f"{low:g}", "start", float(left)), (f"{high:g}", "end", float(left + width))]
     if band is not None:
-        ends += [(f"{end:g}", "middle", at(end)) for end in band if low < end < high]
+        ends += [(f"{end:g}", "middle", place_of(end)) for end in band if low < end < high]
     for text, anchor, x in ends:
         drawn.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
     return drawing("".join(drawn), top + 18)

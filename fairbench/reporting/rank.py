@@ -224,7 +224,7 @@ def _summary(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) 
     todo: list[str] = []
     for answer in found:
         prefix = f"{answer.scores.score}: " if several else ""
-        said += [f"{prefix}{sentence}" for sentence in _found(answer)]
+        said += [f"{prefix}{sentence}" for sentence in _result_sentences(answer)]
         still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
         todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
     return ExecutiveSummary(
@@ -259,7 +259,7 @@ def shape(table: ScoreTable, options: RankOptions) -> str:
     return f"{methods} on {what}; {scores}"
 
 
-def _found(answer: Ranking) -> Iterator[str]:
+def _result_sentences(answer: Ranking) -> Iterator[str]:
     """Yield what the scores tell."""
     yield from found_sentences(answer)
     yield from new_task_sentences(answer)
@@ -289,13 +289,13 @@ def _rank_rows(answer: Ranking) -> Iterator[dict[str, Any]]:
             "difference": 0.0 if difference is None else difference.value,
             "lower": 0.0 if difference is None else difference.lower,
             "upper": 0.0 if difference is None else difference.upper,
-            "near_best_on_new": _at(answer, "near", place),
-            "best_on_new": _at(answer, "best", place),
+            "near_best_on_new": _figure_of(answer, "near", place),
+            "best_on_new": _figure_of(answer, "best", place),
             PLURALS[answer.unit]: int(answer.ran[place]),
         }
 
 
-def _at(answer: Ranking, what: str, place: int) -> float:
+def _figure_of(answer: Ranking, what: str, place: int) -> float:
     return float("nan") if answer.new is None else float(getattr(answer.new, what)[place])
 
 

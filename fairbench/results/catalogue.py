@@ -162,7 +162,7 @@ class Catalogue:
         ------
         UserError : a key or an option that no run has.
         """
-        wanted = {name.replace("__", "."): _several(value) for name, value in options.items()}
+        wanted = {name.replace("__", "."): _list_of(value) for name, value in options.items()}
         for name in wanted:
             self._check(name)
         for purpose in wanted.get("purpose", ()):
@@ -303,7 +303,7 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return options
 
 
-def _several(value: Any) -> list[Any]:
+def _list_of(value: Any) -> list[Any]:
     values = list(value) if isinstance(value, list | tuple | set) else [value]
     return [*values, *(text.replace(" ", "") for text in values if isinstance(text, str))]
 

@@ -340,7 +340,7 @@ def damages(pack: Pack) -> Iterator[str]:
             yield f"{file.path}: {why}: {each.tables} {each.kind}, {each.first} to {each.last}"
             continue
         for group, ids in lost.items():
-            yield f"{file.path}: row group {group}: {each.kind} of {_shown(ids)}"
+            yield f"{file.path}: row group {group}: {each.kind} of {_ids_text(ids)}"
     for kind in ("summary", "metrics"):
         for run in sorted(whole["runs"] - whole[kind]):
             yield f"{pack.path}: run {run} has no {kind}"
@@ -349,7 +349,7 @@ def damages(pack: Pack) -> Iterator[str]:
         yield f"{pack.path / name}: no file of the pack; it is not read"
 
 
-def _shown(ids: list[str]) -> str:
+def _ids_text(ids: list[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
@@ -375,7 +375,7 @@ def without_index(folder: Path) -> Iterator[str]:
             continue
         said = "whole"
         if lost:
-            said = f"{len(lost)} of {len(file.ids)} tables are lost: {_shown(lost)}"
+            said = f"{len(lost)} of {len(file.ids)} tables are lost: {_ids_text(lost)}"
         if sums.sha256.encode() not in left:
             said += ", by what it says of itself, which the index no longer confirms"
         yield f"{path}: {said}"

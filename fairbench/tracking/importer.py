@@ -155,12 +155,12 @@ class Tracking:
         """
         runs = [folder for folder in folders if folder.environment]
         if ask:
-            runs = list(filter(_whole, runs))
+            runs = list(filter(_is_whole, runs))
         swept = _swept(sweeps)
         if (noted := self._noted(runs, swept, unchanged=ask)) is not None:
             return noted
         if not ask:
-            runs = list(filter(_whole, runs))
+            runs = list(filter(_is_whole, runs))
         with self._alone(runs):
             sent = self.ask(partial(self._send, runs, swept), whole=ask)
             self._note(runs, sent)
@@ -263,7 +263,7 @@ class _Sent:
     after: Stamp
 
 
-def _whole(folder: Run) -> bool:
+def _is_whole(folder: Run) -> bool:
     """Say whether a run's files are as they were written; others are not logged."""
     if damaged := damaged_files(folder):
         names = ", ".join(damaged)

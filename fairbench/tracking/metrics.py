@@ -167,8 +167,8 @@ def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, fl
     ----------
     protect : the attribute, or combination, of the headline metrics.
     """
-    for row in _own(means, protect):
-        if row.group and (row.metric not in _shown("groups") or row.statistic != VALUE):
+    for row in _own_means(means, protect):
+        if row.group and (row.metric not in _shown_metrics("groups") or row.statistic != VALUE):
             continue
         if not _POINTS & row.settings.keys() and isfinite(row.mean):
             name = _statistic_name(row.metric, row.statistic)
@@ -178,7 +178,7 @@ def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, fl
 _POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a curve
 
 
-def _own(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
+def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
     """Yield the rows of the run's own variant, of everyone and of the protected attribute."""
     return (row for row in means if not row.variant and row.attribute in ("", protect))
 
@@ -191,9 +191,9 @@ def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, 
 
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
-    for row in _own(means, protect):
+    for row in _own_means(means, protect):
         of_bins = row.settings.get("binning") == "mass"
-        if row.group or row.metric not in _shown() or row.statistic != VALUE:
+        if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
             continue
         if of_bins or "outcome" in row.settings:
             continue
@@ -204,7 +204,7 @@ def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, 
 
 
 @lru_cache(maxsize=2)
-def _shown(part: str = "") -> frozenset[str]:
+def _shown_metrics(part: str = "") -> frozenset[str]:
     """Return the metrics that the table of a run shows, in one part of it or anywhere."""
     return frozenset(
         metric.name for metric in declared() if metric.shown and part in (*metric.shown, "")
@@ -225,7 +225,7 @@ def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMet
 
     A step of MLflow is a whole number: shares between two percentages are left to the file.
     """
-    for row in _own(means, protect):
+    for row in _own_means(means, protect):
         if not row.group and "rate" in row.settings and "feature" not in row.settings:
             yield from _point(ABSTENTION, row, "rate")
 
@@ -266,7 +266,7 @@ def consistency_curves(
 
 def _point(kind: str, row: Mean, at: str) -> Iterator[LoggedMetric]:
     """Yield a point of a curve if its place is a whole percentage, and its value is defined."""
-    step = _whole(100 * row.settings[at])
+    step = _whole_number(100 * row.settings[at])
     if step is not None and isfinite(row.mean):
         yield LoggedMetric(
             _metric_name([kind, row.metric.removeprefix(f"{kind}_")]), row.mean, step
@@ -283,7 +283,7 @@ def _steps(values: Sequence[Any]) -> list[int]:
     return list(values) if whole else list(range(1, len(values) + 1))
 
 
-def _whole(value: float) -> int | None:
+def _whole_number(value: float) -> int | None:
     """Return a number without the rounding error of its last digits, if it is a whole one."""
     return round(value) if abs(value - round(value)) < 1e-6 else None
 

@@ -36,7 +36,7 @@ def ui(port: str = "5000", results: str = "results") -> int:
     if not (port.isdecimal() and int(port) < 2**16):
         print(f"error: '{port}' is no port", file=sys.stderr)
         return 2
-    if not served and _taken(port):
+    if not served and _is_taken(port):
         print(f"error: port {port} is in use; another one: fairbench ui port=5001", file=sys.stderr)
         return 2
     try:
@@ -95,7 +95,7 @@ def latest_sweep(results: Path) -> Sweep:
     return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
 
 
-def _taken(port: str) -> bool:
+def _is_taken(port: str) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((_HOST, int(port))) == 0
 

@@ -77,7 +77,7 @@ def dossier(
         measured,
         verdict=replace(verdict, warning=" ".join(said)),
         sections=[
-            Section("What is asked for", [_asked(asked, day)], name="asked"),
+            Section("What is asked for", [_questions_table(asked, day)], name="asked"),
             *measured.sections,
             Section(
                 "The rules in their own words",
@@ -121,7 +121,7 @@ _READ = "Each sentence with the text that it was read in, the date of that text,
 _AGAIN = "Repeat this when the model changes, or the people it is used on."
 
 
-def _asked(asked: Sequence[AnsweredRule], day: date) -> Table:
+def _questions_table(asked: Sequence[AnsweredRule], day: date) -> Table:
     def cited(answer: AnsweredRule) -> TableCell:
         from_then = f"from {written_day(answer.rule.effective)}"
         return TableCell(answer.rule.citation, note="" if answer.applies(day) else from_then)

@@ -26,7 +26,7 @@ def list_of_packs(day: date) -> Document:
         by="",
         caption="verified: of the rules of that day, how many were read in a text that is named",
     )
-    sentences = [sentence for pack in packs for sentence in _said(pack, day)]
+    sentences = [sentence for pack in packs for sentence in _description(pack, day)]
     title = f"Rules of dossiers, as of {written_day(day)}"
     return Document(title, [Section("", [table]), Section("", [Items(sentences)])])
 
@@ -38,6 +38,6 @@ def _verified(pack: RulePack, day: date) -> str:
     return f"{sum(rule.verified for rule in rules)} of {len(rules)}"
 
 
-def _said(pack: RulePack, day: date) -> list[str]:
+def _description(pack: RulePack, day: date) -> list[str]:
     said = pack.warnings(day) if pack.rules else []
     return [f"{pack.name}: {pack.title}. {pack.about}", *(f"{pack.name}: {text}" for text in said)]

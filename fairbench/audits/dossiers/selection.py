@@ -338,7 +338,7 @@ def four_fifths(
             f"{name}: {listed(of_one[0].most_selected)}" for name, of_one in categories.items()
         ),
         "ratios": "in the tables",
-        "under_four_fifths": _or_none(_named(row) for row in under),
+        "under_four_fifths": _or_none(_group_name(row) for row in under),
         "significance": "in the table of differences",
         "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: "
         + _or_none(
@@ -406,7 +406,7 @@ def _difference(category: Category, highest: Category) -> dict[str, Any]:
     }
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _group_name(row: Mapping[str, Any]) -> str:
     return f"{row['attribute']}: {row['group']}"
 
 
@@ -414,8 +414,8 @@ def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
     """Return of which groups under four fifths one different person selected would turn that."""
     if not under:
         return "no group is under four fifths"
-    reversed_ = _or_none(_named(row) for row in under if row["reversed_by"] == 1)
-    turned = _or_none(_named(row) for row in under if row["turned_by"] == 1)
+    reversed_ = _or_none(_group_name(row) for row in under if row["reversed_by"] == 1)
+    turned = _or_none(_group_name(row) for row in under if row["turned_by"] == 1)
     return f"would give the higher rate to: {reversed_}; would take to four fifths: {turned}"
 
 

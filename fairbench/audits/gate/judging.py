@@ -54,7 +54,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     ('fails', False, 1)
     """
     from_policy = policy_of(policy, GatedOptions) if policy else {}
-    given = typed_values(GatedOptions, _named(options))
+    given = typed_values(GatedOptions, _plain_options(options))
     values = {**from_policy, **given}
     is_file = isinstance(frame, str | Path)
     if is_file:
@@ -71,7 +71,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     return gate_of(asked, read_frame(asked, source=source))
 
 
-def _named(options: dict[str, Any]) -> dict[str, Any]:
+def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return options by the names of a command line, those that are not None."""
     valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
     if "groups" in options:  # as an audit has it in Python

@@ -84,7 +84,7 @@ def audit_of(assessment: Assessment) -> Audit:
         warning=" ".join([*table.warnings, *_warning(assessment)]),
         notes=[*table.notes, *_notes(assessment)],
         pictures=pictures(assessment),
-        sure=list(_sure(assessment)),
+        sure=list(_basis_sentences(assessment)),
         unseen=list(_unseen(assessment)),
         todo=list(_todo(assessment)),
         headlines=_headlines(table.direction),
@@ -343,7 +343,7 @@ def _as_much(factor: float) -> str:
     return f"say {factor:g} times as much as it seems"
 
 
-def _sure(assessment: Assessment) -> Iterator[str]:
+def _basis_sentences(assessment: Assessment) -> Iterator[str]:
     rows, labels = len(assessment.table), assessment.labels
     known = "all" if labels == rows else "none" if not labels else count(labels)
     yield f"There are {count(rows)} rows, {known} of them with a known outcome."

@@ -163,15 +163,15 @@ def _compared(
     if len(names) < 2:
         return [gap, replace(gap, about=LOWEST)]
 
-    def at(level: float) -> GroupLimits:
+    def at_level(level: float) -> GroupLimits:
         return GroupLimits.of(enough["right"], enough["labels"], level=level)
 
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
-    answer, findings = compare_groups(at, names, gap, risk, may_be_small=may_be_small)
+    answer, findings = compare_groups(at_level, names, gap, risk, may_be_small=may_be_small)
     if len(names) == 2:
         return findings
-    candidates, rates = lowest_of(names, answer), at(LEVEL).single
+    candidates, rates = lowest_of(names, answer), at_level(LEVEL).single
     verdict, ends = OPEN, (np.nan,) * 3
     if len(candidates) == 1:
         verdict, ends = LARGE, rates.at(int(rates.value.argmin()))

@@ -317,8 +317,8 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         )
         for name, own in table.categories.items()
     }
-    few = _named(ratio for ratio in ratios if ratio.rows < FEWEST_ROWS)
-    small = _named(
+    few = _ratio_names(ratio for ratio in ratios if ratio.rows < FEWEST_ROWS)
+    small = _ratio_names(
         ratio
         for name, own in categories.items()
         for ratio, enough in zip(
@@ -385,7 +385,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     )
 
 
-def _named(ratios: Iterable[ImpactRatio]) -> list[str]:
+def _ratio_names(ratios: Iterable[ImpactRatio]) -> list[str]:
     return [f"{ratio.attribute}: {ratio.group} ({count(ratio.rows)})" for ratio in ratios]
 
 

@@ -154,18 +154,18 @@ def _gap(
         return [], [nothing]
 
     @cache
-    def at(level: float) -> tuple[Limits, int, int]:
+    def at_level(level: float) -> tuple[Limits, int, int]:
         return surest_gap(GroupLimits.of(successes[enough], sizes[enough], level=level))
 
     def of_surest(level: float) -> GapInterval:
         """Return the interval with the lead of these two alone: there are too many pairs."""
-        gap = at(level)[0]
+        gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 
     answer = answer_gap(of_surest, nothing.bound, risk)
-    low, high = enough[list(at(1 - risk)[1:])]
+    low, high = enough[list(at_level(1 - risk)[1:])]
     names, rates = [groups[high], groups[low]], [successes[g] / sizes[g] for g in (high, low)]
-    value, lower, upper = map(float, at(LEVEL)[0])
+    value, lower, upper = map(float, at_level(LEVEL)[0])
     gap = replace(nothing, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
     if answer.verdict == LARGE:
         gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))

@@ -101,18 +101,18 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
     risk = ErrorBudget(len(metrics) * len(data.groups)).risk
 
     @cache
-    def at(level: float) -> pd.DataFrame:
+    def at_level(level: float) -> pd.DataFrame:
         shown = values_of(measured(data, options, level)).query("group == ''")
         return shown.set_index(["attribute", "metric"])
 
     def interval(key: tuple[str, str], level: float) -> GapInterval:
-        return GapInterval(*at(level).loc[key, ["lower", "upper"]])
+        return GapInterval(*at_level(level).loc[key, ["lower", "upper"]])
 
     findings = []
     for attribute, metric in itertools.product(data.groups, metrics):
         key, is_share = (attribute, f"{metric}_gap"), metric == COVERAGE
         bound = options.epsilon * (1 if is_share else unit_of(data))
-        gap, verdict = at(LEVEL).loc[key], NOT_MEASURED
+        gap, verdict = at_level(LEVEL).loc[key], NOT_MEASURED
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
             verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict

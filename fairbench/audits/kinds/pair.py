@@ -138,12 +138,12 @@ def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Find
     if known.sum() < 1 + of_groups:
         return replace(nothing, needs=_FEW)
 
-    def at(level: float) -> Limits:
+    def at_level(level: float) -> Limits:
         if of_groups:
             return gap_change(cells[known], rate, level=level)
         return difference(cells, rate, level=level).take(0)
 
-    near, apart = at(1 - 2 * risk), at(1 - risk)
+    near, apart = at_level(1 - 2 * risk), at_level(1 - risk)
     verdict = OPEN
     if -template.bound < near.lower and near.upper < template.bound:
         verdict = SMALL
@@ -152,7 +152,7 @@ def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Find
     values = tuple(
         float(np.ptp(limits.value[known]) if of_groups else limits.value[0]) for limits in both
     )
-    value, lower, upper = map(float, at(LEVEL))
+    value, lower, upper = map(float, at_level(LEVEL))
     return replace(nothing, verdict=verdict, value=value, lower=lower, upper=upper, values=values)
 
 

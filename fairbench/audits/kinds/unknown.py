@@ -191,14 +191,14 @@ def _gap(
     compared = labels.ends(rate).known
     groups = [names[place] for place in compared]
 
-    def at(odds: float) -> tuple[Finding, Row]:
+    def at_odds(odds: float) -> tuple[Finding, Row]:
         return bounded_gap(nothing, groups, labels.ends(rate, odds=odds).take(compared), risk)
 
     def verdict(odds: float) -> str:
-        return str(at(odds)[1]["verdict"])
+        return str(at_odds(odds)[1]["verdict"])
 
-    finding, row = at(NOTHING)
-    _, assumed = at(options.odds)
+    finding, row = at_odds(NOTHING)
+    _, assumed = at_odds(options.odds)
     alike = verdict(1.0)
     can_change = alike in (SMALL, LARGE) and row["verdict"] != alike
     return finding, {

@@ -41,7 +41,7 @@ def begin(
     state = replace(session.state, rows=len(session.table))
     if session.predicted is not None:
         state = replace(state, metric=REGRESSION_METRIC)
-    session = _asked(replace(session, state=state), asked)
+    session = _with_question(replace(session, state=state), asked)
     file.create(session.state)
     return session
 
@@ -64,7 +64,7 @@ def go_on(
     ------
     UserError : what was given is another audit, or the predictions have changed.
     """
-    session = _asked(resume(file, options.path), asked)
+    session = _with_question(resume(file, options.path), asked)
     state = session.state
     differs = ["by"] if by and _by(by, state.options) != state.by else []
     check_unchanged(file.path, state.options, options, given, also=differs)
@@ -89,7 +89,7 @@ def resume(file: StateFile, path: Path) -> Session:
     return open_session(state)
 
 
-def _asked(session: Session, asked: Mapping[str, Any]) -> Session:
+def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
     """Return the session with the question and strategy that are asked for."""
     before, state = session.state, replace(session.state, **asked)
     if "metric" in asked:

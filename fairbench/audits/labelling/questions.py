@@ -296,15 +296,15 @@ class _Gap(Question):
         if seen.sum() < 2:
             return QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
 
-        def at(level: float) -> GroupLimits:
+        def at_level(level: float) -> GroupLimits:
             levels = level, simultaneous_level(level, len(names))
             whenever = session.state.whenever
             single, joint = (self.about.limits(reach, whenever=whenever) for reach in levels)
             return GroupLimits(single.take(seen), joint.take(seen))
 
-        value, lower, upper = map(float, largest_gap(at(LEVEL)))
+        value, lower, upper = map(float, largest_gap(at_level(LEVEL)))
         verdict = answer_gap(
-            lambda level: GapInterval.of(at(level)),
+            lambda level: GapInterval.of(at_level(level)),
             self.epsilon,
             QUESTION_RATE,
             may_be_small=bool(seen.all()) and not session.few.any(),

@@ -88,7 +88,7 @@ def audit(
     given = {option: value for option, value in {**given, **options}.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
     typed = given
-    given, table = _named(given, None if file else frame, name)
+    given, table = _options_and_table(given, None if file else frame, name)
     renamed = {"groups": "group", "score": "score" if _is_one(given.get("score")) else "scores"}
     given = {renamed.get(option, option): value for option, value in given.items()}
     values = typed_values(GatedOptions, given)
@@ -107,7 +107,9 @@ def audit(
     return AuditReport(replace(document, made=made), verdict)
 
 
-def _named(options: Mapping[str, Any], frame: Any, name: str) -> tuple[dict[str, Any], Any]:
+def _options_and_table(
+    options: Mapping[str, Any], frame: Any, name: str
+) -> tuple[dict[str, Any], Any]:
     """Return options with every column by its name, and a table that has those given by value.
 
     Parameters

@@ -88,7 +88,7 @@ def choose(options: ChooseOptions) -> None:
     """
     metric = minimised(options.minimise)
     bounds = tuple(Bound.read(text) for text in options.where)
-    among = _among(options)
+    among = _candidates(options)
     catalogue = _selected(options, among)
     try:
         made = choose_run(list(catalogue), metric, bounds, level=options.level)
@@ -97,7 +97,7 @@ def choose(options: ChooseOptions) -> None:
     _print(choice_document(made, catalogue.only(list(made.runs)).label()), options.format)
 
 
-def _among(options: ChooseOptions) -> Catalogue:
+def _candidates(options: ChooseOptions) -> Catalogue:
     """Return the runs from which words select: those of an experiment, where one is named."""
     from fairbench.experiments.presets import Presets
 
@@ -207,7 +207,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
             f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
             f"{_name(others[0].metric)} at most {ends[1]}."
         )
-    return " ".join([*text, _near(choice, names)])
+    return " ".join([*text, _near_text(choice, names)])
 
 
 def _kept_to(bound: Bound) -> str:
@@ -220,7 +220,7 @@ def _name(metric: Metric) -> str:
     return f"{metric.label} gap" if metric.is_gap and "gap" not in metric.label else metric.label
 
 
-def _near(choice: Choice, names: Mapping[str, str]) -> str:
+def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be told from the best, the first five by name."""
     order, best = np.argsort(choice.objectives, kind="stable"), choice.runs[choice.place]
     near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]

@@ -236,7 +236,7 @@ def rm(options: RemoveOptions) -> None:
         raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
     store = Store(options.results)
     with alone(options.results, options.wait):
-        runs = _named(options)
+        runs = _selected_runs(options)
         goes, lines = garbage.of_runs(store, list(runs)), runs_lines(runs)
         cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
         if not options.dry_run:
@@ -260,7 +260,7 @@ def evaluate(options: EvaluateOptions) -> int:
 
     refuse_pack(options.results, "evaluating runs again")
     conf = components_folder() / "conf"
-    runs, again, left = list(_named(options)), 0, 0
+    runs, again, left = list(_selected_runs(options)), 0, 0
     for run in runs:
         try:
             again += evaluate_again(run, conf, draw_figures)
@@ -274,7 +274,7 @@ def evaluate(options: EvaluateOptions) -> int:
     return 1 if left else 0
 
 
-def _named(options: RemoveOptions | EvaluateOptions) -> Catalogue:
+def _selected_runs(options: RemoveOptions | EvaluateOptions) -> Catalogue:
     """Return the runs that are meant, of which each that is named by its id is there.
 
     Raises

@@ -227,7 +227,7 @@ def told_apart(
             continue
         differing = _differing([settings[place] for place in places])
         for place in places:
-            words = [f"{key}={_shown(settings[place].get(key))}" for key in differing]
+            words = [f"{key}={_value_text(settings[place].get(key))}" for key in differing]
             told[place] = " ".join([names[place], *words])
     return told
 
@@ -238,7 +238,7 @@ def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if any(other.get(name) != first.get(name) for other in settings)]
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "none" if value is None else shortened(str(value).replace(" ", ""))
 
 

@@ -69,7 +69,7 @@ def on_new_task(
     units = int(unit.max()) + 1
     count = _of_units(known.astype(float), unit, units)
     size = (count > 0).sum(axis=1).astype(float)
-    told = size * _told(found[2], found[3], known, fillings)
+    told = size * _explained_share(found[2], found[3], known, fillings)
     shares = [
         (_of_units(np.where(known, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
         / np.maximum(size, 1)
@@ -91,7 +91,9 @@ def _ahead(rivals: Floats) -> Floats:
     return np.where(np.isfinite(ahead), ahead, 0.0)
 
 
-def _told(mean: Floats, square: Floats, known: NDArray[np.bool_], fillings: int) -> Floats:
+def _explained_share(
+    mean: Floats, square: Floats, known: NDArray[np.bool_], fillings: int
+) -> Floats:
     """Return the share of what tasks tell of each method that does not hang on drawn rivals, (M,).
 
     Parameters

@@ -516,7 +516,9 @@ def _by_flips(
         _largest_against(statistic, paired, against)
         running: Sums = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
         if alike:
-            running, against = (_at(array, paired, int(places)) for array in (running, against))
+            running, against = (
+                _of_pair(array, paired, int(places)) for array in (running, against)
+            )
         exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
         beaten_by += (against >= hardest * (1 - 1e-6)).sum(axis=0)
     every = _makes_all(len(paired.blocks))
@@ -528,7 +530,7 @@ def _by_flips(
     adjusted[~enough] = 1.0
     residuals = np.concatenate(largest).astype(float)
     if alike:
-        residuals = _at(residuals, paired, int(places))
+        residuals = _of_pair(residuals, paired, int(places))
     critical = float(np.quantile(residuals, 1 - wrong, method="higher"))
     most = -float(special.ndtri(wrong / (2 * max(int(enough.sum()), 1))))
     critical = min(max(critical, -float(special.ndtri(wrong / 2))), most)
@@ -542,7 +544,7 @@ def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
         return np.where(sums > 0, 1 / np.sqrt(sums), 0.0).astype(np.float32)
 
 
-def _at(statistic: Sums, paired: PairedUnits, place: int) -> Floats:
+def _of_pair(statistic: Sums, paired: PairedUnits, place: int) -> Floats:
     """Return sums over the root of squares as normal quantiles, all with the units of one pair."""
     size, freedom = paired.sizes[place], paired.freedom[place]
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)

@@ -112,12 +112,12 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
         case Commands():
             yield markdown_code(block.lines)
         case Figure():
-            yield _named(block)
+            yield _figure_name(block)
         case Gallery():
-            yield from map(_named, block.figures)
+            yield from map(_figure_name, block.figures)
 
 
-def _named(figure: Figure) -> str:
+def _figure_name(figure: Figure) -> str:
     return f"({on_the_page(figure, markdown)})"
 
 

@@ -60,7 +60,7 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     used = [*_used(findings, ranked), *_cheapest(findings, ranked)]
     return ExecutiveSummary(
         [*_by_size(findings), *used, *_thresholds(findings, gaps), *_claimed(findings)],
-        list(_sure(findings)),
+        list(_basis_sentences(findings)),
         list(_unresolved(findings, ranked)),
         titles=TITLES,
     )
@@ -136,7 +136,7 @@ def _claimed(findings: AtlasFindings) -> Iterator[str]:
         )
 
 
-def _sure(findings: AtlasFindings) -> Iterator[str]:
+def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
     repeats = f", {counted(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
     yield (
         f"It rests on {counted(len(findings.approaches), 'approach', 'approaches')} and "
@@ -197,7 +197,7 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
     if not gaps:
         return None
     panels = [_panel([point for point in points if point.gap_metric == gap], looks) for gap in gaps]
-    used = dict.fromkeys(["none", *(_named(point)[0] for point in points)])
+    used = dict.fromkeys(["none", *(_point_name(point)[0] for point in points)])
     key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
     first, *more = chart(panels, key=key)
     caption = (
@@ -238,8 +238,8 @@ def _key(name: str) -> str:
 def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Series]:
     lines: dict[tuple[str, str], list[MeanFrontierPoint]] = {}
     for point in points:
-        words = [word for word in _named(point)[1].split() if not is_number(word)]
-        lines.setdefault((_named(point)[0], " ".join(words)), []).append(point)
+        words = [word for word in _point_name(point)[1].split() if not is_number(word)]
+        lines.setdefault((_point_name(point)[0], " ".join(words)), []).append(point)
     for (name, _), mine in lines.items():
         mine.sort(key=_strength)
         tags = _tags(mine[0])
@@ -253,7 +253,7 @@ def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Serie
     yield Series("no intervention", [0.0], [0.0], **looks["none"], lined=False)
 
 
-def _named(point: MeanFrontierPoint) -> tuple[str, str]:
+def _point_name(point: MeanFrontierPoint) -> tuple[str, str]:
     """Return an intervention and its strength; of thresholds, how large the gap may be."""
     if point.setting:
         return THRESHOLDS, point.setting.partition("<=")[2]
@@ -262,11 +262,11 @@ def _named(point: MeanFrontierPoint) -> tuple[str, str]:
 
 
 def _strength(point: MeanFrontierPoint) -> list[float]:
-    return [float(word) for word in _named(point)[1].split() if is_number(word)]
+    return [float(word) for word in _point_name(point)[1].split() if is_number(word)]
 
 
 def _tags(point: MeanFrontierPoint) -> Tags:
-    name = _named(point)[0]
+    name = _point_name(point)[0]
     return {"intervention": "none" if name == THRESHOLDS else name}
 
 
@@ -282,7 +282,7 @@ def _ellipse(point: MeanFrontierPoint) -> np.ndarray:
 
 
 def _hint(point: MeanFrontierPoint) -> str:
-    name = marked(" ".join(_named(point)), needs_group=point.group_at_prediction)
+    name = marked(" ".join(_point_name(point)), needs_group=point.group_at_prediction)
     return (
         f"{name}: error {signed(point.error)} "
         f"({interval(point.error_lower, point.error_upper)}), gap {signed(point.gap)} "
@@ -299,7 +299,7 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
     columns += [Column("group at prediction")]
     rows = [
         [
-            *_named(point), gap_label(point.gap_metric),
+            *_point_name(point), gap_label(point.gap_metric),
             (point.error, point.error_lower, point.error_upper),
             (point.gap, point.gap_lower, point.gap_upper),
             point.tasks, point.families, "needed" if point.group_at_prediction else "not needed",

@@ -48,7 +48,9 @@ def origin_section(
         ),
         Items(list(_files(board))),
         Details(f"The {len(drawn)} pictures as SVG", [Items(list(map(_picture, drawn)))]),
-        Section("How it was made", [_made(board, runs), *_repeated(runs, conf, command)]),
+        Section(
+            "How it was made", [_origin_paragraph(board, runs), *_repeated(runs, conf, command)]
+        ),
     ]
     return Section("Download and origin", blocks, name="origin")
 
@@ -79,7 +81,7 @@ def _picture(name: str) -> Text:
     return (Link(name, picture_file(name)),)
 
 
-def _made(board: BoardTable, runs: Sequence[Run]) -> Paragraph:
+def _origin_paragraph(board: BoardTable, runs: Sequence[Run]) -> Paragraph:
     used = set(board.table["run"])
     mine = [run for run in runs if run.id in used]
     fits = len({cell for run in mine for cell in run.cells()})

@@ -58,8 +58,8 @@ def _facts(board: BoardTable) -> Table:
     columns += [Column("approaches", "count"), Column("repeats", "count")]
     rows = []
     for task in board.tasks:
-        known = [_known(task, name) for name in ("rows", "features", "positive_share")]
-        known += [_known(task, name) for name in ("smallest_group_share", "groups")]
+        known = [_fact_value(task, name) for name in ("rows", "features", "positive_share")]
+        known += [_fact_value(task, name) for name in ("smallest_group_share", "groups")]
         title = TableCell(task.title, link=f"#{task.name}")
         counted = [int(board.shown(task)["setting"].eq("").sum()), task.repeats]
         rows.append([title, task.first["family"], *known, *counted])
@@ -68,7 +68,7 @@ def _facts(board: BoardTable) -> Table:
     return Table(columns, rows, caption=caption, sortable=True, tags=tags)
 
 
-def _known(task: TaskMeans, name: str) -> float | None:
+def _fact_value(task: TaskMeans, name: str) -> float | None:
     value = task.first.get(name)
     return None if value is None or pd.isna(value) else float(value)
 
@@ -84,7 +84,7 @@ def _details(task: TaskMeans, board: BoardTable) -> Details:
     if len(relaxed):
         title = f"The {len(relaxed)} with {THRESHOLDS}"
         blocks.append(Details(title, [_table(relaxed, board)]))
-    remark = f"{_counted(_known(task, 'rows'))} rows, {len(approaches)} approaches"
+    remark = f"{_counted(_fact_value(task, 'rows'))} rows, {len(approaches)} approaches"
     tags = {"family": str(task.first["family"])}
     return Details(task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags)
 
@@ -96,10 +96,10 @@ def _counted(value: float | None) -> str:
 def _sentence(task: TaskMeans) -> str:
     """Return the facts of a task in words."""
     rate, smallest, groups, features = (
-        _known(task, name)
+        _fact_value(task, name)
         for name in ("positive_share", "smallest_group_share", "groups", "features")
     )
-    text = f"{_counted(_known(task, 'rows'))} rows"
+    text = f"{_counted(_fact_value(task, 'rows'))} rows"
     text += f" with {count(features)} features" if features is not None else ""
     text += f", of the family {task.first['family']}."
     if rate is not None:

@@ -90,7 +90,7 @@ def _fitted_anew(run: Run, runs: Mapping[str, Run]) -> bool:
     return set(run.cells()) != set(runs[run.id].cells())
 
 
-def _others(runs: Sequence[Run]) -> Iterator[str]:
+def _hidden_sentences(runs: Sequence[Run]) -> Iterator[str]:
     """Yield how many runs are hidden by one of the same name that other code fitted."""
     if runs:
         several = "runs of later folders are" if len(runs) > 1 else "run of a later folder is"
@@ -130,7 +130,12 @@ class BoardFindings:
         self, runs: int, other: Sequence[Run] = (), notes: Sequence[str] = ()
     ) -> BoardFindings:
         """Return the same with notes on those of so many runs, and on others, that are left out."""
-        notes = (*self.atlas.notes, *notes, *left_out_sentences(self.atlas, runs), *_others(other))
+        notes = (
+            *self.atlas.notes,
+            *notes,
+            *left_out_sentences(self.atlas, runs),
+            *_hidden_sentences(other),
+        )
         return replace(self, atlas=replace(self.atlas, notes=notes))
 
 

@@ -45,8 +45,8 @@ def runs_summary(
 ) -> ExecutiveSummary:
     """Return what a page of runs says in plain words: who is best, how sure that is, what next."""
     return ExecutiveSummary(
-        list(_found(pages)),
-        list(_sure(pages, papers)),
+        list(_result_sentences(pages)),
+        list(_basis_sentences(pages, papers)),
         list(_unseen(pages, left_out)),
         list(_todo(pages)),
     )
@@ -62,7 +62,7 @@ _GAPS = (
 _MOST_TOLD, _MOST_NAMED = 6, 3
 
 
-def _found(pages: Sequence[PageBlock]) -> Iterator[str]:
+def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
     told = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
     for page, sentences in told[:_MOST_TOLD]:
         yield f"{page.block.title}: {' '.join(sentences)}"
@@ -111,7 +111,7 @@ def _verb(names: Sequence[str], what: str) -> str:
     return f"{'is' if len(names) == 1 else 'are'} {what}"
 
 
-def _sure(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -> Iterator[str]:
+def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -> Iterator[str]:
     yield (
         f"A run is called as good, or worse, where that has a probability of at least {CERTAIN} "
         "by the splits that the runs share."

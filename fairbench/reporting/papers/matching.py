@@ -254,7 +254,7 @@ def _from_runs(
     dataset = own.get(row["dataset"], row["dataset"])
     for choice, wanted in answers(rule, row):
         label = choice.pop("label", "") or _label(choice)
-        yield label, _found(ours, {"dataset": dataset, **choice}, wanted)
+        yield label, _matching_numbers(ours, {"dataset": dataset, **choice}, wanted)
 
 
 def _label(choice: Mapping[str, str]) -> str:
@@ -284,7 +284,7 @@ class _Lookup:
         return None if found is None else self.rows.iloc[found]
 
 
-def _found(
+def _matching_numbers(
     ours: _Lookup, choice: Mapping[str, str], wanted: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""

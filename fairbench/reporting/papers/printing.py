@@ -119,7 +119,7 @@ def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
     shown.add_column("")
     for table in tables:
         numbers = str(int(table.rows["reproduces"].sum()))
-        found = _near(table, paper)
+        found = _near_shares(table, paper)
         shown.add_row(table.table, numbers, *map(str, table.counts.values()), *found, table.note)
     return shown
 
@@ -128,7 +128,7 @@ def _distances(paper: Paper) -> Sequence[float]:
     return paper.within.get("distances", ())
 
 
-def _near(table: PaperTable, paper: Paper) -> list[str]:
+def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
     """Return the shares within some distances, of a table that is counted with others."""
     rows = table.rows[table.rows["reproduces"]]
     if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():

@@ -1,4 +1,4 @@
-"""Correlations of folds, from how much more an algorithm varies than a reference learner."""
+"""Half-split runs, and ratios of variances to a reference learner, from which rho is estimated."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
 HALF_SPLITS = "half_splits"
-# What does not change which labels a run predicts.
+# Settings that do not change which labels a run predicts.
 _ASIDE = ("split", "evaluator", "consistency")
-# What the reference's runs share with those that they are set beside.
+# Settings in which the reference's run agrees with the run that it is compared with.
 _ALIKE = ("dataset", "method", "seed")
 
 
@@ -35,8 +35,8 @@ _ALIKE = ("dataset", "method", "seed")
 class HalfRuns:
     """The half-split runs of a results folder.
 
-    `reference` names the reference learner's, by id or name; if empty, it is found by what
-    ``conf/reference.yaml`` chooses.
+    `reference` is the id or name of the reference learner's run; if empty, it is the run of the
+    components that ``conf/reference.yaml`` names.
     """
 
     conf: Path
@@ -44,66 +44,74 @@ class HalfRuns:
     reference: str = ""
 
     def of(self, run: RunPredictions) -> RunPredictions:
-        """Return the half-split run of a run's configuration, the one of most halvings."""
-        return self._load(self._of(run), run)
+        """Return the half-split run of a run's configuration; of several, that of most halvings."""
+        return self._load(self._half_run_of(run), run)
 
     def reference_of(self, run: RunPredictions) -> RunPredictions:
         """Return the half-split run of the reference learner on the run's data."""
         return self._load(self._reference_of(run), run)
 
     def check(self, runs: Sequence[RunPredictions]) -> None:
-        """Refuse runs whose half-split runs, or the reference's, are not there."""
-        if all(self._of(run) and self._reference_of(run) for run in runs):
+        """Refuse runs for which a half-split run, of them or of the reference, is missing."""
+        if all(self._half_run_of(run) and self._reference_of(run) for run in runs):
             return
         raise self._missing(runs)
 
     def _missing(self, runs: Sequence[RunPredictions]) -> UserError:
-        """Say which runs are missing, and the commands that make them."""
+        """Return an error that names the missing runs, and the commands that make them."""
         missing: dict[str, Mapping[str, str]] = {}
         presets = Presets(self.conf)
         for run in runs:
             words = presets.overrides(self._finished(run.id))
-            if self._of(run) is None:
+            if self._half_run_of(run) is None:
                 missing[f"run {run.id}"] = _halved(words)
             if self._reference_of(run) is None:
-                missing["the reference learner"] = _halved(self._of_reference(words))
+                missing["the reference learner"] = _halved(self._reference_words(words))
         commands = " and ".join(presets.commands(_unique(missing)))
         return UserError(
             f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
             f"in {self.catalogue.folder}: run {commands}"
         )
 
-    def _of(self, run: RunPredictions) -> Run | None:
-        wanted = _identity(self._finished(run.id))
-        found = [candidate for candidate in self._all if _identity(candidate) == wanted]
-        return max(found, key=_halvings, default=None)
+    def _half_run_of(self, run: RunPredictions) -> Run | None:
+        identity = _identity(self._finished(run.id))
+        candidates = [candidate for candidate in self._all if _identity(candidate) == identity]
+        return max(candidates, key=_halvings, default=None)
 
     def _reference_of(self, run: RunPredictions) -> Run | None:
         if self.reference:
             return self.catalogue.one(self.reference)
-        own = self._finished(run.id).config
-        found = [candidate for candidate in self._all if self._refers_to(candidate, own)]
-        found = [
-            candidate for candidate in found if candidate.config["protect"] == own["protect"]
-        ] or found
-        if len({json.dumps(candidate.config["learner"]) for candidate in found}) > 1:
-            ids = ", ".join(candidate.id for candidate in found)
+        config = self._finished(run.id).config
+        candidates = [
+            candidate for candidate in self._all if self._is_of_reference(candidate, config)
+        ]
+        candidates = [
+            candidate
+            for candidate in candidates
+            if candidate.config["protect"] == config["protect"]
+        ] or candidates
+        if len({json.dumps(candidate.config["learner"]) for candidate in candidates}) > 1:
+            ids = ", ".join(candidate.id for candidate in candidates)
             raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
-        return max(found, key=_halvings, default=None)
+        return max(candidates, key=_halvings, default=None)
 
     @cached_property
     def _components(self) -> dict[str, str]:
         """The learner and the intervention of the reference."""
         return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
 
-    def _refers_to(self, run: Run, own: Mapping[str, Any]) -> bool:
-        chosen = all(run.choices[group] == option for group, option in self._components.items())
-        return chosen and all(run.config[name] == own[name] for name in _ALIKE)
+    def _is_of_reference(self, run: Run, config: Mapping[str, Any]) -> bool:
+        has_components = all(
+            run.choices[group] == option for group, option in self._components.items()
+        )
+        return has_components and all(run.config[name] == config[name] for name in _ALIKE)
 
-    def _of_reference(self, words: Mapping[str, str]) -> dict[str, str]:
-        chosen = self._components
-        kept = {name: text for name, text in words.items() if not name.startswith(tuple(chosen))}
-        return kept | chosen
+    def _reference_words(self, words: Mapping[str, str]) -> dict[str, str]:
+        components = self._components
+        others = {
+            name: text for name, text in words.items() if not name.startswith(tuple(components))
+        }
+        return others | components
 
     @cached_property
     def _all(self) -> list[Run]:
@@ -112,10 +120,10 @@ class HalfRuns:
     def _finished(self, id_: str) -> Run:
         return self.catalogue.runs[id_]
 
-    def _load(self, found: Run | None, run: RunPredictions) -> RunPredictions:
-        if found is None:
+    def _load(self, half_run: Run | None, run: RunPredictions) -> RunPredictions:
+        if half_run is None:
             raise self._missing([run])
-        return load_predictions(found)
+        return load_predictions(half_run)
 
 
 def _identity(run: Run) -> dict[str, Any]:
@@ -127,8 +135,8 @@ def _halvings(run: Run) -> int:
 
 
 def _halved(words: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
-    return {**kept, "split": HALF_SPLITS}
+    others = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
+    return {**others, "split": HALF_SPLITS}
 
 
 def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -137,12 +145,12 @@ def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]
 
 @dataclass(frozen=True, eq=False)
 class VarianceRatios:
-    """Variances over the reference learner's, of the rates that `objectives` rest on.
+    """Ratios of variances to the reference learner's, of the rates that `objectives` use.
 
     Attributes
     ----------
     per : ``mean`` over rates and groups, or ``group``.
-    protect : the attributes whose groups are meant; a run's own if empty.
+    protect : the attributes that define the groups; if empty, the run's own.
     """
 
     half_runs: HalfRuns
@@ -152,31 +160,34 @@ class VarianceRatios:
 
     def __call__(self, run: RunPredictions) -> Floats:
         """Return the run's ratio r: a number, or (G, 1) per group."""
-        each = self.each(run)
-        known = ~np.isnan(each)
-        if not known.any():
+        ratios = self.each(run)
+        is_known = ~np.isnan(ratios)
+        if not is_known.any():
             raise UserError(
                 f"run {run.id}: no half-split gives a variance, of it or of the reference learner; "
                 "run both with a larger split.repeats"
             )
         if self.per == MEAN:
-            return np.asarray(each[known].mean())
-        # A group without a ratio of its own has the mean of all.
-        filled = np.where(known.any(axis=0), each, each[known].mean())
+            return np.asarray(ratios[is_known].mean())
+        # A group without a ratio of its own gets the mean of all ratios.
+        filled = np.where(is_known.any(axis=0), ratios, ratios[is_known].mean())
         return np.asarray(np.nanmean(filled, axis=0)[:, None])
 
     def each(self, run: RunPredictions) -> Floats:
-        """Return the ratio of every rate and group, (R, G); NaN where a half lacks it."""
-        own, reference = (
+        """Return each ratio, of every rate and group, (R, G); NaN if it is undefined in a half."""
+        estimates, reference_estimates = (
             self._estimates(half_run, run)
             for half_run in (self.half_runs.of(run), self.half_runs.reference_of(run))
         )
-        shared = sorted(own.keys() & reference.keys())
-        halves = (np.stack([each[j] for j in shared]) for each in (own, reference))
+        shared_repeats = sorted(estimates.keys() & reference_estimates.keys())
+        halves = (
+            np.stack([of_halvings[repeat] for repeat in shared_repeats])
+            for of_halvings in (estimates, reference_estimates)
+        )
         return variance_ratio(*halves, pooled=False)
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
-        """Return the rates of both halves of every halving, j -> (2, R, G)."""
+        """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
         labels = Labels.of(run, self.protect)
         names = [rate for name in self.objectives for rate in objective(name).rates]
         estimates = {}

@@ -65,11 +65,6 @@ def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]
     }
 
 
-def _place(cell: Cell) -> tuple[int, int]:
-    """Return the repeat and the fold of a cell."""
-    return cell.fold.repeat, cell.fold.fold
-
-
 def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None) -> Part:
     keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
     columns: Part = {name: np.full(len(rows), key) for name, key in keys.items()} | {"row": rows}
@@ -116,7 +111,7 @@ class RunEvaluation:
         groups.setdefault(name, self.dataset.groups(self.protect))
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
         # Of a fold come the run's own rows, then those of its variants, then those of them all.
-        folds = list(dict.fromkeys(_place(cell) for cell in ordered))
+        folds = list(dict.fromkeys(cell.place for cell in ordered))
         variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
         splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
         number = {
@@ -129,7 +124,7 @@ class RunEvaluation:
         others = [reading for reading in readings if reading.cell.variant]
         tables = [*self._tables(own, number), *self._tables(others, number)]
         for fold in folds:
-            of_fold = [reading for reading in others if _place(reading.cell) == fold]
+            of_fold = [reading for reading in others if reading.cell.place == fold]
             consistency = MetricTable(
                 frequentist=self.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
             )
@@ -229,7 +224,7 @@ class RunEvaluation:
             alike.setdefault(key, []).append(reading)
         for several in alike.values():
             cells = [reading.cell for reading in several]
-            places = [number[*_place(cell), cell.variant] for cell in cells]
+            places = [number[*cell.place, cell.variant] for cell in cells]
             table = self._evaluate(several, places)
             for name in dict.fromkeys(name for reading in several for name in reading.notes):
                 noted = [reading.notes.get(name) for reading in several]

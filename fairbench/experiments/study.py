@@ -81,6 +81,11 @@ class Cell:
     id: str
     variant: str = ""
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The repeat and the fold."""
+        return self.fold.repeat, self.fold.fold
+
 
 def cells_of(study: Study, folds: Sequence[Fold], variant: str = "") -> list[Cell]:
     """Return the cells of a study; an id is a hash of the study and of the rows themselves."""

@@ -293,7 +293,9 @@ class Search:
     def _fit(self, trial: Trial, folds: int | None) -> None:
         assert trial.plan is not None
         run, parts = prepared(trial.plan), list[GoalRows]()
-        cells = sorted((c for c in run.cells if not c.variant), key=_place)[:folds]
+        cells = sorted(
+            (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.place
+        )[:folds]
         note_begun(run.store, [self.record.folder.name], self._cells(cells))
         for start in range(0, len(cells), self.jobs):
             self._fit_cells(trial.plan, cells[start : start + self.jobs])
@@ -348,7 +350,3 @@ class Search:
             > _SURE * np.sqrt(((one.linear - other.linear) ** 2).sum() + one.least_of_value)
             for one, other in pairs
         )
-
-
-def _place(cell: Cell) -> tuple[int, int]:
-    return cell.fold.repeat, cell.fold.fold

@@ -1,8 +1,8 @@
-"""One table of many runs: what was deployed, on which task, in which split, and what it gave.
+"""One table of many runs: approach, task, split and metrics.
 
 A task is a data set with a protected attribute. An approach is what one could deploy: a learner,
-an intervention and an uncertainty method with their options and, where labels were given by
-thresholds of each group or withheld, the setting of that.
+an intervention and an uncertainty method with their options and, where thresholds per group were
+set or labels withheld, that setting.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _READ = (
     *("binning", "rate", "constraint", "relaxation"),
 )
 _SETTINGS = ("rate", "constraint", "relaxation")
-_NOT_OF = ("bin", "level", "feature", "outcome", "k")  # rows of such a thing are left out
-# What is compared: the values of runs' own variants, of no single group.
+_NOT_OF = ("bin", "level", "feature", "outcome", "k")  # rows with a value here are left out
+# The rows that are compared: values of a run itself, not of its variants, and of no single group.
 _ONE: Mapping[str, str] = MappingProxyType({"variant": "", "group": "", "statistic": VALUE})
 _TEXTS = {"metric", "attribute", "binning", "constraint"}
-# What abstaining and relaxed thresholds give, under the names of the metrics themselves.
+# Metrics after abstaining, or with relaxed thresholds, count as the metrics themselves.
 _RENAMED: Mapping[str, str] = MappingProxyType(
     {
         "abstention_error_rate": "error_rate",
@@ -59,7 +59,7 @@ RunValues = Mapping[Path, "pa.Table"]
 
 
 def read_values(runs: Sequence[Run]) -> RunValues:
-    """Return what is compared of runs, by their paths: for several tables of the same runs."""
+    """Return the values of runs by path, for use in several tables of the same runs."""
     return {run.path: _values(run) for run in runs}
 
 
@@ -68,15 +68,15 @@ def approach_table(
 ) -> pd.DataFrame:
     """Return a row for every task, approach, setting and repeat.
 
-    Runs of one task are of one content of the data and one kind of split, the commonest. Of runs
-    that differ in the number of their repeats alone, the one with most counts, and of those that
-    differ in their evaluator alone, the one with most relaxations.
+    The runs of one task have the same data and the same kind of split: the most common ones. Among
+    runs that differ only in the number of repeats, the one with most repeats is used, and among
+    runs that differ only in their evaluator, the one with most relaxations.
 
     Parameters
     ----------
-    among : more runs, these among them, so that the tables of several parts of them name data sets
-        and options alike.
-    values : of the runs, where they were read already.
+    among : a superset of the runs. Names of data sets and options are made unique among these, so
+        that tables of several parts of them agree in names.
+    values : of :func:`read_values`, if the runs were read already.
 
     Returns
     -------
@@ -86,22 +86,22 @@ def approach_table(
         ``intervention.repair_level=0.5``); ``setting``: empty, ``statistical_parity<=0.05`` where
         thresholds of each group were chosen on validation rows, or ``abstained=0.2`` where so many
         labels are withheld; ``seed, repeat, run``; ``group_at_prediction``, whether a person's
-        group must be known to predict; ``test_share``, of the rows trained on or tested; what is
-        known of the task (``rows, features, positive_share, smallest_group_share, groups``); and
+        group must be known to predict; ``test_share``, of the rows trained on or tested; facts
+        about the task (``rows, features, positive_share, smallest_group_share, groups``); and
         one column a metric, in the unit of the metric, NaN where it is undefined.
     """
-    kept = _comparable(runs)
-    if not kept:
+    compared = _comparable(runs)
+    if not compared:
         return pd.DataFrame(columns=[*_FIRST])
-    long = _long(kept, values)
+    long = _long_table(compared, values)
     long["setting"] = _settings(long)
-    long["metric"] = _approach_names(long)
+    long["metric"] = _metric_names(long)
     keys = long.groupby(["place", "setting", "repeat"], sort=True, observed=True).ngroup()
     wide = _pivot(keys.to_numpy(), long)
-    known = _facts_of_runs(among or kept).set_index("run", drop=False)
-    about = known.loc[[run.id for run in kept]].iloc[wide["place"].to_numpy()]
-    about = about.reset_index(drop=True)
-    table = pd.concat([about, wide.drop(columns="place")], axis=1)
+    facts = _facts_of_runs(among or compared).set_index("run", drop=False)
+    facts_of_rows = facts.loc[[run.id for run in compared]].iloc[wide["place"].to_numpy()]
+    facts_of_rows = facts_of_rows.reset_index(drop=True)
+    table = pd.concat([facts_of_rows, wide.drop(columns="place")], axis=1)
     table["setting"] = table["setting"].astype(object)
     table["group_at_prediction"] |= table["setting"].str.contains("<=", regex=False)
     return table[[*_FIRST, *table.columns.difference([*_FIRST], sort=False)]]
@@ -114,10 +114,10 @@ def _comparable(runs: Sequence[Run]) -> list[Run]:
     for run, name in zip(runs, names, strict=True):
         split = {name: value for name, value in run.config["split"].items() if name != "repeats"}
         shared = digest([run.environment["data"], split])
-        same = digest([run.seed, *(run.config[part] for part in _PARTS)])
-        found = of_task.setdefault((name, run.protect), {}).setdefault(shared, {})
-        if same not in found or _reaches(run) > _reaches(found[same]):
-            found[same] = run
+        key = digest([run.seed, *(run.config[part] for part in _PARTS)])
+        by_key = of_task.setdefault((name, run.protect), {}).setdefault(shared, {})
+        if key not in by_key or _reaches(run) > _reaches(by_key[key]):
+            by_key[key] = run
     return [run for sets in of_task.values() for run in max(sets.values(), key=len).values()]
 
 
@@ -131,21 +131,26 @@ def _datasets(runs: Sequence[Run]) -> list[str]:
     """Return the name of each run's data set, with the options that tell namesakes apart."""
     names = [run.choices["dataset"] for run in runs]
     options = differing_options(names, runs, ("dataset",))
-    return [" ".join([name, *own]) for name, own in zip(names, options, strict=True)]
+    return [
+        " ".join([name, *options_of_run])
+        for name, options_of_run in zip(names, options, strict=True)
+    ]
 
 
 def _options(runs: Sequence[Run]) -> list[str]:
     """Return for each run the options in which runs of one component's name differ."""
-    found: list[list[str]] = [[] for _ in runs]
+    options_of_runs: list[list[str]] = [[] for _ in runs]
     for part in _PARTS:
         names = [run.choices[part] for run in runs]
-        for own, told in zip(found, differing_options(names, runs, (part,)), strict=True):
-            own += [f"{part}.{option}" for option in told]
-    return [" ".join(words) for words in found]
+        for run_options, differing in zip(
+            options_of_runs, differing_options(names, runs, (part,)), strict=True
+        ):
+            run_options += [f"{part}.{option}" for option in differing]
+    return [" ".join(words) for words in options_of_runs]
 
 
 def _facts_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return what is known of every run beside its metrics, a row a run."""
+    """Return task, approach and facts of every run, one row per run."""
     facts: list[Mapping[str, Any]] = [run.environment.get("task", {}) for run in runs]
     names = _datasets(runs)
     columns = {
@@ -168,12 +173,12 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def _long(runs: Sequence[Run], values: RunValues | None) -> pd.DataFrame:
+def _long_table(runs: Sequence[Run], values: RunValues | None) -> pd.DataFrame:
     """Return the rows of all runs' long tables that approaches are compared by."""
     import pyarrow as pa
 
     tables = [values[run.path] if values is not None else _values(run) for run in runs]
-    place = np.repeat(np.arange(len(tables)), [len(each) for each in tables])
+    place = np.repeat(np.arange(len(tables)), [len(run_table) for run_table in tables])
     table = pa.concat_tables(tables, promote_options="permissive")
     table = table.append_column("place", pa.array(place))
     frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
@@ -192,19 +197,19 @@ def _values(run: Run) -> pa.Table:
     with reading(run.path / "metrics.parquet"):
         table = upgraded(_metrics(run))
         check_metrics(table, [name for name in METRICS if name in _READ])
-    there = set(table.column_names)
-    kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
+    present = set(table.column_names)
+    is_kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
     for name, wanted in _ONE.items():
-        kept = compute.and_(kept, compute.equal(table[name].cast(pa.string()), wanted))
+        is_kept = compute.and_(is_kept, compute.equal(table[name].cast(pa.string()), wanted))
     for name in _NOT_OF:
-        if name in there:
-            kept = compute.and_(kept, compute.is_null(table[name]))
-    found = table.filter(kept).drop_columns([*_ONE, *(there & {*_NOT_OF})])
-    for name in _TEXTS & {*found.column_names}:  # however the file stores it
-        if not pa.types.is_dictionary(found[name].type):
-            column = found[name].cast(pa.string()).dictionary_encode()
-            found = found.set_column(found.column_names.index(name), name, column)
-    return found
+        if name in present:
+            is_kept = compute.and_(is_kept, compute.is_null(table[name]))
+    rows = table.filter(is_kept).drop_columns([*_ONE, *(present & {*_NOT_OF})])
+    for name in _TEXTS & {*rows.column_names}:  # however the file stores it
+        if not pa.types.is_dictionary(rows[name].type):
+            column = rows[name].cast(pa.string()).dictionary_encode()
+            rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows
 
 
 def _metrics(run: Run) -> pa.Table:
@@ -216,7 +221,7 @@ def _metrics(run: Run) -> pa.Table:
 
 
 def _settings(long: pd.DataFrame) -> pd.Categorical:
-    """Return each row's setting in words."""
+    """Return the name of each row's setting."""
     points = long[[*_SETTINGS]]
     codes = points.groupby([*_SETTINGS], dropna=False, sort=False, observed=True).ngroup()
     first = points[~codes.duplicated()]
@@ -232,52 +237,55 @@ def _setting(rate: float, constraint: object, relaxation: float) -> str:
     return f"abstained={rate:g}" if rate > 0 else ""
 
 
-def _approach_names(long: pd.DataFrame) -> pd.Categorical:
+def _metric_names(long: pd.DataFrame) -> pd.Categorical:
     """Return each row's metric under the name it is compared by; empty for what is left out."""
     points = long[["metric", "constraint"]].assign(once=long["rate"] == 0)
     codes = points.groupby([*points], dropna=False, sort=False, observed=True).ngroup()
     first = points[~codes.duplicated()]
-    texts = [_name(*row) for row in first.itertuples(index=False)]
+    texts = [_metric_name(*row) for row in first.itertuples(index=False)]
     names = sorted({*texts})
     place = np.array([names.index(text) for text in texts], np.intp)
     return pd.Categorical.from_codes(place[codes.to_numpy()], names)
 
 
-def _name(metric: str, constraint: object, once: bool) -> str:
-    """Return a metric's name; nothing of a share of 0 abstained on, which is as without."""
+def _metric_name(metric: str, constraint: object, once: bool) -> str:
+    """Return the name a metric is compared by, or "" if its row is left out.
+
+    Rows for abstaining on a share of 0 are left out: they repeat the values without abstaining.
+    """
     name = str(constraint) if metric == _OF_CONSTRAINT else _RENAMED.get(metric, metric)
-    return name if not once and _compared(name) else ""
+    return name if not once and _is_compared(name) else ""
 
 
-def _compared(name: str) -> bool:
+def _is_compared(name: str) -> bool:
     return find(name) is not None or name in (*COSTS, *_RENAMED.values())
 
 
 def _pivot(keys: NDArray[np.intp], long: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over folds of every metric, a row a key and a column a metric.
+    """Return the mean over folds of every metric, one row per key and one column per metric.
 
-    A metric that is given of everyone and of the protected groups counts as the groups'.
+    If a metric is given both for everyone and for the protected groups, the latter counts.
     """
     columns = pd.Index(sorted(set(long["metric"]) - {""}))
-    place = columns.get_indexer(long["metric"])
+    column = columns.get_indexer(long["metric"])
     of_groups = (long["attribute"] != "").to_numpy()
     shape = (int(keys.max()) + 1, len(columns))
-    cell = keys * shape[1] + place
-    known = place >= 0
+    cell = keys * shape[1] + column
+    is_compared = column >= 0
     doubled = np.zeros(shape[0] * shape[1], bool)
-    doubled[cell[known & of_groups]] = True
-    known &= of_groups | ~doubled[np.where(known, cell, 0)]
+    doubled[cell[is_compared & of_groups]] = True
+    is_compared &= of_groups | ~doubled[np.where(is_compared, cell, 0)]
     values = long["value"].to_numpy(float)
     size = shape[0] * shape[1]
-    total = np.bincount(cell[known], values[known], size)
-    count = np.bincount(cell[known], minlength=size)
+    total = np.bincount(cell[is_compared], values[is_compared], size)
+    count = np.bincount(cell[is_compared], minlength=size)
     with np.errstate(invalid="ignore"):
         means = (total / count).reshape(shape)
     first = np.unique(keys, return_index=True)[1]
     wide = long.iloc[first][["place", "setting", "repeat"]].reset_index(drop=True)
     wide["test_share"] = _test_shares(long)[wide["place"].to_numpy()]
-    found = pd.concat([wide, pd.DataFrame(means, columns=columns)], axis=1)
-    return found[np.isfinite(means).any(axis=1)].reset_index(drop=True)
+    means_by_key = pd.concat([wide, pd.DataFrame(means, columns=columns)], axis=1)
+    return means_by_key[np.isfinite(means).any(axis=1)].reset_index(drop=True)
 
 
 def _test_shares(long: pd.DataFrame) -> NDArray[np.float64]:
@@ -296,5 +304,5 @@ def _test_shares(long: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def approach_names(table: pd.DataFrame) -> pd.Series:
-    """Return each row's approach in words: what tells the table's approaches apart."""
+    """Return the name of each row's approach."""
     return table[[*APPROACH]].agg(lambda row: ", ".join(filter(None, row)), axis=1)

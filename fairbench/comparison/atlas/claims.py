@@ -1,4 +1,7 @@
-"""Claims of the literature that an atlas can test: what differences they are, and who decides."""
+"""Claims of the literature that an atlas can test.
+
+Each claim says which differences decide it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class ClaimRoles:
     ----------
     likelihood : the method whose log loss is said to be the best.
     bags : the methods that are said to be uncalibrated.
-    recalibrations : the interventions that change scores, and no decision on purpose.
+    recalibrations : the interventions that recalibrate scores without aiming at other decisions.
     thresholds : the interventions that choose thresholds for each group on the training rows.
     """
 
@@ -63,9 +66,9 @@ class ClaimRoles:
             return cls()
         import yaml
 
-        found = yaml.safe_load(path.read_text())
-        several = ("bags", "recalibrations", "thresholds")
-        return cls(found["likelihood"], *(tuple(found[name]) for name in several))
+        roles = yaml.safe_load(path.read_text())
+        role_names = ("bags", "recalibrations", "thresholds")
+        return cls(roles["likelihood"], *(tuple(roles[name]) for name in role_names))
 
 
 def claims(
@@ -80,9 +83,9 @@ def claims(
     ----------
     values : of all settings.
     margins : of interventions against relaxed thresholds.
-    remarks : what is unlevel in how interventions were configured.
+    remarks : ways in which interventions were not configured on equal terms.
     """
-    made = [
+    all_claims = [
         unprocessing(values, margins, remarks, roles.thresholds),
         *interventions(values, roles),
         ensembles(values, roles),
@@ -90,28 +93,29 @@ def claims(
         *abstention(values),
         recalibration(values, roles),
     ]
-    return tuple(claim for claim in made if claim.parts)
+    return tuple(claim for claim in all_claims if claim.parts)
 
 
 def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]:
     """Return whether interventions help at equal error, and whether fairness costs accuracy."""
     plain = values.only(values.table["setting"] == "")
-    made = [
+    compared = [
         contrast
         for contrast in contrasts(plain, "intervention", NONE)
         if contrast.label.split()[0] not in roles.recalibrations
     ]
-    error = differences(plain.metric(ERROR), made)
+    error = differences(plain.metric(ERROR), compared)
     series = [
-        ClaimSeries(each.name, ERROR, own, larger) for each, own in zip(made, error, strict=True)
+        ClaimSeries(contrast.name, ERROR, difference, larger)
+        for contrast, difference in zip(compared, error, strict=True)
     ]
     for gap in GAPS:
-        fallen = -differences(plain.metric(gap), made)
-        pairs = zip(made, fallen, strict=True)
-        series += [ClaimSeries(each.name, gap, own, larger) for each, own in pairs]
+        falls = -differences(plain.metric(gap), compared)
+        pairs = zip(compared, falls, strict=True)
+        series += [ClaimSeries(contrast.name, gap, fall, larger) for contrast, fall in pairs]
     parts = judged(plain, series)
-    kept = deciding(parts)
-    verdict = some_helps(kept)
+    deciding_parts = deciding(parts)
+    verdict = some_helps(deciding_parts)
     rule = (
         "The differences are the intervention's error minus that without, and the gap without "
         "minus the intervention's. A difference is there if it is surely above 0 and may be as "
@@ -124,7 +128,7 @@ def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]
         rule=rule + "It holds if one intervention lowers a gap and does not raise the error.",
         verdict=verdict,
         parts=parts,
-        evidence=_evidence(kept),
+        evidence=_evidence(deciding_parts),
     )
     costly = Claim(
         name="fairness_costs_accuracy",
@@ -134,35 +138,45 @@ def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]
         "if one lowers a gap and does not raise the error.",
         verdict=_OPPOSITE[verdict],
         parts=parts,
-        evidence=_evidence(kept),
+        evidence=_evidence(deciding_parts),
     )
     return helps, costly
 
 
 def some_helps(parts: Sequence[ClaimPart]) -> str:
     """Return whether an intervention lowers a gap and does not raise the error."""
-    of = {(part.label, part.metric): part for part in parts}
-    costs = {label: part for (label, metric), part in of.items() if metric == ERROR}
+    part_of = {(part.label, part.metric): part for part in parts}
+    costs = {label: part for (label, metric), part in part_of.items() if metric == ERROR}
     falls = {
-        label: any_holds([of[label, gap] for gap in GAPS if (label, gap) in of]) for label in costs
+        label: any_holds([part_of[label, gap] for gap in GAPS if (label, gap) in part_of])
+        for label in costs
     }
-    return any_holds([_both_verdicts(falls[label], cost) for label, cost in costs.items()])
+    return any_holds([_lowers_gap_at_no_error(falls[label], cost) for label, cost in costs.items()])
 
 
 def _evidence(parts: Sequence[ClaimPart]) -> str:
-    """Say what the intervention changes that lowers a gap most, of those that cost least for sure.
+    """Return a sentence on the intervention that lowers a gap most.
 
-    Those that surely lower a gap and do not raise the error come first, then those of which each of
-    the two is sure by itself, then all others.
+    It is looked for among those for which it is sure, of both at once, that they lower a gap and do
+    not raise the error; if there are none, among those for which each of the two is sure by itself;
+    then among all.
     """
-    of = {(part.label, part.metric): part for part in parts}
-    falls = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in of]
-    at_once = [f for f in falls if f.verdict == HOLDS and of[f.label, ERROR].verdict == FAILS]
-    alone = [f for f in falls if f.alone == HOLDS and of[f.label, ERROR].alone == FAILS]
-    gap = max(at_once or alone or falls, key=lambda part: part.mean, default=None)
+    part_of = {(part.label, part.metric): part for part in parts}
+    gap_parts = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in part_of]
+    at_once = [
+        gap_part
+        for gap_part in gap_parts
+        if gap_part.verdict == HOLDS and part_of[gap_part.label, ERROR].verdict == FAILS
+    ]
+    alone = [
+        gap_part
+        for gap_part in gap_parts
+        if gap_part.alone == HOLDS and part_of[gap_part.label, ERROR].alone == FAILS
+    ]
+    gap = max(at_once or alone or gap_parts, key=lambda part: part.mean, default=None)
     if gap is None:
         return ""
-    cost = of[gap.label, ERROR]
+    cost = part_of[gap.label, ERROR]
     return (
         f"{gap.label} changes the {metric_label(gap.metric)} by {signed(-gap.mean)} "
         f"({interval(-gap.upper, -gap.lower)}) and the {metric_label(ERROR)} by "
@@ -174,28 +188,32 @@ def _evidence(parts: Sequence[ClaimPart]) -> str:
 _OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
 
 
-def _both_verdicts(falls: str, cost: ClaimPart) -> TwoVerdicts:
+def _lowers_gap_at_no_error(falls: str, cost: ClaimPart) -> TwoVerdicts:
     """Say whether an intervention lowers a gap and does not raise the error."""
-    found = []
+    verdicts = []
     for costs in (_OPPOSITE[cost.verdict], _OPPOSITE[cost.alone]):
-        both = {falls, costs}
-        found.append(FAILS if FAILS in both else HOLDS if both == {HOLDS} else OPEN)
-    return TwoVerdicts(*found)
+        both_verdicts = {falls, costs}
+        verdicts.append(
+            FAILS if FAILS in both_verdicts else HOLDS if both_verdicts == {HOLDS} else OPEN
+        )
+    return TwoVerdicts(*verdicts)
 
 
 def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
-    """Return whether bags are uncalibrated beside the binomial likelihood."""
+    """Return whether bags are worse calibrated than the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
-    made = [
+    compared = [
         contrast
         for contrast in contrasts(plain, "method", roles.likelihood)
         if contrast.label.split()[0] in roles.bags
     ]
-    own = ("log_loss", "expected_calibration_error")
+    own_metrics = ("log_loss", "expected_calibration_error")
     series = [
-        ClaimSeries(f"{each.name}, {_READ.get(name, _OWN)}", name, difference, larger)
-        for name in (*own, "nll")
-        for each, difference in zip(made, differences(plain.metric(name), made), strict=True)
+        ClaimSeries(f"{contrast.name}, {_READ.get(name, _OWN)}", name, difference, larger)
+        for name in (*own_metrics, "nll")
+        for contrast, difference in zip(
+            compared, differences(plain.metric(name), compared), strict=True
+        )
     ]
     parts = judged(plain, series)
     return claim_of_all(
@@ -206,7 +224,7 @@ def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
         "the same learner. It holds if calibration error and log loss of the ensemble's own "
         "probability are surely larger and may be by 0.01, and fails if one surely is not; that "
         "of the members' disagreement, which the paper reads, is shown beside.",
-        decided_by=[part for part in parts if part.metric in own],
+        decided_by=[part for part in parts if part.metric in own_metrics],
         parts=parts,
     )
 
@@ -218,10 +236,10 @@ _READ = {"nll": "by the members' disagreement"}
 def binomial(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether no method has a smaller log loss than the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
-    made = contrasts(plain, "method", roles.likelihood)
-    found = -differences(plain.metric("log_loss"), made)
-    pairs = zip(made, found, strict=True)
-    series = [ClaimSeries(each.name, "log_loss", own, no_larger) for each, own in pairs]
+    compared = contrasts(plain, "method", roles.likelihood)
+    falls = -differences(plain.metric("log_loss"), compared)
+    pairs = zip(compared, falls, strict=True)
+    series = [ClaimSeries(contrast.name, "log_loss", fall, no_larger) for contrast, fall in pairs]
     parts = judged(plain, series)
     return claim_of_all(
         name="binomial_nll_is_best",
@@ -237,10 +255,10 @@ def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     """Return whether withholding a fifth of the labels lowers the error, and the gaps."""
     without = values.table["intervention"] == NONE
     plain = values.only(without & values.table["setting"].isin(["", WITHHELD]))
-    found: list[tuple[str, str, Floats]] = []
+    falls: list[tuple[str, str, Floats]] = []
     for metric in (ERROR, *GAPS):
-        fallen = _fallen(plain, metric)
-        found += [(label, metric, own) for label, own in fallen.items()]
+        fall_by_method = _fall_by_method(plain, metric)
+        falls += [(label, metric, fall) for label, fall in fall_by_method.items()]
     names = (
         (
             "abstention_lowers_the_error",
@@ -257,7 +275,7 @@ def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     )
     claimed = []
     for name, statement, metrics in names:
-        series = [ClaimSeries(label, m, own, larger) for label, m, own in found if m in metrics]
+        series = [ClaimSeries(label, m, fall, larger) for label, m, fall in falls if m in metrics]
         parts = judged(plain, series)
         claimed.append(
             claim_of_all(
@@ -273,19 +291,23 @@ def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     return claimed[0], claimed[1]
 
 
-def _fallen(values: AtlasValues, metric: str) -> dict[str, Floats]:
-    """Return by how much a metric falls where labels are withheld, by method, (T, R) each."""
-    of = values.metric(metric)
+def _fall_by_method(values: AtlasValues, metric: str) -> dict[str, Floats]:
+    """Return how much withholding labels lowers a metric: method -> (T, R)."""
+    metric_values = values.metric(metric)
     rows = values.approaches.to_dict("records")
-    place = {tuple(row[name] for name in _SAME): i for i, row in enumerate(rows)}
-    found: dict[str, list[Floats]] = {}
-    for i, row in enumerate(rows):
-        base = place.get((*(row[name] for name in _SAME[:-1]), ""))
+    place_of = {
+        tuple(row[name] for name in _SAME): row_number for row_number, row in enumerate(rows)
+    }
+    falls: dict[str, list[Floats]] = {}
+    for row_number, row in enumerate(rows):
+        base = place_of.get((*(row[name] for name in _SAME[:-1]), ""))
         if row["setting"] == WITHHELD and base is not None:
             label = f"{row['method']} {own_options('method', row['options'])}".strip()
             label = marked(label, needs_group=bool(row.get("group_at_prediction", False)))
-            found.setdefault(label, []).append(of[base] - of[i])
-    return {label: known_mean(np.stack(each)) for label, each in sorted(found.items())}
+            falls.setdefault(label, []).append(metric_values[base] - metric_values[row_number])
+    return {
+        label: known_mean(np.stack(label_falls)) for label, label_falls in sorted(falls.items())
+    }
 
 
 _SAME = ("learner", "intervention", "method", "options", "setting")
@@ -294,15 +316,15 @@ _SAME = ("learner", "intervention", "method", "options", "setting")
 def recalibration(values: AtlasValues, roles: ClaimRoles) -> Claim:
     """Return whether multicalibrating what was fitted lowers no group's calibration error."""
     plain = values.only(values.table["setting"] == "")
-    made = [
+    compared = [
         contrast
         for contrast in contrasts(plain, "intervention", NONE)
         if contrast.label.split()[0] in roles.recalibrations
     ]
     metric = "multicalibration_error"
-    found = -differences(plain.metric(metric), made)
-    pairs = zip(made, found, strict=True)
-    series = [ClaimSeries(each.name, metric, own, no_larger) for each, own in pairs]
+    falls = -differences(plain.metric(metric), compared)
+    pairs = zip(compared, falls, strict=True)
+    series = [ClaimSeries(contrast.name, metric, fall, no_larger) for contrast, fall in pairs]
     parts = judged(plain, series)
     return claim_of_all(
         name="multicalibration_is_redundant",

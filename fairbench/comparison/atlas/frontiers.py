@@ -1,10 +1,10 @@
 """Error against a gap: frontiers with bands, and interventions against relaxed thresholds.
 
-Thresholds of each group, chosen on validation rows for the unconstrained model, trace a frontier of
+Thresholds per group, chosen on validation rows for the unconstrained model, trace a frontier of
 their own: "unprocessing" (Cruz and Hardt 2024, ICLR, "Unprocessing seven years of algorithmic
-fairness"). Whether an intervention lies beyond it is asked at its own gap. A mixture of two
-settings that has that gap in all other splits is judged in each split: whoever chose it has not
-seen it.
+fairness"). An intervention is compared with that frontier at the gap that the intervention has. In
+each split, it is compared with a mixture of two threshold settings that has this gap on average
+over all other splits, so that the mixture is not chosen on the split it is judged on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NONE = "none"
 def frontier_points(
     values: AtlasValues, *, method: str, level: float = 0.95
 ) -> list[FrontierPoint]:
-    """Return the points of every task: interventions, and relaxed thresholds without any.
+    """Return the points of every task: interventions, and relaxed thresholds without intervention.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ def frontier_points(
     """
     error = values.metric(ERROR)
     rows = values.approaches
-    found: list[FrontierPoint] = []
+    points: list[FrontierPoint] = []
     for gap_metric in GAPS:
         gap = values.metric(gap_metric)
-        ours = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
+        of_this_gap = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
         relaxed = rows["setting"].ne("") & rows["intervention"].ne(NONE)
-        mine = np.flatnonzero(ours & ~relaxed & rows["method"].eq(method))
+        places = np.flatnonzero(of_this_gap & ~relaxed & rows["method"].eq(method))
         for task in range(len(values.tasks)):
-            both = np.stack([error[mine, task], gap[mine, task]])
-            found += _points(values, task, gap_metric, mine, both, level)
-    return found
+            error_and_gap = np.stack([error[places, task], gap[places, task]])
+            points += _points(values, task, gap_metric, places, error_and_gap, level)
+    return points
 
 
 def _points(
@@ -69,22 +69,22 @@ def _points(
     task: int,
     gap_metric: str,
     places: NDArray[np.intp],
-    both: Floats,
+    error_and_gap: Floats,
     level: float,
 ) -> Iterator[FrontierPoint]:
-    """Yield the points of one task and gap, whose bands hold at once."""
-    known = np.asarray(np.isfinite(both).all(axis=0))
-    there = np.flatnonzero(known.sum(axis=1) > 1)
-    tail = (1 - level) / 2 / max(2 * len(there), 1)
-    about = values.about_tasks[task]
-    for place in there:
-        own = both[:, int(place)][:, known[place]]
-        mean, half = _mean(own, float(values.test_share[task]), tail)
+    """Yield the points of one task and gap, with simultaneous intervals."""
+    is_known = np.asarray(np.isfinite(error_and_gap).all(axis=0))
+    with_two_splits = np.flatnonzero(is_known.sum(axis=1) > 1)
+    tail = (1 - level) / 2 / max(2 * len(with_two_splits), 1)
+    task_row = values.about_tasks[task]
+    for place in with_two_splits:
+        series = error_and_gap[:, int(place)][:, is_known[place]]
+        mean, half = _mean(series, float(values.test_share[task]), tail)
         row = values.about_approaches[places[place]]
         low = np.maximum(mean - half, 0)
         yield FrontierPoint(
-            dataset=about["dataset"],
-            protect=about["protect"],
+            dataset=task_row["dataset"],
+            protect=task_row["protect"],
             learner=row["learner"],
             intervention=row["intervention"],
             options=row["options"],
@@ -100,57 +100,61 @@ def _points(
 
 
 def _mean(series: Floats, test_share: float, tail: float) -> tuple[Floats, Floats]:
-    """Return means over splits (..., R) and half of their corrected t intervals."""
+    """Return means over splits (..., R) and half the widths of their corrected t intervals."""
     splits = series.shape[-1]
     variance = series.var(axis=-1, ddof=1) * (1 / splits + test_share / (1 - test_share))
     return series.mean(axis=-1), -special.stdtrit(splits - 1, tail) * np.sqrt(variance)
 
 
 def mean_frontiers(values: AtlasValues) -> list[MeanFrontierPoint]:
-    """Return what interventions and relaxed thresholds change, on average over families.
+    """Return the mean changes by interventions and relaxed thresholds, averaged over families.
 
-    Those that were run on too few tasks to be ranked are left out.
+    Interventions that were run on too few tasks to be ranked are left out.
     """
-    found: list[MeanFrontierPoint] = []
+    points: list[MeanFrontierPoint] = []
     for gap_metric in GAPS:
         relaxed = values.table["setting"].str.startswith(f"{gap_metric}<=")
         relaxed &= values.table["intervention"].eq(NONE)
-        kept = values.only(values.table["setting"].eq("") | relaxed)
-        made = [
+        shown_values = values.only(values.table["setting"].eq("") | relaxed)
+        labelled = [
             (part, contrast)
             for part, base in _UNCONSTRAINED.items()
-            for contrast in contrasts(kept, part, base)
+            for contrast in contrasts(shown_values, part, base)
         ]
-        made = [margin for margin in made if _on_enough_tasks(kept, gap_metric, margin[1])]
-        if made:
-            found += _mean_frontier(kept, gap_metric, made)
-    return found
+        labelled = [
+            part_and_contrast
+            for part_and_contrast in labelled
+            if _on_enough_tasks(shown_values, gap_metric, part_and_contrast[1])
+        ]
+        if labelled:
+            points += _mean_frontier(shown_values, gap_metric, labelled)
+    return points
 
 
 def _on_enough_tasks(values: AtlasValues, gap_metric: str, contrast: Contrast) -> bool:
-    both = [contrast.of(values.metric(metric)) for metric in (ERROR, gap_metric)]
-    known = np.isfinite(both).all(axis=0).sum(axis=1) > 1
-    return int(known.sum()) >= values.fewest_tasks
+    changes = [contrast.of(values.metric(metric)) for metric in (ERROR, gap_metric)]
+    is_measured = np.isfinite(changes).all(axis=0).sum(axis=1) > 1
+    return int(is_measured.sum()) >= values.fewest_tasks
 
 
 def _mean_frontier(
-    values: AtlasValues, gap_metric: str, made: Sequence[tuple[str, Contrast]]
+    values: AtlasValues, gap_metric: str, labelled: Sequence[tuple[str, Contrast]]
 ) -> Iterator[MeanFrontierPoint]:
     """Yield the points of one gap that rest on enough families."""
-    single = [each for _, each in made]
-    changes = [differences(values.metric(metric), single) for metric in (ERROR, gap_metric)]
+    compared = [contrast for _, contrast in labelled]
+    changes = [differences(values.metric(metric), compared) for metric in (ERROR, gap_metric)]
     measured = values.measured(np.concatenate(changes))
     # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
     means = np.stack(mean_over_families(family_means(measured), level=1 - 0.05 / 2))
-    for place, (part, each) in enumerate(made):
-        ends = means[:, [place, len(made) + place]]  # of its error, of its gap
-        if not np.isfinite(ends).all():
+    for place, (part, contrast) in enumerate(labelled):
+        means_and_limits = means[:, [place, len(labelled) + place]]  # of its error, of its gap
+        if not np.isfinite(means_and_limits).all():
             continue
-        (error, gap), (error_lower, gap_lower), (error_upper, gap_upper) = ends.tolist()
+        (error, gap), (error_lower, gap_lower), (error_upper, gap_upper) = means_and_limits.tolist()
         yield MeanFrontierPoint(
-            intervention=each.label if part == "intervention" else "",
-            setting=each.label if part == "setting" else "",
-            group_at_prediction=each.needs_group,
+            intervention=contrast.label if part == "intervention" else "",
+            setting=contrast.label if part == "setting" else "",
+            group_at_prediction=contrast.needs_group,
             gap_metric=gap_metric,
             tasks=int(measured.known[place].sum()),
             families=int(measured.families[place]),
@@ -173,7 +177,8 @@ class MarginSeries:
     Attributes
     ----------
     margins : (R,) its error minus that of thresholds at the same gap, of every split.
-    excess : (R,) by how much the gap of thresholds is the larger; of mean 0 where they reach it.
+    excess : (R,) the gap of thresholds minus the intervention's; 0 on average where thresholds can
+        reach the intervention's gap.
     gap : the intervention's mean gap.
     """
 
@@ -191,13 +196,13 @@ def margin_series(values: AtlasValues) -> list[MarginSeries]:
     keys = [
         (row["learner"], row["method"], without("intervention", row["options"])) for row in rows
     ]
-    error, found = values.metric(ERROR), []
+    error, all_series = values.metric(ERROR), []
     for gap_metric in GAPS:
         gap = values.metric(gap_metric)
         relaxed: dict[tuple[str, ...], list[int]] = {}
         for place, row in enumerate(rows):
-            own = row["setting"].startswith(f"{gap_metric}<=")
-            if own and row["intervention"] == NONE:
+            is_of_this_gap = row["setting"].startswith(f"{gap_metric}<=")
+            if is_of_this_gap and row["intervention"] == NONE:
                 relaxed.setdefault(keys[place], []).append(place)
         for place, row in enumerate(rows):
             if row["intervention"] == NONE or row["setting"] or keys[place] not in relaxed:
@@ -207,37 +212,41 @@ def margin_series(values: AtlasValues) -> list[MarginSeries]:
                 points = np.stack([error[[place, *settings], task], gap[[place, *settings], task]])
                 series = judged_splits(points)
                 if series is not None:
-                    found.append(MarginSeries(place, task, gap_metric, *series))
-    return found
+                    all_series.append(MarginSeries(place, task, gap_metric, *series))
+    return all_series
 
 
 def judged_splits(points: Floats) -> tuple[Floats, Floats, float] | None:
     """Return margins, excesses and the mean gap, of errors and gaps (2, 1 + settings, R).
 
-    None of fewer than three splits in which all was measured.
+    Return None if fewer than three splits have all values.
     """
-    there = np.asarray(np.isfinite(points).any(axis=2).all(axis=0))
-    if not there[0] or there.sum() < 2:
+    is_measured = np.asarray(np.isfinite(points).any(axis=2).all(axis=0))
+    if not is_measured[0] or is_measured.sum() < 2:
         return None
-    points = points[:, there]
-    kept = np.isfinite(points).all(axis=(0, 1))
-    if kept.sum() < 3:
+    points = points[:, is_measured]
+    is_whole_split = np.isfinite(points).all(axis=(0, 1))
+    if is_whole_split.sum() < 3:
         return None
-    points = points[:, :, kept]
+    points = points[:, :, is_whole_split]
     splits = points.shape[2]
-    others = (points.sum(axis=2, keepdims=True) - points) / (splits - 1)
+    means_of_other_splits = (points.sum(axis=2, keepdims=True) - points) / (splits - 1)
     margins, excess = np.empty(splits), np.empty(splits)
     for split in range(splits):
-        weight, slope = at_gap(others[0, 1:, split], others[1, 1:, split], others[1, 0, split])
+        weight, slope = at_gap(
+            means_of_other_splits[0, 1:, split],
+            means_of_other_splits[1, 1:, split],
+            means_of_other_splits[1, 0, split],
+        )
         judged = points[:, 1:, split] @ weight
         excess[split] = judged[1] - points[1, 0, split]
-        # What of the error is due to the gap's not being the same in this very split.
+        # Corrects the error for the difference of the two gaps in this split.
         margins[split] = points[0, 0, split] - judged[0] + slope * excess[split]
     return margins, excess, float(points[1, 0].mean())
 
 
 def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
-    """Return the mixture of settings of least error with at most a gap, and the frontier's slope.
+    """Return the mixture of settings with the least error at most at a gap, and the slope there.
 
     Parameters
     ----------
@@ -245,8 +254,9 @@ def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
 
     Returns
     -------
-    (S,) weights that add up to 1, at most two of them not 0; and what an error changes by where the
-    gap does, at most 0. Where no setting has so small a gap, that of the smallest gap, and 0.
+    (S,) weights that add up to 1, at most two of them not 0; and the slope of the frontier (change
+    of the error by change of the gap), which is at most 0. If no setting has so small a gap, all
+    weight is on the setting of the smallest gap, and the slope is 0.
     """
     count = len(errors)
     within = gaps <= gap
@@ -266,25 +276,28 @@ def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
 
 
 def unprocessing_margins(
-    values: AtlasValues, series: list[MarginSeries], *, level: float = 0.95
+    values: AtlasValues, all_series: list[MarginSeries], *, level: float = 0.95
 ) -> list[UnprocessingMargin]:
-    """Return the verdict on every intervention and task; those of a task and gap hold at once."""
-    counts = pd.Series([(one.task, one.gap_metric) for one in series]).value_counts()
-    found = []
-    for one in series:
-        tail = (1 - level) / 2 / counts[(one.task, one.gap_metric)]
-        both = np.stack([one.margins, one.excess])
-        mean, half = _mean(both, float(values.test_share[one.task]), tail)
-        about, row = values.about_tasks[one.task], values.about_approaches[one.approach]
+    """Return the verdict on every intervention and task.
+
+    The verdicts on the interventions of one task and gap hold simultaneously.
+    """
+    counts = pd.Series([(series.task, series.gap_metric) for series in all_series]).value_counts()
+    verdicts = []
+    for series in all_series:
+        tail = (1 - level) / 2 / counts[(series.task, series.gap_metric)]
+        margin_and_excess = np.stack([series.margins, series.excess])
+        mean, half = _mean(margin_and_excess, float(values.test_share[series.task]), tail)
+        task_row, row = values.about_tasks[series.task], values.about_approaches[series.approach]
         margin = UnprocessingMargin(
-            dataset=about["dataset"],
-            protect=about["protect"],
-            family=about["family"],
+            dataset=task_row["dataset"],
+            protect=task_row["protect"],
+            family=task_row["family"],
             learner=row["learner"],
             intervention=row["intervention"],
             options=row["options"],
-            gap_metric=one.gap_metric,
-            gap=one.gap,
+            gap_metric=series.gap_metric,
+            gap=series.gap,
             margin=float(mean[0]),
             lower=float(mean[0] - half[0]),
             upper=float(mean[0] + half[0]),
@@ -293,17 +306,23 @@ def unprocessing_margins(
             alone=OPEN,
         )
         verdict = _verdict(margin, float(mean[1] - half[1]))
-        _, own = _mean(both, float(values.test_share[one.task]), (1 - level) / 2)
-        single = replace(margin, lower=float(mean[0] - own[0]), upper=float(mean[0] + own[0]))
-        alone = _verdict(single, float(mean[1] - own[1]))
-        found.append(replace(margin, verdict=verdict, alone=alone))
-    return found
+        _, half_alone = _mean(
+            margin_and_excess, float(values.test_share[series.task]), (1 - level) / 2
+        )
+        single = replace(
+            margin, lower=float(mean[0] - half_alone[0]), upper=float(mean[0] + half_alone[0])
+        )
+        alone = _verdict(single, float(mean[1] - half_alone[1]))
+        verdicts.append(replace(margin, verdict=verdict, alone=alone))
+    return verdicts
 
 
 def _verdict(margin: UnprocessingMargin, unreached: float) -> str:
-    """Say whether thresholds do no worse: neither in error nor in the gap that they reach.
+    """Return whether thresholds do no worse, in error and in gap.
 
-    `unreached` is the lower end of by how much their gap is larger.
+    Parameters
+    ----------
+    unreached : lower limit of the gap of thresholds minus the intervention's.
     """
     error, gap = _epsilon(ERROR), _epsilon(margin.gap_metric)
     if margin.upper < 0 and margin.margin < -error or unreached > gap:
@@ -322,10 +341,14 @@ def task_verdicts(margins: list[UnprocessingMargin]) -> list[TaskVerdict]:
     def key(margin: UnprocessingMargin) -> tuple[str, str, str]:
         return margin.dataset, margin.protect, margin.gap_metric
 
-    found = []
-    for of, each in groupby(sorted(margins, key=key), key=key):
-        mine = list(each)
-        verdicts = [margin.verdict for margin in mine]
+    verdicts_of_tasks = []
+    for task_and_gap, group_of_margins in groupby(sorted(margins, key=key), key=key):
+        margins_of_task = list(group_of_margins)
+        verdicts = [margin.verdict for margin in margins_of_task]
         held, failed = verdicts.count(HOLDS), verdicts.count(FAILS)
-        found.append(TaskVerdict(*of, len(mine), held, failed, all_hold(mine)))
-    return found
+        verdicts_of_tasks.append(
+            TaskVerdict(
+                *task_and_gap, len(margins_of_task), held, failed, all_hold(margins_of_task)
+            )
+        )
+    return verdicts_of_tasks

@@ -1,6 +1,6 @@
-"""Ranks of approaches across data sets, as ``fairbench rank`` makes them, and what explains them.
+"""Ranks of approaches across data sets, and facts about data sets that explain differences.
 
-The multilevel model says where facts about data sets explain differences, and nothing else.
+Ranks are those of ``fairbench rank``. The multilevel model is used for the explanations only.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _NOUN = "approaches"  # what methods are called here
 
 @dataclass(frozen=True, eq=False)
 class RankedValues:
-    """One metric of the approaches that are ranked, the smaller the better.
+    """One metric of the ranked approaches, with its sign such that smaller is better.
 
     Attributes
     ----------
     places : (A,) of the approaches among those of `values`.
     losses : (A, T, R) the metric, its sign turned where larger is better.
     sign : 1, or -1 where it was turned.
-    reference : which of the A is the reference.
+    reference : place of the reference among the A approaches.
     """
 
     values: AtlasValues
@@ -60,20 +60,20 @@ class RankedValues:
 
     @classmethod
     def of(cls, values: AtlasValues, metric: str, reference: int) -> RankedValues | None:
-        """Return the approaches that have a metric on enough tasks and families; None without."""
+        """Return the approaches with a metric on enough tasks and families; None if too few."""
         declared = find(metric)
         sign = -1.0 if declared is not None and declared.better == "higher" else 1.0
         losses = sign * values.metric(metric)
-        both = np.isfinite(losses) & np.isfinite(losses[reference])
-        there = both.sum(axis=2) > 1
+        is_paired = np.isfinite(losses) & np.isfinite(losses[reference])
+        has_two_splits = is_paired.sum(axis=2) > 1
         families = np.eye(int(values.family.max()) + 1)[values.family]
-        enough = ((there @ families) > 0).sum(axis=1) >= FEWEST_FAMILIES
-        enough &= there.sum(axis=1) >= values.fewest_tasks
+        enough = ((has_two_splits @ families) > 0).sum(axis=1) >= FEWEST_FAMILIES
+        enough &= has_two_splits.sum(axis=1) >= values.fewest_tasks
         places = np.flatnonzero(enough)
         if not enough[reference] or len(places) < 2:
             return None
-        own = int(np.flatnonzero(places == reference)[0])
-        return cls(values, metric, places, losses[places], sign, own)
+        place_of_reference = int(np.flatnonzero(places == reference)[0])
+        return cls(values, metric, places, losses[places], sign, place_of_reference)
 
     @property
     def names(self) -> list[str]:
@@ -87,7 +87,7 @@ class RankedValues:
 
     @property
     def same(self) -> NDArray[np.intp]:
-        """The first approach that is equal everywhere, or the reference, for each of them, (A,)."""
+        """For each approach, the reference or else the first approach with equal losses, (A,)."""
         keys = [(loss + 0.0).tobytes() for loss in self.losses]  # -0 is 0
         reference = keys[self.reference]
         first = [self.reference if key == reference else keys.index(key) for key in keys]
@@ -99,13 +99,13 @@ class RankedValues:
         return [place for place in range(len(self.places)) if place != self.reference]
 
     def table(self) -> ScoreTable:
-        """Return the values as a table of scores; tasks that none of the approaches has are out."""
+        """Return the values as a table of scores, without tasks on which there are none."""
         repeats = self.losses.shape[2]
         cells = self.losses.reshape(len(self.losses), -1)
         has = np.isfinite(cells).any(axis=0)
         task = np.repeat(np.arange(self.losses.shape[1]), repeats)[has]
-        kept, task = np.unique(task, return_inverse=True)
-        rows = self.values.tasks.iloc[kept]
+        task_places, task = np.unique(task, return_inverse=True)
+        rows = self.values.tasks.iloc[task_places]
         family, families = pd.factorize(rows["family"])
         better = LOWER if self.sign > 0 else HIGHER
         return ScoreTable(
@@ -121,8 +121,8 @@ class RankedValues:
 
     def against_reference(self, facts: Floats | None = None) -> MeasuredDifferences:
         """Return the differences of the others from the reference."""
-        found = self.losses[self.others] - self.losses[self.reference]
-        return self.values.measured(found, facts)
+        differences = self.losses[self.others] - self.losses[self.reference]
+        return self.values.measured(differences, facts)
 
 
 def metric_standings(
@@ -133,16 +133,16 @@ def metric_standings(
     wrong: float = WRONG,
     seed: int = 0,
 ) -> MetricStandings:
-    """Return where each approach stands in one metric; equal ones stand at one place.
+    """Return ranks and differences of each approach in one metric.
 
     Ranks, who may be the best, differences and probabilities on a new task are those of
     ``fairbench rank``: the mean over families, each of which counts alike.
 
     Parameters
     ----------
-    draws : of the posterior of what facts explain.
-    wrong : the chance that any of the ranks, differences and who may be the best is wrong.
-    seed : of the flips of signs.
+    draws : number of draws from the posterior of the explanations.
+    wrong : the chance that any rank, difference or candidate for the best is wrong.
+    seed : of the random sign flips.
     """
     options = RankOptions(within=ranked.epsilon, seed=seed)
     (answer,) = answers(ranked.table(), options, wrong=wrong, most_planned=len(ranked.places))
@@ -163,15 +163,15 @@ def metric_standings(
         on_new_task=tuple(new_task_sentences(answer, "approach")),
         unresolved=tuple(open_sentences(answer, _NOUN)),
         resolving=tuple(limits_of_cells(answer)) or tuple(resolving_sentences(answer)),
-        explanations=tuple(_with_equals(explained, ranked.names, ranked.same)),
+        explanations=tuple(_same_for_equal_approaches(explained, ranked.names, ranked.same)),
     )
 
 
 def _standings(ranked: RankedValues, answer: Ranking) -> Iterator[Standing]:
-    """Yield where approaches stand, the best mean first."""
+    """Yield the standing of each approach, the best mean first."""
     reference = ranked.names[ranked.reference]
-    both = np.isfinite(ranked.losses) & np.isfinite(ranked.losses[ranked.reference])
-    tasks = dict(zip(ranked.names, both.any(axis=2).sum(axis=1), strict=True))
+    is_paired = np.isfinite(ranked.losses) & np.isfinite(ranked.losses[ranked.reference])
+    tasks = dict(zip(ranked.names, is_paired.any(axis=2).sum(axis=1), strict=True))
     for place, name in enumerate(answer.methods):
         value = lower = upper = 0.0
         families = int(answer.ran[place])
@@ -196,38 +196,38 @@ def _standings(ranked: RankedValues, answer: Ranking) -> Iterator[Standing]:
         )
 
 
-def _with_equals(
-    told: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
+def _same_for_equal_approaches(
+    effects: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
 ) -> Iterator[Explanation]:
-    """Yield explanations, of equal approaches what is told of the first one."""
+    """Yield explanations, giving approaches with equal losses those of the first one."""
     first = {name: names[place] for name, place in zip(names, same, strict=True)}
-    by = {(effect.approach, effect.fact): effect for effect in told}
-    for effect in told:
-        of_first = by.get((first[effect.approach], effect.fact), effect)
+    effect_of = {(effect.approach, effect.fact): effect for effect in effects}
+    for effect in effects:
+        of_first = effect_of.get((first[effect.approach], effect.fact), effect)
         yield replace(of_first, approach=effect.approach)
 
 
 def explanations(
     ranked: RankedValues, *, generator: np.random.Generator, draws: int = 500
 ) -> list[Explanation]:
-    """Return whether facts about data sets tell where approaches do better than the reference."""
+    """Return the slopes of differences from the reference on facts about data sets."""
     names, facts = _facts(ranked)
     measured = ranked.against_reference(facts)
     posterior = fit(measured, generator=generator, draws=draws)
     tail = WRONG / 2 / max(len(ranked.others) * len(names), 1)
-    found = []
+    effects = []
     for coefficient, fact in enumerate(names, start=1):
         slopes = posterior.estimate(coefficient)
         lower, upper = posterior.interval(tail, coefficient)
-        for i, place in enumerate(ranked.others):
-            low, high = float(lower[i]), float(upper[i])
+        for row, place in enumerate(ranked.others):
+            low, high = float(lower[row]), float(upper[row])
             words = "worse where larger" if low > 0 else "better where larger"
             verdict = words if low > 0 or high < 0 else OPEN
             ends = sorted([ranked.sign * low, ranked.sign * high])
-            slope = float(ranked.sign * slopes[i])
+            slope = float(ranked.sign * slopes[row])
             name = ranked.names[place]
-            found.append(Explanation(name, fact, slope, ends[0], ends[1], verdict))
-    return found
+            effects.append(Explanation(name, fact, slope, ends[0], ends[1], verdict))
+    return effects
 
 
 def _facts(ranked: RankedValues) -> tuple[list[str], Floats]:
@@ -236,14 +236,16 @@ def _facts(ranked: RankedValues) -> tuple[list[str], Floats]:
     columns = {name: tasks[name].to_numpy(float) for name in _FACTS if name in tasks}
     if "rows" in columns:
         columns["rows"] = np.log(columns["rows"])
-    own = ranked.values.metric("error_rate")[ranked.places[ranked.reference]]
-    known = np.isfinite(own)
+    reference_errors = ranked.values.metric("error_rate")[ranked.places[ranked.reference]]
+    is_known = np.isfinite(reference_errors)
     with np.errstate(invalid="ignore"):
-        columns["reference_error"] = np.where(known, own, 0).sum(axis=1) / known.sum(axis=1)
-    kept = {}
+        columns["reference_error"] = np.where(is_known, reference_errors, 0).sum(
+            axis=1
+        ) / is_known.sum(axis=1)
+    scaled_facts = {}
     for name, values in columns.items():
-        there = np.isfinite(values)
-        if there.any() and values[there].std() > 0:
-            scaled = (values - values[there].mean()) / values[there].std()
-            kept[name] = np.where(there, scaled, 0.0)
-    return list(kept), np.column_stack([np.zeros((len(tasks), 0)), *kept.values()])
+        is_known_fact = np.isfinite(values)
+        if is_known_fact.any() and values[is_known_fact].std() > 0:
+            scaled = (values - values[is_known_fact].mean()) / values[is_known_fact].std()
+            scaled_facts[name] = np.where(is_known_fact, scaled, 0.0)
+    return list(scaled_facts), np.column_stack([np.zeros((len(tasks), 0)), *scaled_facts.values()])

@@ -1,4 +1,4 @@
-"""From a table of approaches to everything that an atlas says, and its summary in sentences."""
+"""The findings of an atlas, computed from a table of approaches, and their summary in sentences."""
 
 from __future__ import annotations
 
@@ -58,29 +58,30 @@ def atlas_findings(
     reference : the name of the approach that all are compared with; by default the cheapest that
         was run on most tasks without an intervention.
     roles : which components claims are about; those of this checkout's conf/claims.yaml.
-    remarks : what is unlevel in how interventions were configured, of
+    remarks : ways in which interventions were not configured on equal terms, of
         :func:`fairbench.comparison.atlas.unprocessing.unlevel`.
-    draws : of the posterior of what facts about data sets explain.
+    draws : number of draws from the posterior of the effects of facts about data sets.
 
     Raises
     ------
     UserError : there are no binary tasks, no approach has that name, or it was run on few tasks.
     """
-    values = AtlasValues.of(_binary(table))
+    values = AtlasValues.of(_binary_rows(table))
     plain = values.only(values.table["setting"] == "")
     place = reference_place(plain, reference)
     approaches = _approaches(plain, place)
-    ranked = [RankedValues.of(plain, metric, place) for metric in metrics]
-    kept = [ranking for ranking in ranked if ranking is not None]
+    ranked_or_none = [RankedValues.of(plain, metric, place) for metric in metrics]
+    ranked_values = [ranking for ranking in ranked_or_none if ranking is not None]
     series = margin_series(values)
     margins = unprocessing_margins(values, series)
     return AtlasFindings(
         tasks=tuple(_tasks(values)),
         approaches=tuple(approaches),
         standings=tuple(
-            _standings(ranking, draws=draws, seed=seed, wrong=WRONG / len(kept)) for ranking in kept
+            _standings(ranking, draws=draws, seed=seed, wrong=WRONG / len(ranked_values))
+            for ranking in ranked_values
         ),
-        frontiers=tuple(frontier_points(values, method=_method(plain))),
+        frontiers=tuple(frontier_points(values, method=_usual_method(plain))),
         margins=tuple(margins),
         verdicts=tuple(task_verdicts(margins)),
         claims=claims(
@@ -100,12 +101,12 @@ def atlas_findings(
 
 def _standings(ranked: RankedValues, *, draws: int, seed: int, wrong: float) -> MetricStandings:
     generator = rng(seed, "ranks", ranked.metric)
-    found = metric_standings(ranked, generator=generator, draws=draws, wrong=wrong, seed=seed)
-    return replace(found, few=tuple(few_task_differences(ranked)))
+    standings = metric_standings(ranked, generator=generator, draws=draws, wrong=wrong, seed=seed)
+    return replace(standings, few=tuple(few_task_differences(ranked)))
 
 
-def _binary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of tasks with labels of two kinds."""
+def _binary_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of tasks with binary labels."""
     rows = table[table["error_rate"].notna()] if "error_rate" in table else table.iloc[:0]
     if rows.empty:
         raise UserError("an atlas needs finished runs with an error rate: none of these has one")
@@ -116,19 +117,19 @@ def reference_place(plain: AtlasValues, name: str | None = None) -> int:
     """Return the place of the approach that the others are compared with."""
     if name is not None:
         if name not in plain.names:
-            known = ", ".join(plain.names[:5])
-            raise UserError(f"no approach is called '{name}': there are {known}, ...")
+            first_names = ", ".join(plain.names[:5])
+            raise UserError(f"no approach is called '{name}': there are {first_names}, ...")
         return _checked(plain, plain.names.index(name))
-    there = np.isfinite(plain.metric("error_rate")).any(axis=2).sum(axis=1)
+    task_counts = np.isfinite(plain.metric("error_rate")).any(axis=2).sum(axis=1)
     seconds = np.nan_to_num(np.nanmedian(_costs(plain), axis=1), nan=np.inf)
     rows = plain.approaches
-    without = (rows["intervention"] == NONE).to_numpy() & (rows["method"] == _method(plain))
-    order = np.lexsort((seconds, -there, ~without))
+    is_plain = (rows["intervention"] == NONE).to_numpy() & (rows["method"] == _usual_method(plain))
+    order = np.lexsort((seconds, -task_counts, ~is_plain))
     return int(order[0])
 
 
 def _checked(plain: AtlasValues, place: int) -> int:
-    """Return the place of a reference that was run on enough tasks."""
+    """Return the place of the reference, or refuse one that was run on too few tasks."""
     tasks = int(np.isfinite(plain.metric("error_rate"))[place].any(axis=1).sum())
     if tasks < plain.fewest_tasks:
         raise UserError(
@@ -138,7 +139,7 @@ def _checked(plain: AtlasValues, place: int) -> int:
     return place
 
 
-def _method(plain: AtlasValues) -> str:
+def _usual_method(plain: AtlasValues) -> str:
     """Return the uncertainty method of most interventions, or of most approaches."""
     rows = plain.approaches
     changed = rows[rows["intervention"] != NONE]
@@ -148,20 +149,20 @@ def _method(plain: AtlasValues) -> str:
 def _costs(plain: AtlasValues) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Return the mean seconds of a fit, (A, T)."""
     seconds = plain.metric("fit_seconds")
-    known = np.isfinite(seconds)
+    is_known = np.isfinite(seconds)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(known, seconds, 0).sum(axis=2) / known.sum(axis=2))
+        return np.asarray(np.where(is_known, seconds, 0).sum(axis=2) / is_known.sum(axis=2))
 
 
 def _approaches(plain: AtlasValues, reference: int) -> Iterator[AtlasApproach]:
     fits = _costs(plain)
-    by = plain.table.groupby(plain.place[:, 0])
-    medians = by[[name for name in COSTS if name in plain.table]].median()
-    needed = by["group_at_prediction"].any()
+    by_approach = plain.table.groupby(plain.place[:, 0])
+    medians = by_approach[[name for name in COSTS if name in plain.table]].median()
+    needed = by_approach["group_at_prediction"].any()
     for place, row in enumerate(plain.approaches.to_dict("records")):
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.log(fits[place] / fits[reference])
-        known = ratio[np.isfinite(ratio)]
+            all_log_ratios = np.log(fits[place] / fits[reference])
+        log_ratios = all_log_ratios[np.isfinite(all_log_ratios)]
         yield AtlasApproach(
             name=plain.names[place],
             learner=row["learner"],
@@ -172,7 +173,7 @@ def _approaches(plain: AtlasValues, reference: int) -> Iterator[AtlasApproach]:
             tasks=int(np.isfinite(fits[place]).sum()),
             fit_seconds=float(medians.get("fit_seconds", {}).get(place, np.nan)),
             predict_seconds=float(medians.get("predict_seconds", {}).get(place, np.nan)),
-            relative_cost=float(np.exp(known.mean())) if len(known) else float("nan"),
+            relative_cost=float(np.exp(log_ratios.mean())) if len(log_ratios) else float("nan"),
         )
 
 
@@ -192,19 +193,19 @@ MEAN_OVER_FAMILIES = (
 
 
 def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
-    """Return what an atlas says: titles, each with sentences under it."""
+    """Return the summary of an atlas: titles, each with the sentences under it."""
     return [
-        ("What was run", list(_scope_sentences(findings))),
-        ("What is best", list(_ranks(findings))),
+        ("What was run", list(_run_sentences(findings))),
+        ("What is best", list(_rank_sentences(findings))),
         ("Claims of the literature", list(claim_sentences(findings))),
         (
             "Thresholds for each group against interventions, task by task",
-            list(_tasks_of(findings)),
+            list(_task_sentences(findings)),
         ),
     ]
 
 
-def _scope_sentences(findings: AtlasFindings) -> Iterator[str]:
+def _run_sentences(findings: AtlasFindings) -> Iterator[str]:
     yield (
         f"{findings.runs} runs of {len(findings.approaches)} approaches on {len(findings.tasks)} "
         f"tasks from {findings.families} families of data, {findings.repeats} paired splits each."
@@ -217,7 +218,7 @@ def _scope_sentences(findings: AtlasFindings) -> Iterator[str]:
 
 
 def left_out_sentences(findings: AtlasFindings, runs: int) -> Iterator[str]:
-    """Yield how many of so many runs are no part of an answer; nothing where all are."""
+    """Yield a sentence on how many of the runs were not used; nothing if all were."""
     left = runs - findings.runs
     if left > 0:
         are = "is" if left == 1 else "are"
@@ -229,7 +230,7 @@ def left_out_sentences(findings: AtlasFindings, runs: int) -> Iterator[str]:
 
 
 def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
-    """Yield how many approaches are not ranked, and why; nothing where all are."""
+    """Yield a sentence on how many approaches are not ranked, and why; nothing if all are."""
     few = len(findings.few)
     if few:
         are, were, they = ("is", "was", "it") if few == 1 else ("are", "were", "they")
@@ -242,20 +243,25 @@ def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
 
 
 def ranks_sentence(findings: AtlasFindings) -> str:
-    """Say that ranks and differences of all metrics hold at once."""
-    several = "all metrics" if len(findings.standings) > 1 else ""
-    said = simultaneous_sentence(several, on_new_tasks=True)
-    return f"{said} {RANKS_AND_BEST[0].upper()}{RANKS_AND_BEST[1:]}."
+    """Return the sentence that ranks and differences of all metrics hold simultaneously."""
+    of_metrics = "all metrics" if len(findings.standings) > 1 else ""
+    sentence = simultaneous_sentence(of_metrics, on_new_tasks=True)
+    return f"{sentence} {RANKS_AND_BEST[0].upper()}{RANKS_AND_BEST[1:]}."
 
 
-def _ranks(findings: AtlasFindings) -> Iterator[str]:
+def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:
     for standing in findings.standings:
         yield from (f"{standing.label}: {sentence}" for sentence in standing.sentences)
-        told = [found for found in standing.explanations if found.verdict != OPEN]
+        resolved = [
+            explanation for explanation in standing.explanations if explanation.verdict != OPEN
+        ]
         yield (
-            f"{standing.label}, what tells where an approach does better: {len(told)} of "
+            f"{standing.label}, what tells where an approach does better: {len(resolved)} of "
             f"{len(standing.explanations)} slopes are resolved"
-            + "".join(f"; {found.approach} is {found.verdict} ({found.fact})" for found in told[:3])
+            + "".join(
+                f"; {explanation.approach} is {explanation.verdict} ({explanation.fact})"
+                for explanation in resolved[:3]
+            )
             + "."
         )
     if findings.standings:
@@ -270,20 +276,20 @@ def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
         sized = f" {size_sentence(findings.by_size)}" if claim.remarks and findings.by_size else ""
         yield (
             f"{claim.statement} {claim.verdict.upper()} ({claim.source}).{evidence} "
-            f"{_decided(claim)}{sized}{''.join(f' {remark}' for remark in claim.remarks)}"
+            f"{_counts_sentence(claim)}{sized}{''.join(f' {remark}' for remark in claim.remarks)}"
         )
 
 
-def size_sentence(found: MarginsBySize) -> str:
-    """Say by how much thresholds err more than interventions at the same gap, by size of data."""
+def size_sentence(by_size: MarginsBySize) -> str:
+    """Return the sentence on errors of thresholds and interventions at one gap, by size of data."""
     parts = []
-    for class_ in found.classes:
-        sign, word = (1, "more") if class_.difference >= 0 else (-1, "less")
-        low, high = sorted([sign * class_.lower, sign * class_.upper])
+    for data in by_size.classes:
+        sign, word = (1, "more") if data.difference >= 0 else (-1, "less")
+        low, high = sorted([sign * data.lower, sign * data.upper])
         parts.append(
-            f"{number(abs(class_.difference))} {word} ({interval(low, high)}) on data of "
-            f"{class_.label}, {counted(class_.families, 'family', 'families')}, and more on "
-            f"{class_.positive} of its {counted(class_.tasks, 'task', 'tasks')}"
+            f"{number(abs(data.difference))} {word} ({interval(low, high)}) on data of "
+            f"{data.label}, {counted(data.families, 'family', 'families')}, and more on "
+            f"{data.positive} of its {counted(data.tasks, 'task', 'tasks')}"
         )
     return (
         f"At the same gap {THRESHOLDS_NEED} err, on average over all interventions and over "
@@ -291,7 +297,7 @@ def size_sentence(found: MarginsBySize) -> str:
     )
 
 
-def _decided(claim: Claim) -> str:
+def _counts_sentence(claim: Claim) -> str:
     verdicts, alone = (
         [part.verdict for part in claim.deciding],
         [part.alone for part in claim.deciding],
@@ -310,14 +316,15 @@ def _decided(claim: Claim) -> str:
     )
 
 
-def _tasks_of(findings: AtlasFindings) -> Iterator[str]:
+def _task_sentences(findings: AtlasFindings) -> Iterator[str]:
     for gap in dict.fromkeys(verdict.gap_metric for verdict in findings.verdicts):
-        mine = [verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
+        verdicts = [verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
         counts = [
-            [task_verdict.verdict for task_verdict in mine].count(v) for v in (HOLDS, FAILS, OPEN)
+            [task_verdict.verdict for task_verdict in verdicts].count(kind)
+            for kind in (HOLDS, FAILS, OPEN)
         ]
         yield (
             f"At the same {gap.replace('_', ' ')} {THRESHOLDS_NEED} do no worse than every "
-            f"intervention on {counts[0]} of {len(mine)} tasks, worse than one on {counts[1]}, "
+            f"intervention on {counts[0]} of {len(verdicts)} tasks, worse than one on {counts[1]}, "
             f"and on {counts[2]} that is not resolved."
         )

@@ -54,7 +54,7 @@ def unprocessing(
 
     Parameters
     ----------
-    remarks : what else is unlevel in these runs, see :func:`unlevel`.
+    remarks : further ways in which the comparison is uneven, of :func:`unlevel`.
     on_training_rows : the interventions that choose such thresholds on the training rows.
     """
     parts = judged(values, _series(values, margins))
@@ -68,34 +68,34 @@ def unprocessing(
         "0 and may be as large.",
         parts=parts,
         remarks=(
-            *_always_unlevel(values, margins),
-            *_on_the_same_rows(parts, on_training_rows),
+            *_validation_rows_remark(values, margins),
+            *_training_rows_remark(parts, on_training_rows),
             *remarks,
         ),
     )
 
 
 def _series(values: AtlasValues, margins: Sequence[MarginSeries]) -> list[ClaimSeries]:
-    """Return the difference of every intervention, strength and gap, the mean over learners."""
-    found: dict[tuple[str, str], list[MarginSeries]] = {}
-    for each in margins:
-        row = values.about_approaches[each.approach]
+    """Return a series for every intervention, strength and gap: means over learners."""
+    margins_by_label: dict[tuple[str, str], list[MarginSeries]] = {}
+    for margin in margins:
+        row = values.about_approaches[margin.approach]
         label = f"{row['intervention']} {own_options('intervention', row['options'])}".strip()
         label = marked(label, needs_group=bool(row.get("group_at_prediction", False)))
-        found.setdefault((label, each.gap_metric), []).append(each)
+        margins_by_label.setdefault((label, margin.gap_metric), []).append(margin)
     repeats = int(values.place[:, 2].max()) + 1
     series = []
-    for (label, gap_metric), own in sorted(found.items()):
-        total = np.full((len(own), len(values.tasks), repeats), np.nan)
-        for place, each in enumerate(own):
-            total[place, each.task, : len(each.margins)] = -each.margins
+    for (label, gap_metric), margins_of_label in sorted(margins_by_label.items()):
+        total = np.full((len(margins_of_label), len(values.tasks), repeats), np.nan)
+        for place, margin in enumerate(margins_of_label):
+            total[place, margin.task, : len(margin.margins)] = -margin.margins
         text = f"{label}, at the same {gap_metric.replace('_', ' ')}"
         series.append(ClaimSeries(text, ERROR, known_mean(total), no_larger))
     return series
 
 
-def _always_unlevel(values: AtlasValues, margins: Sequence[MarginSeries]) -> Iterator[str]:
-    """Yield what thresholds may use and interventions may not."""
+def _validation_rows_remark(values: AtlasValues, margins: Sequence[MarginSeries]) -> Iterator[str]:
+    """Yield the remark that thresholds use validation rows, which interventions do not."""
     compared = sorted({margin.approach for margin in margins})
     if not compared:
         return
@@ -109,15 +109,17 @@ def _always_unlevel(values: AtlasValues, margins: Sequence[MarginSeries]) -> Ite
     )
 
 
-def _on_the_same_rows(parts: Sequence[ClaimPart], interventions: Sequence[str]) -> Iterator[str]:
-    """Yield by how much the choice of rows changes the error of thresholds for each group."""
-    own = [part for part in deciding(parts) if part.label.split()[0] in interventions]
-    own = [part for part in own if part.mean == part.mean]
-    if own:
-        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in own))
+def _training_rows_remark(
+    parts: Sequence[ClaimPart], interventions: Sequence[str]
+) -> Iterator[str]:
+    """Yield how thresholds do against interventions that choose thresholds on training rows."""
+    compared = [part for part in deciding(parts) if part.label.split()[0] in interventions]
+    compared = [part for part in compared if part.mean == part.mean]
+    if compared:
+        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in compared))
         listed = "; ".join(
-            f"{signed(part.mean)} ({interval(part.lower, part.upper)}) with {_shortly(part)}"
-            for part in own
+            f"{signed(part.mean)} ({interval(part.lower, part.upper)}) with {_strength(part)}"
+            for part in compared
         )
         yield (
             f"Nearest to the same footing is {names}, which needs the group as well and chooses "
@@ -126,48 +128,56 @@ def _on_the_same_rows(parts: Sequence[ClaimPart], interventions: Sequence[str]) 
         )
 
 
-def _shortly(part: ClaimPart) -> str:
-    """Return what of an intervention's label is not its name, nor that it needs the group."""
+def _strength(part: ClaimPart) -> str:
+    """Return the strength of an intervention: its label without name and without `NEEDS_GROUP`."""
     return part.label.partition(" ")[2].replace(f" ({NEEDS_GROUP})", "")
 
 
 def unlevel(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:
-    """Return what is unlevel in how interventions of these runs were configured.
+    """Return remarks on interventions of these runs that were not configured on equal terms.
 
     Parameters
     ----------
-    path : of the configuration whose list ``unlevel`` names an intervention, its ``options`` and
-        what follows from them; nothing is said of runs with other options.
+    path : of a configuration with a list ``unlevel``. Each entry has an ``intervention``, its
+        ``options`` and a remark ``says``, which is returned if a run has exactly these options.
     """
     if not path.is_file():
         return []
     import yaml
 
-    told = yaml.safe_load(path.read_text()).get("unlevel", [])
-    return [remark["says"] for remark in told if any(_is_of(run.config, remark) for run in runs)]
+    all_remarks = yaml.safe_load(path.read_text()).get("unlevel", [])
+    return [
+        remark["says"]
+        for remark in all_remarks
+        if any(_applies_to(run.config, remark) for run in runs)
+    ]
 
 
-def _is_of(config: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    own = config["intervention"]
-    return own["name"] == told["intervention"] and all(
-        own.get(name) == value for name, value in told["options"].items()
+def _applies_to(config: Mapping[str, Any], remark: Mapping[str, Any]) -> bool:
+    intervention = config["intervention"]
+    return intervention["name"] == remark["intervention"] and all(
+        intervention.get(name) == value for name, value in remark["options"].items()
     )
 
 
 def margins_by_size(
     values: AtlasValues, margins: Sequence[MarginSeries], *, rows: int = FEW_ROWS
 ) -> MarginsBySize | None:
-    """Return the mean difference of each task, and over tasks of up to so many rows and of more.
+    """Return the mean difference on each task, and over small and over large data sets.
 
     On a task it is the mean over all interventions, strengths and gaps that were compared there.
-    Sizes of fewer than three families are left out; None where that leaves nothing.
+    A size class with fewer than three families is left out; None if that leaves no class.
+
+    Parameters
+    ----------
+    rows : the most rows of a small data set.
     """
     series = _series(values, margins)
     size = values.tasks["rows"].to_numpy(float) if "rows" in values.tasks else np.empty(0)
     if not series or not len(size):
         return None
-    measured = values.measured(np.stack([one.values for one in series]))
-    average = _averaged(measured, np.stack([one.values for one in series]))
+    measured = values.measured(np.stack([difference.values for difference in series]))
+    average = _mean_difference(measured, np.stack([difference.values for difference in series]))
     classes = [
         _size_class(measured, average, np.where(inside, size, np.nan), label)
         for label, inside in (
@@ -181,20 +191,26 @@ def margins_by_size(
     return MarginsBySize(tuple(classes), tuple(_task_margins(values, average)))
 
 
-def _averaged(measured: MeasuredDifferences, every: Floats) -> MeasuredDifferences:
-    """Return the mean over comparisons of what was measured of each, as one difference.
+def _mean_difference(measured: MeasuredDifferences, differences: Floats) -> MeasuredDifferences:
+    """Return the mean over comparisons, as one difference.
 
-    Its noise is that of the mean of what each comparison (P, T, R) is off its own mean in a split:
-    some were measured in fewer splits than others.
+    Its variance over splits is that of the mean deviation in each split, where a comparison's
+    deviation is from its own mean over splits: some were measured in fewer splits than others.
+
+    Parameters
+    ----------
+    differences : (P, T, R) of every comparison.
     """
-    kept = np.where(measured.known[:, :, None], every - measured.means[:, :, None], np.nan)
-    off = known_mean(kept)
-    there = np.isfinite(off)
-    splits = there.sum(axis=1).astype(float)
+    deviations = np.where(
+        measured.known[:, :, None], differences - measured.means[:, :, None], np.nan
+    )
+    mean_deviations = known_mean(deviations)
+    is_measured = np.isfinite(mean_deviations)
+    splits = is_measured.sum(axis=1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
-        square = (np.where(there, off, 0) ** 2).sum(axis=1) / (splits - 1)
+        variances = (np.where(is_measured, mean_deviations, 0) ** 2).sum(axis=1) / (splits - 1)
     means = known_mean(np.where(measured.known, measured.means, np.nan))
-    return replace(measured, means=means[None], variances=square[None], splits=splits[None])
+    return replace(measured, means=means[None], variances=variances[None], splits=splits[None])
 
 
 def _size_class(
@@ -203,26 +219,26 @@ def _size_class(
     rows: Floats,
     label: str,
 ) -> SizeClass:
-    """Return the plain mean over the families of the tasks of which there are `rows`, (T,)."""
-    whole, single = (
-        replace(each, means=np.where(np.isfinite(rows), each.means, np.nan))
-        for each in (average, measured)
+    """Return the mean over the families of the tasks in a class: those with finite `rows`, (T,)."""
+    average_in_class, measured_in_class = (
+        replace(all_measured, means=np.where(np.isfinite(rows), all_measured.means, np.nan))
+        for all_measured in (average, measured)
     )
-    limits = mean_over_families(family_means(whole))
-    of_comparisons = family_means(single)
-    there = np.isfinite(of_comparisons).any(axis=1)
+    limits = mean_over_families(family_means(average_in_class))
+    of_comparisons = family_means(measured_in_class)
+    is_compared = np.isfinite(of_comparisons).any(axis=1)
     return SizeClass(
         label=label,
-        least_rows=float(rows[whole.known[0]].min()),
-        most_rows=float(rows[whole.known[0]].max()),
-        tasks=int(whole.known.sum()),
-        families=int(whole.families[0]),
-        positive=int((whole.means[0][whole.known[0]] > 0).sum()),
+        least_rows=float(rows[average_in_class.known[0]].min()),
+        most_rows=float(rows[average_in_class.known[0]].max()),
+        tasks=int(average_in_class.known.sum()),
+        families=int(average_in_class.families[0]),
+        positive=int((average_in_class.means[0][average_in_class.known[0]] > 0).sum()),
         difference=float(limits.value[0]),
         lower=float(limits.lower[0]),
         upper=float(limits.upper[0]),
-        above=int((np.nanmean(of_comparisons[there], axis=1) > 0).sum()),
-        compared=int(there.sum()),
+        above=int((np.nanmean(of_comparisons[is_compared], axis=1) > 0).sum()),
+        compared=int(is_compared.sum()),
     )
 
 
@@ -231,12 +247,12 @@ def _task_margins(values: AtlasValues, average: MeasuredDifferences) -> Iterator
     quantile = special.stdtrit(np.maximum(average.splits[0] - 1, 1), 0.975)
     half = quantile * np.sqrt(average.variances[0] * average.inflation[0])
     for task in np.flatnonzero(average.known[0]):
-        about, value = values.about_tasks[task], float(average.means[0, task])
+        task_row, value = values.about_tasks[task], float(average.means[0, task])
         yield TaskMargin(
-            dataset=about["dataset"],
-            protect=about["protect"],
-            family=about["family"],
-            rows=float(about["rows"]),
+            dataset=task_row["dataset"],
+            protect=task_row["protect"],
+            family=task_row["family"],
+            rows=float(task_row["rows"]),
             difference=value,
             lower=value - float(half[task]),
             upper=value + float(half[task]),

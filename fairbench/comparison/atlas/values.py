@@ -1,4 +1,4 @@
-"""The values of approaches as arrays, task by task and split by split, and their differences."""
+"""Metric values of approaches as arrays over tasks and splits, and their differences."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LEAST_SHARE = 0.5
 EPSILON = 0.01  # of a metric that declares none
 
 
-# Said of every approach that must be told the group of whoever it decides about, as its components
-# declare (`Capabilities.group_at_prediction`): of its name, and of what claims call it.
+# Added to the name of every approach that needs the group of a person at prediction, as its
+# components declare (`Capabilities.group_at_prediction`); also to the names that claims show.
 NEEDS_GROUP = "needs the group at prediction"
 THRESHOLDS_NEED = "thresholds for each group, which need the group at prediction,"
 
 
 def marked(name: str, *, needs_group: bool) -> str:
-    """Return what an approach, or a part of one, is called, and whether it needs the group."""
+    """Return the name of an approach or of a part, marked if it needs the group at prediction."""
     return f"{name} ({NEEDS_GROUP})" if needs_group else name
 
 
@@ -42,7 +42,7 @@ def epsilon_of(metric: str) -> float:
 
 
 def fewest_tasks(total: int) -> int:
-    """Return on how many of so many tasks an approach must have been run to be ranked."""
+    """Return on how many of `total` tasks an approach must have been run to be ranked."""
     return ceil(LEAST_SHARE * total)
 
 
@@ -51,15 +51,15 @@ _IDENTITY = ("learner", "intervention", "method", "options", "setting")
 
 @dataclass(frozen=True, eq=False)
 class AtlasValues:
-    """Where every row of a table of approaches belongs.
+    """A table of approaches, with the place of each row in arrays (approach, task, repeat).
 
     Attributes
     ----------
     approaches : a row for each of A approaches: its learner, intervention, method, options and
         setting.
     tasks : a row for each of T tasks.
-    place : (n, 3) of each row, which approach, task and repeat it is.
-    total : on how many tasks the whole atlas is, of which these rows may be a part.
+    place : (n, 3) approach, task and repeat of each row, as indices.
+    total : the number of tasks of the whole atlas; these rows may cover fewer.
     """
 
     table: pd.DataFrame
@@ -94,10 +94,10 @@ class AtlasValues:
     def metric(self, name: str) -> Floats:
         """Return a metric, (A, T, R); NaN where it was not measured."""
         repeats = int(self.place[:, 2].max(initial=-1)) + 1
-        found = np.full((len(self.approaches), len(self.tasks), repeats), np.nan)
+        values = np.full((len(self.approaches), len(self.tasks), repeats), np.nan)
         if name in self.table:
-            found[tuple(self.place.T)] = self.table[name].to_numpy(float)
-        return found
+            values[tuple(self.place.T)] = self.table[name].to_numpy(float)
+        return values
 
     @cached_property
     def family(self) -> NDArray[np.intp]:
@@ -111,15 +111,15 @@ class AtlasValues:
 
     @cached_property
     def about_tasks(self) -> list[dict[str, Any]]:
-        """What is known of each task: single cells of a frame are slow to read."""
-        found: list[dict[str, Any]] = self.tasks.to_dict("records")
-        return found
+        """The rows of `tasks` as dictionaries; reading single cells of a frame is slow."""
+        rows: list[dict[str, Any]] = self.tasks.to_dict("records")
+        return rows
 
     @cached_property
     def about_approaches(self) -> list[dict[str, Any]]:
-        """What is known of each approach."""
-        found: list[dict[str, Any]] = self.approaches.to_dict("records")
-        return found
+        """The rows of `approaches` as dictionaries."""
+        rows: list[dict[str, Any]] = self.approaches.to_dict("records")
+        return rows
 
     @cached_property
     def names(self) -> list[str]:
@@ -127,24 +127,24 @@ class AtlasValues:
         return [named(row) for row in self.about_approaches]
 
     def measured(self, differences: Floats, facts: Floats | None = None) -> MeasuredDifferences:
-        """Return what was measured of differences (P, T, R)."""
+        """Return means and variances over splits of differences (P, T, R)."""
         splits = np.isfinite(differences).sum(axis=2).astype(float)
-        known = np.where(np.isfinite(differences), differences, 0)
+        filled = np.where(np.isfinite(differences), differences, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = known.sum(axis=2) / splits
-            off = np.where(np.isfinite(differences), differences - means[:, :, None], 0)
-            variances = (off**2).sum(axis=2) / (splits - 1)
+            means = filled.sum(axis=2) / splits
+            deviations = np.where(np.isfinite(differences), differences - means[:, :, None], 0)
+            variances = (deviations**2).sum(axis=2) / (splits - 1)
         return MeasuredDifferences(means, variances, splits, self.test_share, self.family, facts)
 
 
 def named(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
-    words: dict[str, list[str]] = {}
+    values_of_part: dict[str, list[str]] = {}
     for option in approach["options"].split():
         part, _, rest = option.partition(".")
-        words.setdefault(part, []).append(rest.partition("=")[2])
+        values_of_part.setdefault(part, []).append(rest.partition("=")[2])
     parts = [
-        " ".join([approach[part], *words.get(part, [])])
+        " ".join([approach[part], *values_of_part.get(part, [])])
         for part in ("learner", "intervention", "method")
         if (part, approach[part]) != ("intervention", "none")
     ]
@@ -159,15 +159,20 @@ def without(part: str, options: str) -> str:
 
 def own_options(part: str, options: str) -> str:
     """Return the values of the options of one part."""
-    own = [word for word in options.split() if word.startswith(f"{part}.")]
-    return " ".join(word.partition("=")[2] for word in own)
+    assignments = [
+        assignment for assignment in options.split() if assignment.startswith(f"{part}.")
+    ]
+    return " ".join(assignment.partition("=")[2] for assignment in assignments)
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Approaches that differ from others in one part alone: pairs of places, and what they are.
+    """Pairs of approaches, as places, that differ in one part alone.
 
-    `needs_group` says whether the part needs the group at prediction.
+    Attributes
+    ----------
+    label : the choice of the part, with its options, that the first of each pair has.
+    needs_group : whether this choice needs the group at prediction.
     """
 
     label: str
@@ -180,47 +185,53 @@ class Contrast:
         return marked(self.label, needs_group=self.needs_group)
 
     def of(self, values: Floats) -> Floats:
-        """Return the mean difference (T, R) of the first from the second, over pairs."""
+        """Return first minus second of each pair, averaged over pairs, (T, R)."""
         first, second = np.array(self.pairs).T
         return known_mean(values[first] - values[second])
 
 
 def known_mean(values: Floats) -> Floats:
-    """Return the mean over the first axis of what is known, (k, T, R) -> (T, R)."""
-    known = np.isfinite(values)
+    """Return the mean of the finite values over the first axis, (k, T, R) -> (T, R)."""
+    is_known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
-        found: Floats = np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
-    return found
+        means: Floats = np.where(is_known, values, 0).sum(axis=0) / is_known.sum(axis=0)
+    return means
 
 
 def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
-    """Return for every choice of a part, and its options, its pairs with `base` of that part.
+    """Return a contrast with the choice `base` for every other choice of a part and its options.
 
-    The two of a pair agree in everything else; the pairs of all learners are one contrast.
+    The two approaches of a pair agree in everything else. A contrast has the pairs of all learners.
     """
-    others = [name for name in _IDENTITY if name not in (part, "options")]
+    other_columns = [name for name in _IDENTITY if name not in (part, "options")]
     records = values.approaches.to_dict("records")
-    keys = [(*(row[name] for name in others), without(part, row["options"])) for row in records]
+    keys = [
+        (*(row[name] for name in other_columns), without(part, row["options"])) for row in records
+    ]
     bases = {
         key: place
         for place, (key, row) in enumerate(zip(keys, records, strict=True))
         if row[part] == base
     }
-    found: dict[str, list[tuple[int, int]]] = {}
+    pairs_of_label: dict[str, list[tuple[int, int]]] = {}
     for place, (key, row) in enumerate(zip(keys, records, strict=True)):
         if row[part] != base and key in bases:
             label = " ".join([row[part], own_options(part, row["options"])]).strip()
-            found.setdefault(label, []).append((place, bases[key]))
-    # What the rest of the two needs is no matter of this part.
+            pairs_of_label.setdefault(label, []).append((place, bases[key]))
+    # A contrast needs the group only if the changed part does: the base does not need it.
     needs = [bool(row.get("group_at_prediction", False)) for row in records]
     return [
-        Contrast(label, tuple(pairs), any(needs[own] and not needs[other] for own, other in pairs))
-        for label, pairs in sorted(found.items())
+        Contrast(
+            label,
+            tuple(pairs),
+            any(needs[changed] and not needs[unchanged] for changed, unchanged in pairs),
+        )
+        for label, pairs in sorted(pairs_of_label.items())
     ]
 
 
-def differences(values: Floats, made: Sequence[Contrast]) -> Floats:
+def differences(values: Floats, compared: Sequence[Contrast]) -> Floats:
     """Return the mean difference of every contrast, (P, T, R)."""
-    if not made:
+    if not compared:
         return np.full((0, *values.shape[1:]), np.nan)
-    return np.stack([margin.of(values) for margin in made])
+    return np.stack([contrast.of(values) for contrast in compared])

@@ -1,4 +1,4 @@
-"""Verdicts on statements and on claims made of several: holds, fails or not resolved."""
+"""Verdicts on statements, and on claims that combine several: holds, fails or not resolved."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def counted(count: int, one: str, several: str) -> str:
 
 
 class StatementVerdict(Protocol):
-    """A statement with its verdict among others, and by itself."""
+    """A statement with two verdicts: one simultaneous with others, and one by itself."""
 
     @property
     def verdict(self) -> str:
-        """By an interval that holds with all others at once."""
+        """By an interval that is simultaneous with all others."""
         ...
 
     @property
@@ -49,16 +49,16 @@ class StatementVerdict(Protocol):
 
 @dataclass(frozen=True)
 class TwoVerdicts:
-    """A verdict among others, and by itself."""
+    """A verdict that is simultaneous with others, and one by itself."""
 
     verdict: str
     alone: str
 
 
 def larger(lower: float, upper: float, epsilon: float) -> str:
-    """Say whether a difference is above 0 by what may matter, given the ends of its interval.
+    """Return whether a difference is above 0, given the limits of its interval.
 
-    It fails where it is surely smaller than `epsilon`.
+    It fails if the difference is surely smaller than `epsilon`, and is open if it is neither.
     """
     if upper < epsilon:
         return FAILS
@@ -66,16 +66,16 @@ def larger(lower: float, upper: float, epsilon: float) -> str:
 
 
 def no_larger(lower: float, upper: float, epsilon: float) -> str:
-    """Say whether a difference is at most what does not matter: the opposite of `larger`."""
+    """Return whether a difference is too small to matter: the opposite of `larger`."""
     return {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}[larger(lower, upper, epsilon)]
 
 
 def all_hold(parts: Sequence[StatementVerdict]) -> str:
     """Return the verdict on a claim of which every part must hold.
 
-    One part that fails is enough, among so many: it is judged by intervals that hold at once. That
-    all hold is said if each does by its own interval, which is wrong no more often than one of them
-    (Berger 1982, Technometrics 24).
+    It fails if one part fails, judged by simultaneous intervals. It holds if every part holds by
+    its own interval: by the intersection-union principle this needs no correction for the number of
+    parts (Berger 1982, Technometrics 24).
     """
     if any(part.verdict == FAILS for part in parts):
         return FAILS
@@ -83,7 +83,7 @@ def all_hold(parts: Sequence[StatementVerdict]) -> str:
 
 
 def any_holds(parts: Sequence[StatementVerdict]) -> str:
-    """Return the verdict on a claim of which one part must hold: the mirror image."""
+    """Return the verdict on a claim of which one part must hold: the mirror image of `all_hold`."""
     if any(part.verdict == HOLDS for part in parts):
         return HOLDS
     return FAILS if parts and all(part.alone == FAILS for part in parts) else OPEN
@@ -91,7 +91,7 @@ def any_holds(parts: Sequence[StatementVerdict]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ClaimSeries:
-    """A difference (T, R) that is part of a claim, of a metric, and how it is judged."""
+    """A difference (T, R) in a metric that is part of a claim, and the rule that judges it."""
 
     label: str
     metric: str
@@ -102,36 +102,40 @@ class ClaimSeries:
 def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPart, ...]:
     """Return the parts of a claim, judged by means over families.
 
-    Intervals of the parts that decide are widened to hold at once (Bonferroni). A part on few tasks
+    The intervals of the parts that decide are simultaneous (Bonferroni). A part on few tasks
     decides nothing, and one on fewer than three families is left out.
     """
-    kept = [one for one in series if np.isfinite(one.values).any()]
-    if not kept:
+    measured_series = [
+        part_series for part_series in series if np.isfinite(part_series.values).any()
+    ]
+    if not measured_series:
         return ()
-    measured = values.measured(np.stack([one.values for one in kept]))
+    measured = values.measured(np.stack([part_series.values for part_series in measured_series]))
     enough = measured.families >= FEWEST_FAMILIES
     few = measured.known.sum(axis=1) < values.fewest_tasks
     if not enough.any():
         return ()
     count = max(int((enough & ~few).sum()), 1)
     means = family_means(measured)
-    own, at_once = (mean_over_families(means, level=1 - 0.05 / k) for k in (1, count))
-    verdicts = [_verdicts(kept, *ends) for ends in (at_once[1:], own[1:])]
+    single, joint = (
+        mean_over_families(means, level=1 - 0.05 / parts_at_once) for parts_at_once in (1, count)
+    )
+    verdicts = [_verdicts(measured_series, *ends) for ends in (joint[1:], single[1:])]
     parts = []
     for place in np.flatnonzero(enough):
-        each, known = kept[place], measured.known[place]
+        part_series, is_known = measured_series[place], measured.known[place]
         part = ClaimPart(
-            label=each.label,
-            metric=each.metric,
-            mean=float(own.value[place]),
-            lower=float(own.lower[place]),
-            upper=float(own.upper[place]),
-            all_lower=float(at_once.lower[place]),
-            all_upper=float(at_once.upper[place]),
-            epsilon=_epsilon(each.metric),
-            tasks=int(known.sum()),
+            label=part_series.label,
+            metric=part_series.metric,
+            mean=float(single.value[place]),
+            lower=float(single.lower[place]),
+            upper=float(single.upper[place]),
+            all_lower=float(joint.lower[place]),
+            all_upper=float(joint.upper[place]),
+            epsilon=_epsilon(part_series.metric),
+            tasks=int(is_known.sum()),
             families=int(measured.families[place]),
-            positive=int((measured.means[place][known] > 0).sum()),
+            positive=int((measured.means[place][is_known] > 0).sum()),
             verdict=_at_once(verdicts[0][place], verdicts[1][place]),
             alone=verdicts[1][place],
             few_tasks=bool(few[place]),
@@ -142,15 +146,17 @@ def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPar
 
 
 def _verdicts(series: Sequence[ClaimSeries], lower: Floats, upper: Floats) -> list[str]:
-    ends = zip(series, lower, upper, strict=True)
-    return [each.judge(float(low), float(high), _epsilon(each.metric)) for each, low, high in ends]
+    limits = zip(series, lower, upper, strict=True)
+    return [
+        part_series.judge(float(low), float(high), _epsilon(part_series.metric))
+        for part_series, low, high in limits
+    ]
 
 
 def _at_once(verdict: str, alone: str) -> str:
-    """Return the verdict of an interval that is widened to hold with others.
+    """Return the verdict of a simultaneous interval, or `OPEN` if it contradicts the narrower one.
 
-    Widened beyond epsilon it may say the opposite of what the narrower one says: that what is
-    surely there may matter after all. It then decides nothing.
+    That can happen because the wider interval may reach epsilon where the narrower one does not.
     """
     return verdict if verdict == alone else OPEN
 
@@ -165,14 +171,14 @@ def claim_of_all(
     decided_by: Sequence[ClaimPart] | None = None,
     remarks: tuple[str, ...] = (),
 ) -> Claim:
-    """Return a claim of which every part must hold, or every one of those that decide it."""
-    kept = deciding(parts if decided_by is None else decided_by)
+    """Return a claim that holds if every part that decides it holds."""
+    deciding_parts = deciding(parts if decided_by is None else decided_by)
     return Claim(
         name=name,
         statement=statement,
         source=source,
         rule=rule,
-        verdict=all_hold(kept),
+        verdict=all_hold(deciding_parts),
         parts=parts,
         remarks=remarks,
     )

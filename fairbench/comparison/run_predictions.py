@@ -75,8 +75,8 @@ def load_predictions(run: Run) -> RunPredictions:
         key = int(repeat[rows[0]]), int(fold[rows[0]])
         if np.isnan(label[rows]).any():
             raise UserError(
-                f"run {run.id}, repeat {key[0]}, fold {key[1]} has no predictions: its training rows "
-                "held one class only, or its method gave none"
+                f"run {run.id}, repeat {key[0]}, fold {key[1]} has no predictions: its training "
+                "rows held one class only, or its method gave none"
             )
         rows_and_labels = row[rows].astype(np.intp), label[rows].astype(np.int64)
         of_fold = FoldPredictions(key[0], *rows_and_labels, None if score is None else score[rows])

@@ -49,7 +49,7 @@ class PairComparison:
     comparisons: list[Comparison]
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
-        """Return the probabilities of the events, a row per comparison, within `regions` if given."""
+        """Return the probabilities of the events, a row per comparison, within `regions`."""
         inside = [None] * len(self.comparisons) if regions is None else [r.inside for r in regions]
         pairs = zip(self.comparisons, inside, strict=True)
         return pd.DataFrame([comparison.events(region) for comparison, region in pairs])

@@ -106,7 +106,7 @@ _MANY = 10_000  # names, among which looking for the nearest takes seconds
 
 def _listed(names: Sequence[str], room: int) -> str:
     """Return names in so many signs, and how many more there are."""
-    shown = [shortened(name) for name in names[:_LONGEST]]
+    shown = [shortened(name) or "''" for name in names[:_LONGEST]]
     whole = ", ".join(shown)
     if len(names) == len(shown) and len(whole) <= room:
         return whole

@@ -19,6 +19,7 @@ from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_ty
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, refused
+from fairbench.core.formats import quoted
 from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
 from fairbench.core.safe_open import make_folder
@@ -113,10 +114,27 @@ def read_input(
     run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
         check_file(options.path)  # before the columns: no column helps where there is no file
+        if not options.columns:
+            raise UserError(_which_columns(options.path))
     else:
         options, run = _of_run(options)
     asked = narrowed(options, kind)
     return asked, read_frame(asked, source=run, distinct=distinct)
+
+
+def _which_columns(path: Path) -> str:
+    """Return a sentence that asks what the columns of a file are, of which none was named."""
+    from fairbench.data.any_table import names_in
+
+    named = list(map(quoted, names_in(path, [])))
+    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    return (
+        f"{path.name} has the columns {', '.join(named[:_SHOWN])}{more}: say what they "
+        "are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
+    )
+
+
+_SHOWN = 20  # columns
 
 
 def _of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:

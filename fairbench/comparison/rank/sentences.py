@@ -122,8 +122,8 @@ def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     if fresh.halved == SPLITS:
         on_single_task = f", and on a single task {percent(fresh.within_task)} % of the time"
     yield (
-        f"Where the {halved} are divided in two at random, the halves disagree on which mean{among} "
-        f"is best {percent(fresh.overall)} % of the time{on_single_task}."
+        f"Where the {halved} are divided in two at random, the halves disagree on which "
+        f"mean{among} is best {percent(fresh.overall)} % of the time{on_single_task}."
     )
 
 

@@ -8,16 +8,33 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.formats import visible
 
+if TYPE_CHECKING:
+    from fairbench.reporting.document.model import Document
+
 
 def print_line(text: str) -> None:
     """Print a line as it is, wrapped nowhere."""
     print(visible(text, lines=True), flush=True)
+
+
+def print_as(document: Document, kind: str) -> None:
+    """Print a document in the terminal's form (``text``) or as the text of another."""
+    from fairbench.reporting.document.html import to_html
+    from fairbench.reporting.document.json import to_json
+    from fairbench.reporting.document.plain_text import to_latex, to_markdown
+    from fairbench.reporting.document.terminal import print_document
+
+    if kind == "text":
+        print_document(document)
+        return
+    writers = {"json": to_json, "html": to_html, "markdown": to_markdown, "latex": to_latex}
+    print(writers[kind](document))
 
 
 class Output:

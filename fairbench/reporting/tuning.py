@@ -1,0 +1,150 @@
+"""What tuning gained: the answer in sentences, the gains, the values, and the trials."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairbench.comparison.tuned import Promise, Tested, Tuned
+from fairbench.core.formats import interval, number, signed
+from fairbench.experiments.execute import prepared
+from fairbench.experiments.tuning import Search
+from fairbench.inference.comparing.objectives import dominated
+from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
+
+
+def tuning_document(answer: Tuned, search: Search, *, ids: tuple[str, str]) -> Document:
+    """Return the answer of a study.
+
+    Parameters
+    ----------
+    ids : of the run of the untuned default, and of that of the chosen trial.
+    """
+    run = prepared(search.default_plan)
+    title = f"Tuning {run.name} by {run.protect}"
+    lead = [Paragraph(_sentences(answer, ids))]
+    lead += [
+        Paragraph(_promise(*each, answer))
+        for each in zip(answer.promises, answer.tested, strict=True)
+    ]
+    blocks = [_gains(answer), _values(answer), _trials(answer, search)]
+    return Document(title, [Section("", blocks)], lead=lead, notes=_notes(answer, search))
+
+
+def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
+    """Return what was tried and what was chosen."""
+    count = len(answer.trials) - 1
+    failed = sum(bool(trial.error) for trial in answer.trials)
+    stopped = sum(trial.stopped for trial in answer.trials)
+    what = ", ".join(f"{key}={value_text(value)}" for key, value in answer.best.values.items())
+    more = [f"{stopped} stopped early as surely worse"] if stopped else []
+    more += [f"{failed} without a value"] if failed else []
+    tried = f"{count} trial{'s' * (count > 1)}{f' ({chr(44).join(more)})' if more else ''}"
+    by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
+    return (
+        f"Of {tried}, {what} has the smallest {by.removeprefix('the ')} on the validation rows. "
+        f"It is run {ids[1]}; the untuned default is run {ids[0]}."
+    )
+
+
+def _promise(promise: Promise, tested: Tested, answer: Tuned) -> str:
+    """Return what is promised of one objective, and what the test rows show."""
+    label, level = promise.goal.label, f"{answer.level:.0%}"
+    verb = "larger" if promise.goal.sign < 0 else "smaller"
+    return (
+        f"{label[0].upper()}{label[1:]}: {number(promise.value)} on the validation rows, untuned "
+        f"{number(promise.default)}. It was chosen because it looks good, which is partly luck: "
+        f"corrected for that, its value is {interval(*promise.corrected)} ({level}), and it is "
+        f"{verb} than untuned by {interval(*promise.expected)} on average over new people. On "
+        f"{answer.test_rows} fresh rows, the gain should show as {interval(*promise.fresh)}. The "
+        f"test rows, looked at once, show {signed(tested.gain)} ({interval(*tested.interval)}). "
+        + _verdict(promise, tested)
+    )
+
+
+def _verdict(promise: Promise, tested: Tested) -> str:
+    """Return what follows of one objective."""
+    if tested.interval[0] > 0:
+        return "Tuning helped."
+    if tested.interval[1] < 0:
+        return "Tuning did harm."
+    if promise.expected[0] > 0:
+        return "The validation rows show that tuning helped; the test rows alone do not."
+    return "Whether tuning helped at all is not resolved."
+
+
+def _gains(answer: Tuned) -> Table:
+    columns = [Column("gain over untuned in"), Column("on validation rows", "number")]
+    columns += [Column(f"{answer.level:.0%}, expected", "interval")]
+    columns += [Column(f"on {answer.test_rows} fresh rows", "interval")]
+    columns += [Column("on test rows", "number"), Column("its interval", "interval")]
+    rows = [
+        [one.goal.label, one.gain, one.expected, one.fresh, two.gain, two.interval]
+        for one, two in zip(answer.promises, answer.tested, strict=True)
+    ]
+    caption = (
+        "above 0 where tuning helped; the first two intervals are what validation promises, of the "
+        "average over new people and of that many fresh rows, whose luck it counts; the last one "
+        "is that of the test rows by themselves"
+    )
+    return Table(columns, rows, "what tuning gains", caption)
+
+
+def _values(answer: Tuned) -> Table:
+    columns = [Column("value of"), Column("untuned", "number"), Column("tuned", "number")]
+    columns += [Column("by itself", "interval"), Column("corrected", "interval")]
+    columns += [Column("untuned, test", "number"), Column("tuned, test", "number")]
+    rows = [
+        [one.goal.label, one.default, one.value, one.naive, one.corrected, two.default, two.value]
+        for one, two in zip(answer.promises, answer.tested, strict=True)
+    ]
+    caption = "the interval by itself would hold for a trial named before looking"
+    return Table(columns, rows, "the values themselves", caption)
+
+
+def _trials(answer: Tuned, search: Search) -> Table:
+    """Return the table of the trials, the best first."""
+    names = [dimension.name for dimension in search.space]
+    columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
+    columns += [Column(goal.label, "number") for goal in search.goals]
+    columns += [Column("repeats", "count"), Column("standing")]
+    found = {
+        place: np.array([estimate.value for estimate in trial.estimates(search.goals)])
+        for place, trial in enumerate(answer.trials)
+        if not trial.error
+    }
+    frontier: set[int] = set()
+    if len(search.goals) > 1 and found:
+        beaten = dominated(np.array(list(found.values())))
+        frontier = {place for place, is_beaten in zip(found, beaten, strict=True) if not is_beaten}
+    rows = []
+    for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
+        trial = answer.trials[place]
+        values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
+        standing = (["untuned"] if place == 0 else []) + (
+            ["chosen"] if place == answer.place else []
+        )
+        standing += ["frontier"] if place in frontier else []
+        standing += ["stopped: surely worse"] if trial.stopped else []
+        named = [value_text(trial.values[name]) if trial.values else "" for name in names]
+        rows.append([str(place), *named, *values, trial.folds, ", ".join(standing)])
+    caption = "on validation rows; trial 0 is the untuned default"
+    caption += "; frontier: no other trial looks better in every objective" if frontier else ""
+    return Table(columns, rows, "the trials", caption, most=15)
+
+
+def _notes(answer: Tuned, search: Search) -> list[str]:
+    """Return what a reader has to know beside."""
+    notes = [f"{len(search.default_plan.cells)} repeats, each with validation rows of its own, and "
+             "one test part that no trial was judged by"]  # fmt: skip
+    wished = search.tuning.cpu_seconds
+    if wished is not None:
+        spent = sum(trial.seconds for trial in answer.trials)
+        notes.append(f"{spent:.1f} of {wished:g} CPU seconds were spent on fits")
+    if search.tried_all and len(search.trials) < search.tuning.trials:
+        notes.append("the search ended early: there is no point of the space that was not tried")
+    return notes
+
+
+def value_text(value: object) -> str:
+    """Return an option's value as tables show it."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

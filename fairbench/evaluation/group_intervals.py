@@ -252,7 +252,7 @@ class CountIntervals:
         return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 
     def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
-        """Return the same of several rates, (R, G, G)."""
+        """Return the correlations (R, G, G) of several rates' errors in two groups."""
         each = [self.correlation(rate) for rate in rates]
         return 0.0 if isinstance(each[0], float) else np.stack(each)
 

@@ -375,7 +375,7 @@ class Parts:
 
     @classmethod
     def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> Parts:
-        """Return the same of rows in another order, see `Groups.of`, sampled by a design."""
+        """Return the predictions in another order of rows, see `Groups.of`, sampled by a design."""
         everyone = Groups.everyone(len(order), data.rows)
         named = (Groups.of(name, of, data.rows, order=order) for name, of in data.groups.items())
         return cls((everyone, *named), design)
@@ -498,7 +498,7 @@ class Parts:
         return lambda c: f"n={self.size[c]} ({like[c]:.0f} effective), an interval needs {least}"
 
     def too_rare(self, least: int, rare: Floats, rows: int) -> Why:
-        """Return the same of rows of the rarer label."""
+        """Return why rows of the rarer label are too few for an interval, by class or group."""
         few, effective = self.too_few(rows), "" if self.sample is None else "effective "
 
         def reason(c: int) -> str:

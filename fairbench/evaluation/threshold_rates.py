@@ -56,7 +56,7 @@ class ScoredRows:
         ]
 
     def _surveyed(self, rate: Rate, codes: Codes, thresholds: Floats, level: float) -> GroupLimits:
-        """Return the same of one rate of weighted or clustered rows."""
+        """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
         flipped = self.below and rate is selection_rate
         label, groups = np.zeros(len(codes)) if self.label is None else self.label, codes.max() + 1

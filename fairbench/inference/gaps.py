@@ -113,7 +113,7 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
 
 
 def simultaneous_levels(level: float, groups: ArrayLike, rates: int = 1) -> Floats:
-    """Return the same of arrays of numbers of groups, such as differ from sample to sample."""
+    """Return `simultaneous_level` of arrays of numbers of groups, which differ between samples."""
     several, place = np.unique(groups, return_inverse=True)
     levels = [simultaneous_level(level, int(count), rates) for count in several]
     return np.reshape(np.array(levels)[place], np.shape(groups))

@@ -111,7 +111,7 @@ class Moments:
         return found.reaching(*_could_be(losses, other, label, codes, groups))
 
     def reaching(self, least: Floats, most: Floats) -> Moments:
-        """Return the same of values that may lie so far out."""
+        """Return these moments, of values that may lie so far out."""
         return replace(self, least=least, most=most)
 
     @classmethod
@@ -145,7 +145,7 @@ class Moments:
         return cls(*(np.concatenate([getattr(m, name) for m in several], -1) for name in names))
 
     def take(self, index: NDArray[np.integer]) -> Moments:
-        """Return the same at some positions of the last axis."""
+        """Return these moments at some positions of the last axis."""
         return Moments(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
 

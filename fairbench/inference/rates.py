@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     upper: Floats
 
     def take(self, group: Any) -> Limits:
-        """Return the same of some positions of the last axis."""
+        """Return these limits at some positions of the last axis."""
         return Limits(*(end[..., group] for end in self))
 
     def at(self, place: int) -> tuple[float, float, float]:
@@ -60,7 +60,8 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     lower limit of :data:`FEW` rows or fewer is the quantile of Beta(x + 1/4, n - x + 3/4), halfway
     between Jeffreys' and Clopper and Pearson's Beta(x, n - x + 1), and Jeffreys' own from
     :data:`MANY` rows on. By enumeration, the 95 % intervals of 1 to 90 rows then cover every rate
-    at least 92.9 % of the time, and are 5 % wider at up to 50 rows.
+    at least 92.9 % of the time, and are 5 % wider at up to 50 rows. Of more rows, the worst rate is
+    one at which some seven are expected: 92.4 % of 1,000 rows, 92.3 % in the limit.
 
     Examples
     --------

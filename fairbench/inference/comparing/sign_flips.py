@@ -488,7 +488,10 @@ def _by_student(paired: PairedUnits, wrong: float) -> tuple[Floats, float, Mask]
 def _by_flips(
     paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
 ) -> tuple[Floats, float, Mask]:
-    """Return the same by flipping signs; pairs on too few units are not judged."""
+    """Return, by flipping signs, adjusted p-values (P,), the critical value, and who is beaten (M,).
+
+    Pairs on too few units are not judged.
+    """
     observed = np.where(enough, np.abs(paired.scores), 0.0)
     order = np.argsort(observed, kind="stable")  # the smallest first
     methods = paired.methods

@@ -203,7 +203,7 @@ _LINES = 10  # of a ranking on a terminal
 
 
 def short_of(document: Document, told: BoardFindings) -> Document:
-    """Return the same in short for a terminal: the best of two rankings, and the claims."""
+    """Return what a terminal shows of it: the best of two rankings, and the claims."""
     approaches = {approach.name: approach for approach in told.atlas.approaches}
     metrics = (ERROR, *told.gaps[:1])
     tables = [

@@ -488,7 +488,7 @@ def _by_student(paired: PairedUnits, wrong: float) -> tuple[Floats, float, Mask]
 def _by_flips(
     paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
 ) -> tuple[Floats, float, Mask]:
-    """Return, by flipping signs, adjusted p-values (P,), the critical value, and who is beaten (M,).
+    """Return, by flipping signs, adjusted p-values (P,), the critical value, and who loses (M,).
 
     Pairs on too few units are not judged.
     """

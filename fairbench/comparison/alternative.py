@@ -1,8 +1,7 @@
-"""A model in use against the less discriminatory one that was chosen on other rows.
+"""A model in use compared with a less discriminatory one that was chosen on other rows.
 
-What is said of both is said once, of rows that chose nothing, so that having chosen needs no
-correction. Where the same rows have judged other candidates before, all intervals hold for all of
-these at once.
+Both are compared on rows that were not used for the choice, so that it needs no correction. If the
+same rows have judged other candidates before, intervals are simultaneous over all of these.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ FURTHER = (1, 10, 100)  # candidates
 
 
 def gap_named(name: str) -> Metric:
-    """Return the gap between groups of a name.
+    """Return the gap between groups that has a name.
 
     Raises
     ------
     UserError : there is none.
     """
-    gaps = {key: each for key, each in metrics_of(BINARY, "widest").items() if each.is_gap}
+    gaps = {key: metric for key, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
     if name not in gaps:
         raise unknown_name("gap", name, gaps)
     return gaps[name]
@@ -44,15 +43,15 @@ def gap_named(name: str) -> Metric:
 
 @dataclass(frozen=True)
 class Tried:
-    """What was tried, and what became of it on validation rows.
+    """A candidate, or the model in use, with its metrics on validation rows.
 
     Attributes
     ----------
     what : the learner, intervention, method and options, as they are typed; or the run's id.
-    label : the same for a reader.
-    gap, error : of its predictions of validation rows; NaN where there is a reason for none.
-    family : what it was drawn from; empty of the model in use, and of what was not drawn.
-    seconds : of CPU time that its fit took.
+    label : its name for readers.
+    gap, error : on validation rows; NaN if it could not be evaluated, and `reason` says why.
+    family : the family it was drawn from; empty for the model in use, and if it was not drawn.
+    seconds : CPU time of its fit.
     """
 
     what: str
@@ -67,7 +66,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Flips:
-    """Whose decisions another model changes.
+    """How many decisions change between two models, in one group or for everyone.
 
     Attributes
     ----------
@@ -85,14 +84,14 @@ class Flips:
 
 @dataclass(frozen=True)
 class BothModels:
-    """The model in use and the chosen one on rows that chose nothing.
+    """The model in use and the chosen one, on rows that were not used for the choice.
 
     Attributes
     ----------
     gaps, errors : of the model in use, and of the chosen one.
     gap_change, error_change : the chosen one's less that of the model in use, on the same rows.
-    flips : of every group, and of everyone last.
-    level : of every interval; `looks` : for how many candidates that these rows judged they hold.
+    flips : of every group, and last of everyone.
+    level : of every interval. looks : the number of candidates they are simultaneous over.
     """
 
     metric: Metric
@@ -108,7 +107,7 @@ class BothModels:
 
     @property
     def verdict(self) -> str:
-        """Whether the chosen one's gap is surely ``smaller`` or ``larger``, or that is ``open``."""
+        """``smaller`` or ``larger`` if the chosen one's gap surely is, else ``open``."""
         _, lower, upper = self.gap_change
         return "smaller" if upper < 0 else "larger" if lower > 0 else "open"
 
@@ -116,7 +115,7 @@ class BothModels:
 def compared(
     rows: SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
 ) -> BothModels:
-    """Return how two models compare on rows that chose neither.
+    """Return the comparison of two models on rows that were not used for the choice.
 
     Parameters
     ----------
@@ -124,9 +123,9 @@ def compared(
     looks : how many candidates these rows have judged, this one among them.
     """
     notes: list[str] = []
-    each = 1 - (1 - level) / looks
-    used, chosen = as_named(rows, metric, notes, level=each)
-    changes = [_change(rows, goal, each) for goal in (Goal(metric), Goal(ERROR_RATE))]
+    level_of_each = 1 - (1 - level) / looks
+    used, chosen = as_named(rows, metric, notes, level=level_of_each)
+    changes = [_change(rows, goal, level_of_each) for goal in (Goal(metric), Goal(ERROR_RATE))]
     return BothModels(
         metric=metric,
         people=len(rows.row),
@@ -134,7 +133,7 @@ def compared(
         errors=(_estimate(used[1]), _estimate(chosen[1])),
         gap_change=changes[0],
         error_change=changes[1],
-        flips=_flips(rows, each),
+        flips=_count_flips(rows, level_of_each),
         level=level,
         looks=looks,
         notes=notes,
@@ -146,16 +145,16 @@ def _estimate(judged: Judged) -> Estimate:
 
 
 def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
-    """Return how much larger a metric of the second model is than the first's, on the same rows."""
-    first, second = (_of(rows, place) for place in (0, 1))
-    one, two = goal.estimate(first), goal.estimate(second)
+    """Return a metric of the second model minus that of the first, on the same rows."""
+    first, second = (_rows_of_model(rows, place) for place in (0, 1))
+    first_estimate, second_estimate = goal.estimate(first), goal.estimate(second)
     tail = (1 - level) / 2
-    lower, upper = gain_limits(one, two, first.looks(), Tails(tail, tail))
-    return two.value - one.value, max(-upper, -1.0), min(-lower, 1.0)
+    lower, upper = gain_limits(first_estimate, second_estimate, first.looks(), Tails(tail, tail))
+    return second_estimate.value - first_estimate.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
-def _of(rows: SharedRows, place: int) -> GoalRows:
-    """Return the rows as one of the models predicts them, in one split."""
+def _rows_of_model(rows: SharedRows, place: int) -> GoalRows:
+    """Return the rows with the predictions of one of the models, as one split."""
     return GoalRows(
         np.zeros(len(rows.row), np.int64),
         rows.row,
@@ -166,10 +165,10 @@ def _of(rows: SharedRows, place: int) -> GoalRows:
     )
 
 
-def _flips(rows: SharedRows, level: float) -> list[Flips]:
+def _count_flips(rows: SharedRows, level: float) -> list[Flips]:
     used, chosen = rows.prediction.T
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
-    counted = []
+    flips = []
     for name, members in [*groups, ("", np.ones(len(used), bool))]:
         people = int(members.sum())
         if people:
@@ -179,22 +178,22 @@ def _flips(rows: SharedRows, level: float) -> list[Flips]:
             changed = np.array([gained + lost], float)
             limits = rate_limits(changed, np.array([people], float), level=level)
             share = tuple(float(part[0]) for part in limits)
-            counted.append(Flips(name, people, gained, lost, (share[0], share[1], share[2])))
-    return counted
+            flips.append(Flips(name, people, gained, lost, (share[0], share[1], share[2])))
+    return flips
 
 
 @dataclass(frozen=True)
 class SearchCertificate:
-    """What further search of the same kind may still gain.
+    """An upper limit of what a further search of the same kind can gain.
 
     Attributes
     ----------
-    tried : how many candidates were drawn.
-    chance : that one more is chosen instead, at most.
-    seen : the gap of what is chosen now on the validation rows, on which the next choice is made.
-    gap : an upper limit of its true gap, which further search lowers at most to 0.
-    level : of all that is said here, together.
-    whole : whether there is no other candidate.
+    tried : the number of candidates drawn.
+    chance : upper limit of the probability that one more candidate would be chosen instead.
+    seen : the gap of the chosen one on the validation rows, on which the next choice would be made.
+    gap : upper limit of its true gap; further search can lower it to 0 at most.
+    level : the joint confidence level of all limits here.
+    whole : whether every candidate was tried.
     """
 
     tried: int
@@ -208,22 +207,22 @@ class SearchCertificate:
     def of(
         cls, tried: int, seen: float, gap: float, *, level: float, whole: bool = False
     ) -> SearchCertificate:
-        """Return what is certain after some draws.
+        """Return the certificate after some draws.
 
         Parameters
         ----------
-        gap : the upper limit of a two-sided interval of this level: half of what may go wrong is
-            above it, and the other half is left for the chance.
+        gap : the upper limit of a two-sided interval of this level: it uses half of the risk
+            1 - `level`, and the other half is left for the chance.
         """
         chance = 0.0 if whole else float(chance_of_better(tried, risk=(1 - level) / 2))
         return cls(tried, chance, seen, gap, level, whole)
 
     def gain(self, more: int) -> float:
-        """Return by how much further draws lower the true gap on average, at most."""
+        """Return the most by which further draws lower the true gap, on average."""
         return float(further_gain(self.gap, self.chance, more=more))
 
     def seen_gain(self, more: int) -> float:
-        """Return the same of the gap on the validation rows."""
+        """Return the same for the gap on the validation rows."""
         return float(further_gain(self.seen, self.chance, more=more))
 
 
@@ -233,15 +232,15 @@ WORTH, WHOLE, TRIALS, SECONDS = "worth", "whole", "trials", "cpu_seconds"
 
 @dataclass(frozen=True)
 class Searched:
-    """How candidates were drawn, and when it was enough.
+    """How candidates were drawn, and why the search ended.
 
     Attributes
     ----------
-    families : what is drawn, each as likely as any other.
-    left_out : why combinations of components were not drawn, by what they are made of.
-    ended : why, one of `WORTH`, `WHOLE`, `TRIALS` and `SECONDS`.
-    worth : the lowering of the gap for which one more candidate would be made.
-    folder : of the study, with which the same command goes on.
+    families : the families that are drawn from, with equal probability.
+    left_out : combination of components -> why it was not drawn from.
+    ended : the reason, one of `WORTH`, `WHOLE`, `TRIALS` and `SECONDS`.
+    worth : the expected lowering of the gap below which the search stops.
+    folder : of the study; the same command continues it.
     """
 
     families: Sequence[Family]
@@ -255,18 +254,18 @@ class Searched:
 
 @dataclass(frozen=True)
 class Alternative:
-    """What came of the search for a less discriminatory alternative.
+    """The result of the search for a less discriminatory alternative.
 
     Attributes
     ----------
     tried : the model in use first, then every candidate.
-    place : of what was chosen; 0 where no candidate is better.
-    within : by how much its error may be above that of the model in use.
-    chosen_by : how many validation rows chose.
+    place : of the chosen one in `tried`; 0 if no candidate is better.
+    within : how much larger its error may be than that of the model in use.
+    chosen_by : the number of validation rows used for the choice.
     runs : the ids of the runs of the model in use, and of the chosen one if it is another.
-    label : what a decision for label 1 says.
-    read : protected attributes that are features, too, which all these models read.
-    search : how candidates were drawn; None of finished runs, which were not.
+    label : the meaning of label 1.
+    read : protected attributes that are also features of all these models.
+    search : how candidates were drawn; None if they are finished runs.
     """
 
     data: str
@@ -289,19 +288,26 @@ class Alternative:
 
     @property
     def selected(self) -> Tried:
-        """What was chosen."""
+        """The chosen one."""
         return self.tried[self.place]
 
     def allows(self, tried: Tried) -> bool:
-        """Say whether a candidate's error on the validation rows is within what is allowed."""
+        """Return whether a candidate's error on the validation rows is small enough."""
         return bool(tried.error <= self.in_use.error + self.within + 1e-9)
 
     @property
     def without_group(self) -> Tried | None:
-        """Of candidates that need no group at prediction time, the one that would be chosen."""
-        kept = [self.in_use, *(t for t in self.tried[1:] if not t.group_at_prediction)]
-        place = least_gap([t.gap for t in kept], [t.error for t in kept], within=self.within)
-        return kept[place] if place else None
+        """The candidate that would be chosen among those that need no group at prediction time."""
+        allowed = [
+            self.in_use,
+            *(candidate for candidate in self.tried[1:] if not candidate.group_at_prediction),
+        ]
+        place = least_gap(
+            [candidate.gap for candidate in allowed],
+            [candidate.error for candidate in allowed],
+            within=self.within,
+        )
+        return allowed[place] if place else None
 
 
 def of_stored(
@@ -339,33 +345,37 @@ def of_stored(
     goals = Goal(metric), Goal(ERROR_RATE)
     values = np.array(
         [
-            [goal.estimate(_of(shared.choosing, place)).value for goal in goals]
+            [goal.estimate(_rows_of_model(shared.choosing, place)).value for goal in goals]
             for place in range(len(shared.runs))
         ]
     )
-    used = 0 if named else int(values[:, 1].argmin())
+    in_use = 0 if named else int(values[:, 1].argmin())
     needs = [bool(run.environment.get("group_at_prediction", False)) for run in shared.runs]
     order = [
-        used,
-        *(p for p in range(len(values)) if p != used and not (without_group and needs[p])),
+        in_use,
+        *(
+            run_place
+            for run_place in range(len(values))
+            if run_place != in_use and not (without_group and needs[run_place])
+        ),
     ]
     if len(order) < 2:
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
     place = least_gap(*values[order].T, within=within)
-    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [used, order[place]]])
-    pair = [shared.runs[p] for p in dict.fromkeys((used, order[place]))]
+    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [in_use, order[place]]])
+    pair = [shared.runs[run_place] for run_place in dict.fromkeys((in_use, order[place]))]
     return Alternative(
         data=pair[0].choices["dataset"],
         protect=pair[0].protect,
         tried=[
             Tried(
-                what=shared.runs[p].id,
-                label=f"{names[shared.runs[p].id]} ({shared.runs[p].id})",
-                gap=float(values[p, 0]),
-                error=float(values[p, 1]),
-                group_at_prediction=needs[p],
+                what=shared.runs[run_place].id,
+                label=f"{names[shared.runs[run_place].id]} ({shared.runs[run_place].id})",
+                gap=float(values[run_place, 0]),
+                error=float(values[run_place, 1]),
+                group_at_prediction=needs[run_place],
             )
-            for p in order
+            for run_place in order
         ],
         place=place,
         within=within,

@@ -1,8 +1,8 @@
-"""The fairest of many finished runs: which is chosen, and what can be said of it afterwards.
+"""The choice of the fairest of many finished runs, with intervals that account for the choice.
 
-A run that is chosen because its gap is the smallest has a gap that looks smaller than it is. What
-is printed of it is corrected for the choice (`inference/comparing/selection.py`), unless other
-rows chose it than those that judge it. Its interval by itself is that of a run's own table
+A run that is chosen because its gap is the smallest has a gap that looks smaller than it is. Its
+intervals are corrected for the choice (`inference/comparing/selection.py`), unless it was chosen on
+other rows than it is judged on. Its interval by itself is that of a run's own table
 (:mod:`fairbench.inference.repeats`); the corrected one is the same at another level.
 """
 
@@ -54,22 +54,22 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The run that was chosen out of k, and what is known of all of them.
+    """The run that was chosen out of k, and how all of them compare.
 
     Attributes
     ----------
     place : the position of the chosen run.
-    objectives, values : (k,) and (k, C) of all runs on the rows that chose, signs as they are.
-    eligible : (k,) which runs are within all bounds on those rows.
-    near : (k,) which runs cannot be told from the best on those rows.
-    larger : (k,) which runs' objectives are surely larger than the chosen one's; such a run may
-        still be the best where the chosen one may be beyond a bound.
-    same : (k,) which runs predict what the chosen one does, so that nothing sets it before them.
-    judged : the objective and the other metrics of the chosen run, on the rows that judge.
-    together : upper ends, in the order of `judged`, that all hold at once at the level.
-    apart : whether the rows that judge are others than those that chose.
-    repeats : how many hold-outs the means are over.
-    notes : what a reader has to know beside.
+    objectives, values : (k,) and (k, C) of all runs on the rows used for the choice.
+    eligible : (k,) whether a run is within all bounds on those rows.
+    near : (k,) whether a run cannot be distinguished from the best on those rows.
+    larger : (k,) whether a run's objective is surely larger than the chosen one's; such a run may
+        still be the best if the chosen one's true values may violate a bound.
+    same : (k,) whether a run has the same predictions as the chosen one.
+    judged : the objective and the other metrics of the chosen run, on the rows it is judged on.
+    together : simultaneous upper limits at the level, in the order of `judged`.
+    apart : whether the rows used for the choice and for judging differ.
+    repeats : the number of hold-outs that means are over.
+    notes : further sentences for the reader.
     """
 
     runs: Sequence[Run]
@@ -97,33 +97,33 @@ class _Part:
     group: int | None = None
 
     def counts(self, counts: Floats) -> Floats:
-        """Return the counts that it is of, (..., G, 4) -> (..., 4)."""
+        """Return the confusion counts of the part, (..., G, 4) -> (..., 4)."""
         return counts.sum(axis=-2) if self.group is None else counts[..., self.group, :]
 
     def size(self, counts: Floats) -> Floats:
-        """Return how many rows it is of, (..., G, 4) -> (...)."""
+        """Return the denominator of the rate, (..., G, 4) -> (...)."""
         return self.rate.size(self.counts(counts))
 
     def influence(self, cells: Codes, group: Codes, counts: Floats) -> Floats:
-        """Return what every row adds to its error, (n, k), given cells (n, k), counts (k, G, 4)."""
-        kept = slice(None) if self.group is None else group == self.group
+        """Return the influence of every row, (n, k), given cells (n, k) and counts (k, G, 4)."""
+        is_member = slice(None) if self.group is None else group == self.group
         top, bottom = (
-            np.asarray(weights, np.float32)[cells[kept]]
+            np.asarray(weights, np.float32)[cells[is_member]]
             for weights in (self.rate.numerator, self.rate.denominator)
         )
         value, size = self.rate(self.counts(counts)), self.size(counts)
-        found = np.zeros(cells.shape)
-        found[kept] = (top - value * bottom) / size
-        return np.asarray(found)
+        influences = np.zeros(cells.shape)
+        influences[is_member] = (top - value * bottom) / size
+        return np.asarray(influences)
 
 
 @dataclass(frozen=True, eq=False)
 class _Estimates:
-    """Rates of k runs, the parts of the objective first, and how their errors are judged.
+    """Rates of k runs, and their sampling errors.
 
     Attributes
     ----------
-    parts : what the rates are; `own` of them make the objective.
+    parts : the D rates; the first `own` of them form the objective.
     """
 
     metric: Metric
@@ -135,12 +135,12 @@ class _Estimates:
     @cached_property
     def of_splits(self) -> Floats:
         """The rates of every split, (S, k, D)."""
-        return np.stack([p.rate(p.counts(self.rows.counts)) for p in self.parts], axis=-1)
+        return np.stack([part.rate(part.counts(self.rows.counts)) for part in self.parts], axis=-1)
 
     @cached_property
     def sizes(self) -> Floats:
-        """How many rows the rates of every split are of, (S, k, D)."""
-        return np.stack([p.size(self.rows.counts) for p in self.parts], axis=-1)
+        """The denominators of the rates of every split, (S, k, D)."""
+        return np.stack([part.size(self.rows.counts) for part in self.parts], axis=-1)
 
     @cached_property
     def rates(self) -> Floats:
@@ -149,31 +149,31 @@ class _Estimates:
 
     @cached_property
     def signs(self) -> Floats:
-        """The sign with which each rate beside the objective is small where it is good, (C,)."""
+        """For each rate beside the objective, the sign by which smaller is better, (C,)."""
         signs = [bound.sign for bound in self.bounds]
         return np.array(signs + [1.0] * (len(self.parts) - self.own - len(signs)))
 
     @cached_property
     def contrasts(self) -> Floats:
-        """The differences of parts whose largest size is the objective, (m, own)."""
+        """The contrasts of parts whose largest absolute value is the objective, (m, own)."""
         if not self.metric.is_gap:
             return np.ones((1, 1))
-        own = self.parts[: self.own]
+        objective_parts = self.parts[: self.own]
         pairs = [
-            (a, b)
-            for a, b in combinations(range(self.own), 2)
-            if own[a].rate.name == own[b].rate.name
+            (first, second)
+            for first, second in combinations(range(self.own), 2)
+            if objective_parts[first].rate.name == objective_parts[second].rate.name
         ]
-        found = np.zeros((len(pairs), self.own))
-        for row, (a, b) in zip(found, pairs, strict=True):
-            row[[a, b]] = 1, -1
-        return found
+        signs = np.zeros((len(pairs), self.own))
+        for row, (first, second) in zip(signs, pairs, strict=True):
+            row[[first, second]] = 1, -1
+        return signs
 
     @cached_property
     def candidates(self) -> Candidates:
         """The runs as candidates of the choice."""
         noise = self._noise()
-        free = len(self.parts) - self.own - len(self.bounds)
+        unbounded = len(self.parts) - self.own - len(self.bounds)
         limits = [bound.sign * bound.limit for bound in self.bounds]
         return Candidates(
             parts=self.rates[:, : self.own],
@@ -181,46 +181,49 @@ class _Estimates:
             contrasts=self.contrasts,
             values=self.rates[:, self.own :] * self.signs,
             value_noise=noise[..., self.own :] * self.signs,
-            bounds=np.array([*limits, *[np.inf] * free]),
+            bounds=np.array([*limits, *[np.inf] * unbounded]),
             folded=self.metric.is_gap,
         )
 
     def _noise(self) -> Floats:
-        """Return draws of the errors of all rates, (T, k, D), of these fits on new rows."""
+        """Return draws of the errors of all rates, (T, k, D), for these fits on new rows."""
         draws = _DRAWS if len(self.rates) <= _MANY else _DRAWS_OF_MANY
         generator = rng(0, "choice")
         factor = self._influences()
         noise = joint_noise(factor, draws=draws, generator=generator)
-        # Rates of 0 and 1 vary too, although none of the rows at hand shows it.
+        # Rates of 0 and 1 have errors, too, although these rows show no variance.
         spread = np.sqrt((factor**2).sum(axis=0))
         least, still = self._least_errors(), spread == 0
         noise *= np.maximum(1, least / np.where(still, np.inf, spread))
         noise[:, still] = least[still] * generator.standard_normal((draws, int(still.sum())))
-        return np.asarray(noise[:, self.rows.same])  # runs that predict the same err alike
+        return np.asarray(noise[:, self.rows.same])  # runs of equal predictions have equal errors
 
     def _influences(self) -> Floats:
-        """Return what every person adds to the rates' errors, (n, k, D)."""
+        """Return the influence of every person on the rates, (n, k, D)."""
         repeats = self.rows.splits.repeats
         pooled = self.rows.counts.sum(axis=0) / repeats
         people, place = np.unique(self.rows.row, return_inverse=True)
-        found = np.zeros((len(people), *self.rates.shape), np.float32)
+        influences = np.zeros((len(people), *self.rates.shape), np.float32)
         for repeat in np.unique(self.rows.repeat):
             tested = self.rows.repeat == repeat
             cells, group = self.rows.cells[tested], self.rows.group[tested]
             for column, part in enumerate(self.parts):
-                found[place[tested], :, column] += part.influence(cells, group, pooled) / repeats
-        return np.asarray(found)
+                influences[place[tested], :, column] += (
+                    part.influence(cells, group, pooled) / repeats
+                )
+        return np.asarray(influences)
 
     def _least_errors(self) -> Floats:
-        """Return the standard errors that the counts alone make, (k, D), as in a run's table."""
-        every = self._of_runs(slice(None), slice(None), level=0.5)
-        smooth = (self.rates * every.effective_size + 0.5) / (every.effective_size + 1)
-        return np.asarray(np.sqrt(smooth * (1 - smooth) / (every.effective_size + 1)))
+        """Return standard errors of smoothed rates, as in a run's table: lower limits, (k, D)."""
+        rates = self._of_runs(slice(None), slice(None), level=0.5)
+        smooth = (self.rates * rates.effective_size + 0.5) / (rates.effective_size + 1)
+        return np.asarray(np.sqrt(smooth * (1 - smooth) / (rates.effective_size + 1)))
 
     def _of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
-        """Return some rates of some runs in the splits of these, as a run's table has them."""
+        """Return some rates of some runs in all splits, for intervals as in a run's table."""
         values, sizes = (
-            np.moveaxis(each[:, run][..., parts], 0, -1) for each in (self.of_splits, self.sizes)
+            np.moveaxis(of_all_runs[:, run][..., parts], 0, -1)
+            for of_all_runs in (self.of_splits, self.sizes)
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
@@ -228,15 +231,21 @@ class _Estimates:
         self, place: int, naive: Sequence[Tails], corrected: Sequence[Tails]
     ) -> Iterator[Judged]:
         """Yield the objective and the other rates of one run, as they are to be printed."""
-        ends = [self._objective_interval(place, tails[0]) for tails in (naive, corrected)]
+        ends = [
+            self._objective_interval(place, tails_of_metrics[0])
+            for tails_of_metrics in (naive, corrected)
+        ]
         yield Judged(self.metric, float(self.candidates.objectives[place]), *ends)
         metrics = [*(bound.metric for bound in self.bounds), ERROR_RATE]
-        for c, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
-            turned = [each[c + 1] for each in (naive, corrected)]
+        for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
+            tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
             if sign < 0:
-                turned = [Tails(each.upper, each.lower) for each in turned]
-            ends = [self._rate_interval(place, self.own + c, tails) for tails in turned]
-            yield Judged(metric, float(self.rates[place, self.own + c]), *ends)
+                tails_of_rate = [Tails(tails.upper, tails.lower) for tails in tails_of_rate]
+            ends = [
+                self._rate_interval(place, self.own + column, tails_of_metrics)
+                for tails_of_metrics in tails_of_rate
+            ]
+            yield Judged(metric, float(self.rates[place, self.own + column]), *ends)
 
     def _objective_interval(self, place: int, tails: Tails) -> Ends:
         """Return the interval of one run's objective."""
@@ -244,7 +253,8 @@ class _Estimates:
             return self._rate_interval(place, 0, tails)
         names = [part.rate.name for part in self.parts[: self.own]]
         columns = [
-            [i for i, own in enumerate(names) if own == name] for name in dict.fromkeys(names)
+            [place_of_part for place_of_part, rate_name in enumerate(names) if rate_name == name]
+            for name in dict.fromkeys(names)
         ]
         lower, upper = (
             largest_mean_gap(
@@ -266,7 +276,7 @@ class _Estimates:
 def choose_run(
     runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
-    """Return the run of the smallest objective within all bounds, and what is known of it.
+    """Return the run of the smallest objective within all bounds, with its intervals.
 
     Parameters
     ----------
@@ -282,7 +292,7 @@ def choose_run(
 def choose_among(
     read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
-    """Return the same of runs whose predictions are read."""
+    """Return the same as `choose_run`, for runs whose predictions are read."""
     judging, choosing, notes = read.judging, read.choosing, [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
@@ -294,9 +304,9 @@ def choose_among(
     naive = [plain] * (1 + len(bounds) + 1)
     corrected, joint = naive, plain
     if choosing is None:
-        made = correction(candidates, level=level)
-        corrected = [made.objective, *made.values]
-        joint = Tails(made.together, made.together)
+        corrections = correction(candidates, level=level)
+        corrected = [corrections.objective, *corrections.values]
+        joint = Tails(corrections.together, corrections.together)
     return Choice(
         runs=read.runs,
         bounds=bounds,
@@ -309,7 +319,9 @@ def choose_among(
         larger=larger_than(candidates, place, level=level),
         same=rows.rows.same == rows.rows.same[place],
         judged=tuple(test.judged(place, naive, corrected)),
-        together=tuple(e.corrected[1] for e in test.judged(place, naive, [joint] * len(naive))),
+        together=tuple(
+            judgement.corrected[1] for judgement in test.judged(place, naive, [joint] * len(naive))
+        ),
         apart=choosing is not None,
         repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
         notes=tuple(notes),
@@ -319,7 +331,7 @@ def choose_among(
 def as_named(
     rows: SharedRows, metric: Metric, notes: list[str], *, level: float = 0.95
 ) -> list[list[Judged]]:
-    """Return objective and error of every run, as of runs that were named before looking.
+    """Return objective and error of every run, with intervals that assume no choice.
 
     Parameters
     ----------
@@ -333,26 +345,26 @@ def as_named(
 def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
     bound = bounds[0]
     nearest = rows.rates[:, rows.own] * bound.sign
-    found = bound.sign * float(nearest.min())
+    extreme_value = bound.sign * float(nearest.min())
     words = " and ".join(map(str, bounds))
     extreme = "smallest" if bound.sign > 0 else "largest"
     # Rounded to the side on which the nearest run is within.
-    kept = bound.sign * np.ceil(bound.sign * found * 1000 - _ROUNDING) / 1000
-    within = f"where='{bound.metric.name}{bound.operator[0]}={kept:g}'"
+    rounded = bound.sign * np.ceil(bound.sign * extreme_value * 1000 - _ROUNDING) / 1000
+    within = f"where='{bound.metric.name}{bound.operator[0]}={rounded:g}'"
     return UserError(
         f"none of {len(nearest)} runs has {words}: the {extreme} {bound.metric.name} is "
-        f"{found:.3f}" + (f"; {within} leaves a run" if len(bounds) == 1 else "")
+        f"{extreme_value:.3f}" + (f"; {within} leaves a run" if len(bounds) == 1 else "")
     )
 
 
 def _estimates(
     rows: SharedRows, metric: Metric, bounds: tuple[Bound, ...], notes: list[str]
 ) -> _Estimates:
-    """Return the rates of all runs, without groups in which they do not exist."""
+    """Return the rates of all runs, without groups in which they are undefined."""
     groups: list[int | None] = list(range(len(rows.names))) if metric.is_gap else [None]
-    own = [_Part(rate, group) for rate in metric.rates for group in groups]
-    present = [part for part in own if np.all(part.size(rows.counts) > 0)]
-    for part in own:
+    objective_parts = [_Part(rate, group) for rate in metric.rates for group in groups]
+    present = [part for part in objective_parts if np.all(part.size(rows.counts) > 0)]
+    for part in objective_parts:
         if part not in present and part.group is not None:
             note = f"{rows.names[part.group]} is left out: {part.rate.empty} in it"
             notes += [note] if note not in notes else []
@@ -362,7 +374,7 @@ def _estimates(
                 f"{metric.name} cannot be compared: fewer than two groups have rows for the "
                 f"{rate.name.replace('_', ' ')}, in every run and repeat"
             )
-    others = [bound.metric for bound in bounds]
-    others += [ERROR_RATE] if ERROR_RATE not in (*others, metric) else []
-    parts = (*present, *(_Part(each.rates[0]) for each in others))
+    other_metrics = [bound.metric for bound in bounds]
+    other_metrics += [ERROR_RATE] if ERROR_RATE not in (*other_metrics, metric) else []
+    parts = (*present, *(_Part(other_metric.rates[0]) for other_metric in other_metrics))
     return _Estimates(metric, parts, len(present), bounds, rows)

@@ -1,4 +1,4 @@
-"""Why none of some runs can be chosen, and the words that select others of which one can be."""
+"""Which runs can be compared for a choice, and the words that select such runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fairbench.core.errors import UserError
 from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 
-_PARTS = ("dataset", "split", "evaluator")  # of which the options say which rows count, and how
+_PARTS = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
 _MOST = 4  # values that are listed
 
 
 class CannotChooseError(UserError):
-    """Runs from which none can be chosen; others may be."""
+    """Runs among which there can be no choice; other runs may allow one."""
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
@@ -35,16 +35,21 @@ def check_comparable(runs: Sequence[Run]) -> None:
 
 
 def _differing(runs: Sequence[Run]) -> str:
-    """Return in what runs of several sets differ, with the values and how many runs have each."""
+    """Return the options in which runs of several sets differ, with a count of runs per value."""
     facts = [_facts(run) for run in runs]
     sets = [[_facts(run) for run in of_set] for of_set in comparable_sets(runs)]
     parts = []
     for name in dict.fromkeys(name for fact in facts for name in fact):
         values = [{fact.get(name, "none") for fact in of_set} for of_set in sets]
-        telling = all(len(of_set) == 1 for of_set in values) and len(set.union(*values)) > 1
-        if telling and name.partition(".")[0] != "evaluator":
+        is_constant_in_sets = (
+            all(len(of_set) == 1 for of_set in values) and len(set.union(*values)) > 1
+        )
+        if is_constant_in_sets and name.partition(".")[0] != "evaluator":
             counts = Counter(fact.get(name, "none") for fact in facts)
-            listed = ", ".join(f"{value} in {n}" for value, n in counts.most_common(_MOST))
+            listed = ", ".join(
+                f"{value} in {runs_with_value}"
+                for value, runs_with_value in counts.most_common(_MOST)
+            )
             parts.append(f"{name} ({listed}{', ...' * (len(counts) > _MOST)})")
     if parts:
         return ", ".join(parts[:3])
@@ -53,7 +58,7 @@ def _differing(runs: Sequence[Run]) -> str:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """Return what selects runs by the rows that they predict, and how these count, as typed."""
+    """Return the words, option -> value as typed, that decide which rows a run predicts."""
     options = flat({part: run.summarised["config"].get(part, {}) for part in _PARTS})
     facts = {part: run.choices[part] for part in _PARTS}
     facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
@@ -64,7 +69,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _typed(value: Any) -> str:
-    """Return a value as it is typed; nothing of one that a word cannot select by."""
+    """Return a value as it is typed; "" if no word can select by it."""
     if not isinstance(value, str | int | float | None):
         return ""
     text = str(yaml.safe_dump(value, default_flow_style=True)).partition("\n")[0].strip("'\"")
@@ -72,19 +77,25 @@ def _typed(value: Any) -> str:
 
 
 def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
-    """Return runs that can be chosen from together: as many wanted ones, by id, as there can be.
+    """Return runs of one comparable set: that with most of the wanted runs, given by id.
 
-    Where two wanted ones can be, they alone are; otherwise those that can be beside one, or else
-    the most runs, of most splits. They are fewer than two where none can be.
+    If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
+    the set with most runs, then with most repeats. The list is empty if no set has two runs.
     """
-    fit = [run for run in among if not is_weighted(run) and _may_be_binary(run)]
+    usable = [run for run in among if not is_weighted(run) and _may_be_binary(run)]
     sets = [
         ([run for run in runs if run.id in wanted], runs)
-        for runs in comparable_sets(fit)
+        for runs in comparable_sets(usable)
         if len(runs) > 1
     ]
     asked, runs = max(
-        sets, key=lambda of: (len(of[0]), len(of[1]), _repeats(of[1][0])), default=([], [])
+        sets,
+        key=lambda wanted_and_all: (
+            len(wanted_and_all[0]),
+            len(wanted_and_all[1]),
+            _repeats(wanted_and_all[1][0]),
+        ),
+        default=([], []),
     )
     return asked if len(asked) > 1 else runs
 
@@ -104,28 +115,28 @@ def _may_be_binary(run: Run) -> bool:
 
 
 def selecting(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
-    """Return words that select runs, those that are given kept where they can be.
+    """Return words that select exactly the chosen runs, keeping the given words where possible.
 
     Parameters
     ----------
     chosen : the runs that are to be selected, all of them of `among`.
     words : ``name=value`` that are given, and select more.
     """
-    ids, kept = {run.id for run in chosen}, list(words)
-    others = [run for run in among.matching(kept) if run.id not in ids]
+    ids, kept_words = {run.id for run in chosen}, list(words)
+    unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
     shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
     names = [name for name in _facts(chosen[0]) if name in shared]
-    while others:
-        left = {name: _without(others, name, shared[name]) for name in names}
-        best = min(left, key=lambda name: len(left[name]))
-        if len(left[best]) == len(others):
+    while unwanted:
+        left_by = {name: _runs_with(unwanted, name, shared[name]) for name in names}
+        best = min(left_by, key=lambda name: len(left_by[name]))
+        if len(left_by[best]) == len(unwanted):
             return [run.id for run in chosen]
-        kept = [word for word in kept if word.partition("=")[0] != best]
-        kept.append(f"{best}={shared[best]}")
-        others = left[best]
-    selected = {run.id for run in among.matching(kept)}
-    return kept if selected == ids else [run.id for run in chosen]
+        kept_words = [word for word in kept_words if word.partition("=")[0] != best]
+        kept_words.append(f"{best}={shared[best]}")
+        unwanted = left_by[best]
+    selected = {run.id for run in among.matching(kept_words)}
+    return kept_words if selected == ids else [run.id for run in chosen]
 
 
-def _without(others: Sequence[Run], name: str, value: str) -> list[Run]:
-    return [run for run in others if _facts(run).get(name) == value]
+def _runs_with(runs: Sequence[Run], name: str, value: str) -> list[Run]:
+    return [run for run in runs if _facts(run).get(name) == value]

@@ -72,32 +72,32 @@ def load_predictions(run: Run) -> RunPredictions:
     starts = np.flatnonzero(np.diff(repeat[order], prepend=-1) | np.diff(fold[order], prepend=-1))
     repeats: dict[int, list[FoldPredictions]] = {}
     for rows in np.split(order, starts[1:]):
-        at = int(repeat[rows[0]]), int(fold[rows[0]])
+        key = int(repeat[rows[0]]), int(fold[rows[0]])
         if np.isnan(label[rows]).any():
             raise UserError(
-                f"run {run.id}, repeat {at[0]}, fold {at[1]} has no predictions: its training rows "
-                "held one class only, or its method gave none"
+                f"run {run.id}, repeat {key[0]}, fold {key[1]} has no predictions: its training "
+                "rows held one class only, or its method gave none"
             )
-        own = row[rows].astype(np.intp), label[rows].astype(np.int64)
-        of_fold = FoldPredictions(at[0], *own, None if score is None else score[rows])
-        repeats.setdefault(at[0], []).append(of_fold)
+        rows_and_labels = row[rows].astype(np.intp), label[rows].astype(np.int64)
+        of_fold = FoldPredictions(key[0], *rows_and_labels, None if score is None else score[rows])
+        repeats.setdefault(key[0], []).append(of_fold)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
-def _binary_people(run: Run, done: str) -> People:
-    """Return the people of a run of a binary task; `done` is what only such runs are."""
+def _binary_people(run: Run, participle: str) -> People:
+    """Return the people of a run, or refuse it if its task is not binary."""
     people = run.people()
     if people.task is not Task.BINARY:
-        raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are {done}")
+        raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are {participle}")
     return people
 
 
 def _labels_of(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
-    """Return what a run predicted of these people: labels, and scores if they are asked for.
+    """Return the predictions of a run for these people: labels, and other columns if asked for.
 
     Raises
     ------
-    UserError : it is of other people, or of other labels than 0 and 1.
+    UserError : the rows are not those of these people, or labels are not 0 and 1.
     """
     table = run.predictions(columns)
     with reading(run.path / "predictions.parquet"):
@@ -113,9 +113,9 @@ def _labels_of(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame
 def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     """Return one repeat's test rows: row, fold, target, score, prediction, sensitive columns.
 
-    There is no score where the method gives none, and a cluster only where rows belong together.
-    The folds of a K-fold split are one below the other. Other repeats test some of the same people
-    again; a table has each of them once.
+    There is a score only if the method gives one, and a cluster only if the data set has clusters.
+    The folds of a K-fold split are concatenated. A table has one repeat, as others test some of the
+    same people again.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
 def group_columns(run: RunPredictions) -> list[str]:
     """Return the columns of groups in the table of a run's predictions.
 
-    An attribute that is called as another column is, such as ``target``, is ``target.1``.
+    An attribute with the name of another column, such as ``target``, becomes ``target.1``.
     """
     names = unique_names([*_OWN, *map(str, run.people.sensitive.columns)])
     return names[len(_OWN) :]
@@ -183,7 +183,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """What k runs predict of the rows of one part, with label and group of each.
+    """The predictions of k runs for the rows of one part, with labels and groups.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class SharedRows:
 
     @cached_property
     def same(self) -> NDArray[np.intp]:
-        """The first run that predicts the same of every row, for each run, (k,)."""
+        """For each run, the first run with equal predictions, (k,)."""
         keys = [sha256(column.tobytes()) for column in self.prediction.T]
         return np.array([keys.index(key) for key in keys], np.intp)
 
@@ -232,16 +232,21 @@ class SharedRows:
         split = np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)
         groups, count = len(self.names), int(split.max()) + 1
         part = split * groups + self.group
-        found = [
+        split_counts = [
             confusion(self.target, prediction, part, n_groups=count * groups)
             for prediction in self.prediction.T
         ]
-        return np.stack(found, axis=1).reshape(count, groups, -1, 4).swapaxes(1, 2).astype(float)
+        return (
+            np.stack(split_counts, axis=1)
+            .reshape(count, groups, -1, 4)
+            .swapaxes(1, 2)
+            .astype(float)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Runs with the rows that judge them, and those that choose where they are others."""
+    """Runs with the rows that judge them, and the rows used for the choice if they are others."""
 
     runs: Sequence[Run]
     judging: SharedRows
@@ -250,7 +255,7 @@ class Shared:
 
 
 def read_shared(runs: Sequence[Run]) -> Shared:
-    """Return what runs predict of their test rows, and of validation rows kept apart from them."""
+    """Return the predictions of runs for test rows, and for validation rows if kept apart."""
     if len(runs) < 2:
         which = "".join(f" ({run.name}, {run.id})" for run in runs)
         raise CannotChooseError(
@@ -260,26 +265,26 @@ def read_shared(runs: Sequence[Run]) -> Shared:
 
 
 def shared_rows(runs: Sequence[Run]) -> Shared:
-    """Return the same of one run, or of several."""
+    """Return the same as `read_shared`, also for a single run."""
     check_comparable(runs)
     _check_not_weighted(runs)
     people = _binary_people(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
     tables = {run: _labels_of(run, people, ("prediction",)) for run in runs}
     table = tables[runs[0]]
-    every = {run: own["prediction"].to_numpy() for run, own in tables.items()}
+    predictions = {run: run_table["prediction"].to_numpy() for run, run_table in tables.items()}
     part = table["part"].to_numpy()
-    kept = [run for run in runs if not np.isnan(every[run][part == TEST]).any()]
-    if len(kept) < min(len(runs), 2):
+    complete = [run for run in runs if not np.isnan(predictions[run][part == TEST]).any()]
+    if len(complete) < min(len(runs), 2):
         raise UserError("fewer than two of these runs predict all of their test rows")
-    predicted = np.stack([every[run] for run in kept], axis=1)
+    predicted = np.stack([predictions[run] for run in complete], axis=1)
     row = table["row"].to_numpy(np.int64)
 
     test, validation = part == TEST, part == VALIDATION
     splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
     share = float(test.sum() / (splits * len(people) - validation.sum()))
 
-    def of(mask: NDArray[np.bool_]) -> SharedRows:
+    def rows_of_part(mask: NDArray[np.bool_]) -> SharedRows:
         return SharedRows(
             table["repeat"].to_numpy(np.int64)[mask],
             table["fold"].to_numpy(np.int64)[mask],
@@ -291,17 +296,21 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
             share,
         )
 
-    apart = validation.any() and not np.isin(row[validation], row[test]).any()
-    apart = apart and not np.isnan(predicted[validation]).any()
+    is_apart = validation.any() and not np.isin(row[validation], row[test]).any()
+    is_apart = is_apart and not np.isnan(predicted[validation]).any()
     notes = [
-        f"{run.name} ({run.id}) is left out: it predicts nothing" for run in runs if run not in kept
+        f"{run.name} ({run.id}) is left out: it predicts nothing"
+        for run in runs
+        if run not in complete
     ]
     if people.clusters is not None:
         notes.append(
             "rows that belong together count as independent here, which may make intervals too "
             "narrow"
         )
-    return Shared(kept, of(test), of(validation) if apart else None, notes)
+    return Shared(
+        complete, rows_of_part(test), rows_of_part(validation) if is_apart else None, notes
+    )
 
 
 def _check_not_weighted(runs: Sequence[Run]) -> None:

@@ -1,4 +1,4 @@
-"""Comparing finished runs: folds pooled through effective counts, repeats averaged or typical."""
+"""Comparisons of finished runs, with folds pooled by effective counts."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 
 @dataclass(frozen=True, eq=False)
 class PairComparison:
-    """Two runs compared: all their repeats averaged, or each repeat by itself."""
+    """The comparison of two runs: one of averaged repeats, or one per repeat."""
 
     names: tuple[str, str]
     comparisons: list[Comparison]
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
-        """Return the probabilities of the events, a row a comparison, within `regions` if given."""
+        """Return the probabilities of the events, one row per comparison."""
         inside = [None] * len(self.comparisons) if regions is None else [r.inside for r in regions]
         pairs = zip(self.comparisons, inside, strict=True)
-        return pd.DataFrame([each.events(kept) for each, kept in pairs])
+        return pd.DataFrame([comparison.events(region) for comparison, region in pairs])
 
     def regions(self, level: float) -> list[Region]:
         """Return the highest-density region of every comparison."""
@@ -65,18 +65,18 @@ def typical(events: pd.DataFrame) -> int:
     return int(distance.to_numpy().argmin())
 
 
-# A run's variance over the reference learner's, a number or (G, 1).
+# Returns the ratio of a run's variance to the reference learner's, a number or (G, 1).
 Ratios = Callable[[RunPredictions], Floats]
 
 
 def compare_pair(
     first: RunPredictions, second: RunPredictions, settings: Settings, ratios: Ratios | None = None
 ) -> PairComparison:
-    """Compare two runs by the repeats that both have.
+    """Return the comparison of two runs by the repeats that both have.
 
     Parameters
     ----------
-    ratios : what a relative rho rests on.
+    ratios : variance ratios, which a relative rho needs.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def compare_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Two runs to be compared, and the shares of their pooled rows that count as independent."""
+    """Two runs to be compared, and the effective sample fractions of their pooled rows."""
 
     labels: Labels
     runs: tuple[RunPredictions, RunPredictions]
@@ -110,21 +110,23 @@ class _Pair:
     settings: Settings
 
     def compared(self, repeats: Sequence[int]) -> Comparison:
-        """Compare the runs by some of their repeats together."""
+        """Return the comparison of the runs by some of their repeats together."""
         counts = self._counts(repeats)
         generator = rng(self.settings.seed, "comparison", self.runs[0].people.name, repeats[0])
         averaged = [np.mean(count, axis=0) for count in counts]
         share = tested_share(self.runs[0], repeats)
         if np.isnan(share):
-            return self._of(_draws(averaged, self.settings, generator))
+            return self._compared_tables(_draws(averaged, self.settings, generator))
         if self.settings.predictive:
             raise UserError("predictive=true is about one test set: it needs repeats=typical")
-        worth = inflation(len(repeats), share)
-        counted = self._of(_draws([each / worth for each in averaged], self.settings, generator))
-        found = self._of(_mean_draws(counts, share, self.settings, generator))
-        return replace(found, delta=no_narrower(found.delta, counted.delta))
+        factor = inflation(len(repeats), share)
+        from_counts = self._compared_tables(
+            _draws([table / factor for table in averaged], self.settings, generator)
+        )
+        from_repeats = self._compared_tables(_mean_draws(counts, share, self.settings, generator))
+        return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
 
-    def _of(self, tables: tuple[Floats, Floats]) -> Comparison:
+    def _compared_tables(self, tables: tuple[Floats, Floats]) -> Comparison:
         objectives = [objective(name) for name in self.settings.objectives]
         rope = self.settings.rope or tuple(goal.epsilon for goal in objectives)
         return compare(*tables, objectives, rope)
@@ -132,37 +134,39 @@ class _Pair:
     def _counts(self, repeats: Sequence[int]) -> list[Floats]:
         """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
 
-        They are one joint table, or two of their own. A joint table has one effective sample
-        fraction: of two runs that differ in it, the smaller.
+        Paired runs have one joint table, others one table each. A joint table has the smaller of
+        the two effective sample fractions.
         """
         of_repeats = [[run.repeats[repeat] for repeat in repeats] for run in self.runs]
-        for one, other in zip(*of_repeats, strict=True):
-            if len(one) != len(other):
+        for first_folds, second_folds in zip(*of_repeats, strict=True):
+            if len(first_folds) != len(second_folds):
                 raise UserError(
-                    f"run {self.runs[0].id} has {len(one)} folds and {self.runs[1].id} "
-                    f"{len(other)}: compared runs must have the same number of folds"
+                    f"run {self.runs[0].id} has {len(first_folds)} folds and {self.runs[1].id} "
+                    f"{len(second_folds)}: compared runs must have the same number of folds"
                 )
         first = np.cumsum([0, *(len(folds) for folds in of_repeats[0])])[:-1]
-        one, other = ([fold for folds in own for fold in folds] for own in of_repeats)
+        first_folds, second_folds = (
+            [fold for folds in of_run for fold in folds] for of_run in of_repeats
+        )
         if self.settings.paired:
-            pooled = np.add.reduceat(self.labels.joint(one, other), first)
+            pooled = np.add.reduceat(self.labels.joint(first_folds, second_folds), first)
             return [pooled * np.minimum(*self.fractions)]
         return [
-            np.add.reduceat(self.labels.counts(folds), first) * own
-            for folds, own in zip((one, other), self.fractions, strict=True)
+            np.add.reduceat(self.labels.counts(folds), first) * fraction
+            for folds, fraction in zip((first_folds, second_folds), self.fractions, strict=True)
         ]
 
 
 def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
-    """Return the share of the rows that a hold-out repeat tests, of these repeats or of all.
+    """Return the share of rows that a hold-out repeat tests, for some repeats or for all.
 
-    NaN where repeats test every row, as those of folds do, or all the same ones: such repeats are
-    pooled, and count as one.
+    It is NaN if every repeat tests all rows (K folds) or the same rows: such repeats are pooled,
+    and count as one.
     """
-    chosen = [run.repeats[repeat] for repeat in (repeats or run.repeats)]
-    rows = [folds[0].rows for folds in chosen]
-    same = all(np.array_equal(row, rows[0]) for row in rows[1:])
-    if len(chosen[0]) > 1 or same:
+    folds_of_repeats = [run.repeats[repeat] for repeat in (repeats or run.repeats)]
+    rows = [folds[0].rows for folds in folds_of_repeats]
+    are_same_rows = all(np.array_equal(row, rows[0]) for row in rows[1:])
+    if len(folds_of_repeats[0]) > 1 or are_same_rows:
         return float("nan")
     return float(np.mean([len(row) for row in rows])) / len(run.people)
 
@@ -204,7 +208,7 @@ class Labels:
     def _of_folds(
         self, *runs: Sequence[FoldPredictions]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Return target, group and predictions of the rows; groups of two folds are two."""
+        """Return target, group and predictions of all rows; groups are numbered fold by fold."""
         rows = np.concatenate([fold.rows for fold in runs[0]])
         fold = np.repeat(np.arange(len(runs[0])), [len(fold.rows) for fold in runs[0]])
         predictions = [np.concatenate([fold.prediction for fold in folds]) for folds in runs]
@@ -213,7 +217,7 @@ class Labels:
 
 @lru_cache(maxsize=8)
 def _labels(people: People, protect: tuple[str, ...]) -> Labels:
-    """Return the labels of a data set: those of many pairs of runs are the same."""
+    """Return the labels of a data set, cached as many pairs of runs share them."""
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)
     return Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
@@ -224,7 +228,7 @@ def effective_sample_fraction(
 ) -> Floats:
     """Return the share of a run's pooled rows that counts as independent: a number or (G, 1).
 
-    Folds overlap in what they train on, so a count of pooled folds is multiplied by this.
+    Training sets of folds overlap, so counts of pooled folds are multiplied by this.
     """
     folds = len(next(iter(run.repeats.values())))
     ratio = ratios(run) if ratios and settings.relative and folds > 1 else None
@@ -244,7 +248,7 @@ def _draws(
 def _mean_draws(
     counts: Sequence[Floats], share: float, settings: Settings, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return draws of the tables that both runs' fits make of new people, on average."""
+    """Return draws of both runs' mean tables over fits, on new people."""
     tables = np.stack(margins(counts[0]) if settings.paired else counts, axis=1)
     tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
     draw = partial(mean_table_draws, draws=settings.draws, generator=generator)
@@ -259,16 +263,19 @@ def every_pair(
 ) -> Pairs:
     """Return the probabilities of the events of every pair of R runs.
 
-    Of repeats that are compared one by one they are medians.
+    If repeats are compared one by one, these are medians over repeats.
     """
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
     for i, j in combinations(range(len(runs)), 2):
-        found = compare_pair(runs[i], runs[j], settings, ratios).comparisons
-        events = [comparison.events() for comparison in found]
+        comparisons = compare_pair(runs[i], runs[j], settings, ratios).comparisons
+        events = [comparison.events() for comparison in comparisons]
         better[i, j], better[j, i], equivalent[i, j] = (
             np.median([event[name] for event in events]) for name in _PLAIN
         )
-        mixed = [sum(p for name, p in event.items() if name not in _PLAIN) for event in events]
+        mixed = [
+            sum(probability for name, probability in event.items() if name not in _PLAIN)
+            for event in events
+        ]
         equivalent[j, i] = equivalent[i, j]
         traded[i, j] = traded[j, i] = np.median(mixed)
     return Pairs(better, equivalent, traded)

@@ -22,7 +22,7 @@ from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
 MEAN, GROUP = "mean", "group"
 AVERAGED, TYPICAL = "averaged", "typical"
-# Of what a posterior is, in words.
+# What a posterior is about, in words.
 SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
 
 
@@ -130,7 +130,7 @@ _COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
 
 @dataclass(frozen=True)
 class Bound:
-    """What a rate of everyone must be at most, or at least."""
+    """An upper or lower bound of a rate over everyone."""
 
     metric: Metric
     operator: str
@@ -144,10 +144,10 @@ class Bound:
         ------
         UserError : no comparison, an unknown rate, or a limit that no rate can have.
         """
-        found = _COMPARISON.fullmatch(text)
-        if not found:
+        match = _COMPARISON.fullmatch(text)
+        if not match:
             raise UserError(f"where={text} is no comparison: write one such as error_rate<=0.15")
-        name, operator, number = found.groups()
+        name, operator, number = match.groups()
         if name not in _rates():
             raise unknown_name("rate in where=", name, _rates())
         try:
@@ -169,9 +169,9 @@ class Bound:
 
 
 def _rates() -> dict[str, Metric]:
-    """Return the metrics that are one rate of rows, by name."""
-    found = metrics_of(BINARY, "rate")
-    return {name: each for name, each in found.items() if _is_share(each)}
+    """Return the metrics that are one share of rows, by name."""
+    metrics = metrics_of(BINARY, "rate")
+    return {name: metric for name, metric in metrics.items() if _is_share(metric)}
 
 
 def _is_share(metric: Metric) -> bool:
@@ -186,13 +186,15 @@ def minimised(name: str) -> Metric:
     ------
     UserError : another metric, or none of this name.
     """
-    gaps = {key: each for key, each in metrics_of(BINARY, "widest").items() if each.is_gap}
-    known = gaps | {key: each for key, each in _rates().items() if each.better == "lower"}
-    if name in known:
-        return known[name]
+    gaps = {key: metric for key, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
+    minimisable = gaps | {
+        key: metric for key, metric in _rates().items() if metric.better == "lower"
+    }
+    if name in minimisable:
+        return minimisable[name]
     if find(name) is None:
-        raise unknown_name("metric to minimise", name, known)
+        raise unknown_name("metric to minimise", name, minimisable)
     raise UserError(
         f"minimise={name}: only gaps between groups, and rates that are better low, can be "
-        f"minimised: {', '.join(sorted(known))}"
+        f"minimised: {', '.join(sorted(minimisable))}"
     )

@@ -1,4 +1,4 @@
-"""Error against fairness: which finished runs one figure shows, and where each of them lies."""
+"""Error against fairness: the finished runs that one figure shows, and their points."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Candidate:
 def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candidate]:
     """Return the runs of a data set that have split, seed and protected attributes in common.
 
-    Where there are several such sets, the largest. Of runs that differ in their evaluator alone,
+    Of several such sets, the largest is returned. Among runs that differ only in their evaluator,
     the one with most relaxations is kept.
 
     Parameters
@@ -56,19 +56,20 @@ def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candida
         if run.choices["dataset"] == dataset and protect in ("", run.protect):
             shared = [run.protect, run.environment["data"], run.config["split"], run.seed]
             of_set = sets.setdefault(digest(shared), {})
-            same = digest([run.config[name] for name in _PARTS])
-            if same not in of_set or _relaxations(run) > _relaxations(of_set[same]):
-                of_set[same] = run
+            key = digest([run.config[name] for name in _PARTS])
+            if key not in of_set or _relaxations(run) > _relaxations(of_set[key]):
+                of_set[key] = run
     largest = list(max(sets.values(), key=len, default={}).values())
     if len(largest) < 2:
-        by = f" by {protect}" if protect else ""
+        of_attributes = f" by {protect}" if protect else ""
         raise UserError(
-            f"{catalogue.folder} has {len(largest)} finished run of {dataset}{by}; a "
+            f"{catalogue.folder} has {len(largest)} finished run of {dataset}{of_attributes}; a "
             "trade-off needs at least two of one split and seed"
         )
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
     return [
-        Candidate(run, {part: names[part][i] for part in _PARTS}) for i, run in enumerate(largest)
+        Candidate(run, {part: names[part][place] for part in _PARTS})
+        for place, run in enumerate(largest)
     ]
 
 
@@ -77,17 +78,17 @@ def _relaxations(run: Run) -> int:
 
 
 def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a label for each run: its name, and the options that tell namesakes apart."""
+    """Return a label for each run: its name, and options in which runs of this name differ."""
     modules = [str(config["name"]) for config in configs]
     names = []
     for module, config in zip(modules, configs, strict=True):
         namesakes = [other for other, name in zip(configs, modules, strict=True) if name == module]
-        told = [
+        differing = [
             str(value)
             for option, value in config.items()
             if any(other.get(option) != value for other in namesakes)
         ]
-        names.append(" ".join([module, *told]).replace("_", " "))
+        names.append(" ".join([module, *differing]).replace("_", " "))
     return names
 
 
@@ -121,8 +122,8 @@ def tradeoff(
     posterior probability that one other run is better in both, paired on the same rows) and
     ``postprocessed_error`` (of the frontier at a gap no larger).
     """
-    found = [run_points(run, protect, repeats=repeats) for run in runs]
-    table = point_table([run.id for run in runs], names, found)
+    points_of_runs = [run_points(run, protect, repeats=repeats) for run in runs]
+    table = point_table([run.id for run in runs], names, points_of_runs)
     settings = Settings(rope=(0.0, 0.0), draws=DRAWS, protect=protect, repeats=repeats)
     table["certainty"] = np.concatenate([_certainty(runs, name, settings) for name in METRICS])
     postprocessed = [

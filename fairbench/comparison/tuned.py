@@ -1,4 +1,4 @@
-"""What came of tuning: the trial that was chosen, the gain that validation promises, and the test.
+"""The result of tuning: the chosen trial, the gain that validation rows promise, and the test.
 
 Test rows are read here, and for two runs alone: that of the chosen trial, and that of the untuned
 default. Both are ordinary runs of the results folder, evaluated like any other.
@@ -37,11 +37,11 @@ class Promise:
 
     Attributes
     ----------
-    default, value : of the default and the chosen trial, as they look.
-    naive, corrected : intervals of the value, by itself and for the choice.
-    gain : by how much the chosen trial looks better.
+    default, value : the values of the default and of the chosen trial.
+    naive, corrected : intervals of the value, without and with correction for the choice.
+    gain : how much better the chosen trial is than the default on these rows.
     expected : the interval of its expected gain on new people, corrected for the choice.
-    fresh : that of the gain which the test rows will show, with their own luck.
+    fresh : prediction interval of the gain on the test rows, including their sampling error.
     """
 
     goal: Goal
@@ -73,7 +73,7 @@ class Tuned:
     trials : the default first.
     place : of the chosen trial among them, never the default.
     level : of all intervals.
-    test_rows : how many people judge.
+    test_rows : the number of test rows.
     promises, tested : for each objective.
     """
 
@@ -100,8 +100,8 @@ def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning)
     scores = np.full(len(trials), np.inf)
     for place, trial in enumerate(trials):
         if place and not (trial.error or trial.stopped):
-            found = np.array([estimate.value for estimate in trial.estimates(goals)])
-            scores[place] = float(tuning.score(found))
+            objectives = np.array([estimate.value for estimate in trial.estimates(goals)])
+            scores[place] = float(tuning.score(objectives))
     if not np.isfinite(scores).any():
         if len(trials) == 1:
             raise UserError("no trial was begun: cpu_seconds= was spent on the untuned default")
@@ -114,33 +114,42 @@ def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning)
 def promised(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, *, test_rows: int
 ) -> Tuned:
-    """Return which trial is chosen, and what its validation rows promise of it.
+    """Return the chosen trial, and what validation rows promise of it.
 
     Parameters
     ----------
     trials : the untuned default first.
-    test_rows : how many people will judge what is chosen.
+    test_rows : the number of test rows that will be read.
     """
     place = chosen_place(trials, goals, tuning)
-    default, chosen = (trials[at].estimates(goals) for at in (0, place))
-    kept = _distinct(trials)
-    tails = _as_candidates(kept, goals, tuning, test_rows).tails(level=tuning.level)
+    default, chosen = (trials[trial_place].estimates(goals) for trial_place in (0, place))
+    distinct_trials = _distinct(trials)
+    tails_of_goals = _as_candidates(distinct_trials, goals, tuning, test_rows).tails(
+        level=tuning.level
+    )
     rows = _rows(trials[0])
     looks, plain = rows.looks(test_rows), _plain(tuning.level)
     promises = []
-    for goal, one, two, tail in zip(goals, default, chosen, tails, strict=True):
-        limits = [value_limits(two, looks, each) for each in (plain, tail.value)]
+    for goal, default_estimate, chosen_estimate, tails_of_goal in zip(
+        goals, default, chosen, tails_of_goals, strict=True
+    ):
+        limits = [
+            value_limits(chosen_estimate, looks, tails_of_value)
+            for tails_of_value in (plain, tails_of_goal.value)
+        ]
         naive, corrected = (_clipped(goal, limit) for limit in limits)
         promises.append(
             Promise(
                 goal,
-                goal.sign * one.value,
-                goal.sign * two.value,
+                goal.sign * default_estimate.value,
+                goal.sign * chosen_estimate.value,
                 naive,
                 corrected,
-                one.value - two.value,
-                gain_limits(one, two, looks, tail.gain),
-                gain_limits(one, two, looks, tail.fresh, fresh=True),
+                default_estimate.value - chosen_estimate.value,
+                gain_limits(default_estimate, chosen_estimate, looks, tails_of_goal.gain),
+                gain_limits(
+                    default_estimate, chosen_estimate, looks, tails_of_goal.fresh, fresh=True
+                ),
             )
         )
     return Tuned(trials, place, tuning.level, test_rows, tuple(promises))
@@ -156,30 +165,37 @@ def _plain(level: float) -> Tails:
 
 
 def _clipped(goal: Goal, ends: Ends) -> Ends:
-    """Return limits on the metric's own scale, and within what it can be."""
+    """Return limits on the metric's own scale, clipped to its range."""
     lower, upper = ends if goal.sign > 0 else (-ends[1], -ends[0])
     least = 0.0 if goal.metric.rates else float(goal.metric.least)
     return max(lower, least), min(upper, 1.0 if goal.metric.rates else np.inf)
 
 
 def _distinct(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the default and the trials that have a value, those of the same values once."""
-    known = {str(sorted(trial.values.items())): trial for trial in trials if not trial.error}
-    return list(known.values())
+    """Return the default and the trials without errors, one for each setting of the options."""
+    trial_of_values = {
+        str(sorted(trial.values.items())): trial for trial in trials if not trial.error
+    }
+    return list(trial_of_values.values())
 
 
 def _as_candidates(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, test_rows: int
 ) -> Trials:
-    """Return the trials as candidates of the choice, the default first among those given."""
-    every = [trial.estimates(goals) for trial in trials]
+    """Return the trials as candidates of the choice; the first of `trials` is the default."""
+    estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows(trials[0]).unit)
     looks = [_looks(_rows(trial), codes) for trial in trials]
-    noise = stacked(every, looks, len(codes))
-    values = np.array([[each.value for each in of] for of in every])
-    unseen = np.array([[each.least_of_value for each in of] for of in every])
+    noise = stacked(estimates, looks, len(codes))
+    values = np.array([[estimate.value for estimate in of_trial] for of_trial in estimates])
+    unseen = np.array(
+        [[estimate.least_of_value for estimate in of_trial] for of_trial in estimates]
+    )
     fresh = np.array(
-        [[_fresh(*pair, test_rows) for pair in zip(every[0], of, strict=True)] for of in every[1:]]
+        [
+            [_fresh_variance(*pair, test_rows) for pair in zip(estimates[0], of_trial, strict=True)]
+            for of_trial in estimates[1:]
+        ]
     )
     weights = np.array(tuning.weights or [1.0] * len(goals))
     return Trials(values[1:], values[0], noise[1:], noise[0], unseen[1:], fresh, weights)
@@ -189,29 +205,29 @@ def _looks(rows: GoalRows, codes: NDArray[np.int64]) -> Looks:
     return Looks(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
 
 
-def _fresh(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:
-    """Return the variance of the gain that comes from fresh rows, as the rows of both have it."""
+def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:
+    """Return the variance of the gain over draws of `test_rows` fresh rows."""
     count = len(tuned.linear)
-    same = default.linear[:count] * (len(default.linear) / count)
-    return float(((same - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
+    scaled = default.linear[:count] * (len(default.linear) / count)
+    return float(((scaled - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
 
 
 def judged(tuned: Tuned, goals: Sequence[Goal], default: PlannedRun, chosen: PlannedRun) -> Tuned:
     """Return the answer with what the test rows say of the two runs, which are finished."""
-    ones, twos = (_tested(each) for each in (default, chosen))
-    looks, plain = ones.looks(), _plain(tuned.level)
-    found = []
+    default_rows, chosen_rows = (_tested(run) for run in (default, chosen))
+    looks, plain = default_rows.looks(), _plain(tuned.level)
+    tested = []
     for goal in goals:
-        one, two = goal.estimate(ones), goal.estimate(twos)
-        found.append(
+        default_estimate, chosen_estimate = goal.estimate(default_rows), goal.estimate(chosen_rows)
+        tested.append(
             Tested(
-                goal.sign * one.value,
-                goal.sign * two.value,
-                one.value - two.value,
-                gain_limits(one, two, looks, plain),
+                goal.sign * default_estimate.value,
+                goal.sign * chosen_estimate.value,
+                default_estimate.value - chosen_estimate.value,
+                gain_limits(default_estimate, chosen_estimate, looks, plain),
             )
         )
-    return replace(tuned, tested=tuple(found))
+    return replace(tuned, tested=tuple(tested))
 
 
 def _tested(run: PlannedRun) -> GoalRows:

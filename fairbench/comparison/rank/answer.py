@@ -1,4 +1,4 @@
-"""What a table of scores says of its methods: ranks, who may be the best, and what is open."""
+"""Rankings of the methods of a table of scores: ranks, candidates for the best, plans."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from fairbench.inference.comparing.sign_flips import (
 )
 from fairbench.inference.paired import difference_of_shares
 
-WRONG = 0.05  # the chance that anything a page says at once is wrong
+WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
 _MOST_PLANNED = 10
-_WORK = 4e10  # multiplications of flips, beyond which fewer are made
-_EACH = 200  # multiplications that all else takes of a flip of a pair
+_WORK = 4e10  # most multiplications for sign flips; with more, fewer flips are made
+_EACH = 200  # multiplications per flip and pair for everything else
 _FLIPS, _FEWEST_FLIPS = 1999, 499
 
 
@@ -47,9 +47,9 @@ class PairedDifference:
 
     Attributes
     ----------
-    value, lower, upper : the mean difference with its interval, which holds for all pairs at once;
-        infinite ends of what was measured on too few units.
-    units : on how many it was measured.
+    value, lower, upper : the mean difference with its interval, simultaneous over all pairs;
+        infinite limits if it was measured on too few units.
+    units : the number of units on which both methods were measured.
     verdict : ``better`` or ``worse``, of the first, or ``open``.
     """
 
@@ -64,15 +64,16 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class ResolutionPlan:
-    """What would tell a method from a rival that it is not told from, if they differ by epsilon.
+    """What it takes to distinguish a method from a rival, if they truly differ by epsilon.
 
     Attributes
     ----------
-    units : how many units there are, and `units_needed` how many it takes; infinite of none.
-    times_as_many : how many times as many splits, or questions of the same tasks, would do;
-        infinite where no number does, NaN where tasks have one cell each.
-    noise : the share of the variance that is of splits or questions; NaN likewise.
-    cost : of the further units, for all methods that plans are about; NaN without costs.
+    units : the number of units there are. units_needed : how many it takes; infinite if no number
+        is enough.
+    times_as_many : by what factor to increase the splits, or questions, of the same tasks;
+        infinite if no factor is enough, NaN if tasks have one cell each.
+    noise : the share of the variance that is due to splits or questions; NaN likewise.
+    cost : of the further units, for all methods that have plans; NaN without costs.
     """
 
     first: str
@@ -87,20 +88,21 @@ class ResolutionPlan:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What one score says.
+    """The ranking of methods by one score.
 
     Attributes
     ----------
     methods : names, best first. order : their places in the table.
-    unit : what was drawn at random: ``family``, ``task`` or ``question``.
-    units : how many there are.
-    means : (M,) of each method, as ordered; with holes as if it had been run everywhere.
-    ran : (M,) on how many units.
-    first_rank, last_rank : (M,) the ranks that each can have, all at once.
-    may_be_best : (M,) the best is among these.
-    new : of the scores' tasks; None of questions without tasks.
-    lower, upper : (P,) of all pairs of `paired`, the larger the better, in the table's order.
-    wrong : the share of the page's error rate that this score has.
+    unit : the sampling unit: ``family``, ``task`` or ``question``.
+    units : the number of units.
+    means : (M,) of each method, as ordered; adjusted for units on which a method was not run.
+    ran : (M,) the number of units on which each method was run.
+    first_rank, last_rank : (M,) simultaneous limits of the rank of each method.
+    may_be_best : (M,) a confidence set for the best method.
+    new : probabilities on a new task; None for questions without tasks.
+    lower, upper : (P,) limits of all pairs of `paired`, in the table's order, with signs such that
+        larger is better.
+    wrong : the share of the page's error rate that is spent on this score.
     """
 
     scores: Scores
@@ -141,18 +143,18 @@ class Ranking:
 
     @property
     def surely_near(self) -> list[str]:
-        """The methods whose mean is surely within epsilon of the best one, all at once."""
+        """The methods whose mean is surely within epsilon of the best one, simultaneously."""
         worst = np.full((self.paired.methods, self.paired.methods), 0.0)
         worst[self.paired.first, self.paired.second] = self.lower
         worst[self.paired.second, self.paired.first] = -self.upper
         rivals = self.order[self.may_be_best]
         is_near = np.asarray((worst[:, rivals] >= -self.epsilon).all(axis=1))
         near = is_near[self.order] & self.may_be_best
-        return [name for name, kept in zip(self.methods, near, strict=True) if kept]
+        return [name for name, is_kept in zip(self.methods, near, strict=True) if is_kept]
 
     @property
     def told_apart(self) -> int:
-        """How many pairs are told apart."""
+        """The number of pairs that surely differ."""
         return int(self.held.better.sum())
 
     def difference(self, first: str, second: str) -> PairedDifference:
@@ -165,15 +167,15 @@ class Ranking:
         for name in (first, second):
             if name not in self._place_of:
                 raise unknown_name("method", name, list(self._place_of))
-        one, other = self._place_of[first], self._place_of[second]
-        pair, sign = self.pair(first, second), -1.0 if one > other else 1.0
+        first_place, second_place = self._place_of[first], self._place_of[second]
+        pair, sign = self.pair(first, second), -1.0 if first_place > second_place else 1.0
         value, lower, upper = (
-            sign * float(each[pair]) for each in (self.paired.means, self.lower, self.upper)
+            sign * float(of_pairs[pair]) for of_pairs in (self.paired.means, self.lower, self.upper)
         )
         verdict = "open"
-        if self.held.better[one, other]:
+        if self.held.better[first_place, second_place]:
             verdict = "better"
-        elif self.held.better[other, one]:
+        elif self.held.better[second_place, first_place]:
             verdict = "worse"
         ends = sorted([self.scores.sign * lower, self.scores.sign * upper])
         value = self.scores.sign * value + 0.0
@@ -182,8 +184,8 @@ class Ranking:
 
     def pair(self, first: str, second: str) -> int:
         """Return the place of a pair of methods among those of `paired`."""
-        one, other = self._place_of[first], self._place_of[second]
-        low, high = min(one, other), max(one, other)
+        first_place, second_place = self._place_of[first], self._place_of[second]
+        low, high = min(first_place, second_place), max(first_place, second_place)
         return low * self.paired.methods - low * (low + 1) // 2 + high - low - 1
 
     def differences(self) -> Iterator[PairedDifference]:
@@ -200,11 +202,11 @@ def answers(
     wrong: float = WRONG,
     most_planned: int = _MOST_PLANNED,
 ) -> list[Ranking]:
-    """Return what each score of a table says; all of it together is wrong with chance `wrong`.
+    """Return the ranking by each score of a table, with family-wise error rate `wrong`.
 
     Parameters
     ----------
-    most_planned : how many pairs are planned for at most.
+    most_planned : the most pairs for which there is a plan.
 
     Raises
     ------
@@ -215,22 +217,24 @@ def answers(
         if name not in table.methods:
             raise unknown_name("method", name, table.methods)
     of_score = wrong / len(table.scores)
-    found = [_answer(table, scores, options, of_score) for scores in table.scores]
+    rankings = [_ranking_of(table, scores, options, of_score) for scores in table.scores]
     return [
-        _with_plans(answer, answer.scores.larger_is_better, units_of(table, options), most_planned)
-        for answer in found
+        _with_plans(
+            ranking, ranking.scores.larger_is_better, units_of(table, options), most_planned
+        )
+        for ranking in rankings
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class UnitsOfMean:
-    """What is averaged into what: cells into groups, groups into units.
+    """How means are taken: cells are averaged into groups, and groups into units.
 
     Attributes
     ----------
-    group : (C,) the group of each cell, as a rule its task. unit : (K,) the unit of each group.
-    alike : whether units count alike, however many groups they have.
-    strata : (U,) of units that are drawn within strata. name : what a unit is called.
+    group : (C,) the group of each cell, usually its task. unit : (K,) the unit of each group.
+    alike : whether units have equal weights, however many groups they have.
+    strata : (U,) strata within which units are drawn, or None. name : what a unit is called.
     """
 
     group: NDArray[np.intp]
@@ -241,7 +245,7 @@ class UnitsOfMean:
 
 
 def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
-    """Return what the means of a table are over: families, tasks or questions."""
+    """Return the units of a table: families, tasks or questions."""
     cells = np.arange(len(table.task))
     if options.about == THESE and table.questions and table.tasks:
         return UnitsOfMean(cells, cells, True, table.task, "question")
@@ -253,7 +257,7 @@ def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
     return UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
 
 
-def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
+def _ranking_of(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
     generator = np.random.default_rng(options.seed)
     values, units = scores.larger_is_better, units_of(table, options)
     if units.strata is not None:
@@ -270,8 +274,8 @@ def _answer(table: ScoreTable, scores: Scores, options: RankOptions, wrong: floa
     if binary:
         lower, upper = _binary_limits(values, paired, held)
     means, ran = adjusted_means(values, units.group, units.unit, alike=units.alike)
-    fully = ran >= ran.max() / 2
-    order = np.lexsort((-means, ~fully))
+    has_half_of_units = ran >= ran.max() / 2
+    order = np.lexsort((-means, ~has_half_of_units))
     leader = int(np.argmax(held.may_be_best[order]))  # with holes, not always the largest mean
     order = np.r_[order[leader], np.delete(order, leader)]
     epsilon = scores.epsilon if options.within is None else options.within
@@ -317,44 +321,48 @@ def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -
 
 
 def is_binary(values: Floats) -> bool:
-    """Say whether all scores there are (M, C) are right or wrong, 1 or 0 (of either sign)."""
-    known = values[np.isfinite(values)]
-    size = np.abs(known)
-    return bool(((size == 0) | (size == 1)).all() and (known > 0).any() != (known < 0).any())
+    """Return whether all finite scores (M, C) are 0 or 1 (right or wrong), or all are 0 or -1."""
+    finite = values[np.isfinite(values)]
+    size = np.abs(finite)
+    return bool(((size == 0) | (size == 1)).all() and (finite > 0).any() != (finite < 0).any())
 
 
 def _binary_limits(
     values: Floats, paired: PairedUnits, held: Simultaneous
 ) -> tuple[Floats, Floats]:
-    """Return the limits of differences of shares of right answers, which few answers can carry.
+    """Return limits of differences of shares of right answers that hold for few questions, too.
 
-    As of McNemar's test, they come of the questions that one of the two has right alone.
+    As in McNemar's test, they depend on the questions that just one of the two answers correctly.
     """
-    known = np.isfinite(values)
-    there = known.astype(np.float32)
-    right = np.where(known, values if (values > 0).any() else 1 + values, 0).astype(np.float32)
-    both, alone = right @ right.T, right @ there.T
+    is_known = np.isfinite(values)
+    presence = is_known.astype(np.float32)
+    right = np.where(is_known, values if (values > 0).any() else 1 + values, 0).astype(np.float32)
+    both_right, right_where_other_present = right @ right.T, right @ presence.T
     first, second = paired.first, paired.second
-    gained = np.rint(alone[first, second] - both[first, second]).astype(float)
-    lost = np.rint(alone[second, first] - both[second, first]).astype(float)
+    gained = np.rint(right_where_other_present[first, second] - both_right[first, second]).astype(
+        float
+    )
+    lost = np.rint(right_where_other_present[second, first] - both_right[second, first]).astype(
+        float
+    )
     level = 1 - 2 * float(special.ndtr(-held.critical))
     limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
-    few = paired.sizes < FEWEST
-    lower = np.where(few, -np.inf, limits.lower)
-    upper = np.where(few, np.inf, limits.upper)
-    told = held.doubt <= held.level
-    lower = np.where(told & (paired.means > 0), np.maximum(lower, 0.0), lower)
-    return lower, np.where(told & (paired.means < 0), np.minimum(upper, 0.0), upper)
+    is_few = paired.sizes < FEWEST
+    lower = np.where(is_few, -np.inf, limits.lower)
+    upper = np.where(is_few, np.inf, limits.upper)
+    is_told_apart = held.doubt <= held.level
+    lower = np.where(is_told_apart & (paired.means > 0), np.maximum(lower, 0.0), lower)
+    return lower, np.where(is_told_apart & (paired.means < 0), np.minimum(upper, 0.0), upper)
 
 
 def usual_epsilon(values: Floats) -> float:
-    """Return a difference that hardly matters: 0.01 of shares, 1 of percents, or by the spread."""
-    known = values[np.isfinite(values)]
-    if known.size and known.min() >= 0 and known.max() <= 1:
+    """Return a negligible difference: 0.01 for shares, 1 for percentages, else by the spread."""
+    finite = values[np.isfinite(values)]
+    if finite.size and finite.min() >= 0 and finite.max() <= 1:
         return 0.01
-    if known.size and known.min() >= 0 and 1.5 < known.max() <= 100:
+    if finite.size and finite.min() >= 0 and 1.5 < finite.max() <= 100:
         return 1.0
-    spread = float(np.subtract(*np.quantile(known, [0.95, 0.05]))) / 100 if known.size else 0.0
+    spread = float(np.subtract(*np.quantile(finite, [0.95, 0.05]))) / 100 if finite.size else 0.0
     if not spread > 0:
         return 0.01
     digit = 10.0 ** floor(log10(spread))
@@ -362,11 +370,11 @@ def usual_epsilon(values: Floats) -> float:
 
 
 def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
-    """Return the means of each method's cells of each task, (M, K); NaN where it has none."""
-    known = np.isfinite(values)
-    if not known.all():
-        sums = [np.bincount(group, row, tasks) for row in np.where(known, values, 0.0)]
-        counts = [np.bincount(group, row, tasks) for row in known.astype(float)]
+    """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
+    is_known = np.isfinite(values)
+    if not is_known.all():
+        sums = [np.bincount(group, row, tasks) for row in np.where(is_known, values, 0.0)]
+        counts = [np.bincount(group, row, tasks) for row in is_known.astype(float)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.stack(sums) / np.stack(counts)
     return np.stack([np.bincount(group, row, tasks) for row in values]) / np.bincount(group)
@@ -375,38 +383,42 @@ def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
 def adjusted_means(
     values: Floats, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Return each method's mean as if it had been run everywhere, and on how many units it was.
+    """Return each method's mean, adjusted for missing units, and the number of units it has.
 
-    Where all were, it is the plain mean; with holes, that of a model in which methods and units
-    add up.
+    If no unit is missing, it is the plain mean; otherwise it comes from an additive model with
+    effects of methods and of units.
     """
-    of_task = _task_means(values, group, len(unit))
+    task_means = _task_means(values, group, len(unit))
     units = int(unit.max()) + 1
-    has = np.isfinite(of_task).astype(float)
-    filled = np.where(has > 0, of_task, 0.0)
-    counts = np.stack([np.bincount(unit, row, units) for row in has])
+    is_measured = np.isfinite(task_means).astype(float)
+    filled = np.where(is_measured > 0, task_means, 0.0)
+    counts = np.stack([np.bincount(unit, row, units) for row in is_measured])
     sums = np.stack([np.bincount(unit, row, units) for row in filled])
     with np.errstate(invalid="ignore", divide="ignore"):
-        of_unit = sums / counts
+        unit_means = sums / counts
     weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
-    known = np.where(counts > 0, of_unit, 0.0)
+    filled_means = np.where(counts > 0, unit_means, 0.0)
     ran = (counts > 0).sum(axis=1)
-    own = np.zeros(len(values))
-    shares = weight.max(axis=0) / weight.max(axis=0).sum()
+    method_effects = np.zeros(len(values))
+    unit_shares = weight.max(axis=0) / weight.max(axis=0).sum()
     rounds = 1 if (counts > 0).all() else 200
-    whole = np.maximum(weight.sum(axis=0), 1e-300)
+    total_weight = np.maximum(weight.sum(axis=0), 1e-300)
     for _ in range(rounds):
-        of_rest = (weight * (known - own[:, None])).sum(axis=0) / whole
-        own = (weight * (known - of_rest)).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-300)
-    of_rest = (weight * (known - own[:, None])).sum(axis=0) / whole
-    return own + float(of_rest @ shares), ran
+        unit_effects = (weight * (filled_means - method_effects[:, None])).sum(
+            axis=0
+        ) / total_weight
+        method_effects = (weight * (filled_means - unit_effects)).sum(axis=1) / np.maximum(
+            weight.sum(axis=1), 1e-300
+        )
+    unit_effects = (weight * (filled_means - method_effects[:, None])).sum(axis=0) / total_weight
+    return method_effects + float(unit_effects @ unit_shares), ran
 
 
 def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) -> Ranking:
-    """Return an answer with what would tell apart the pairs that matter most.
+    """Return a ranking with plans for the pairs that matter most.
 
-    Of these are the leader and each rival that may be the best; where it is settled which is the
-    best, neighbours in the order of means that are not told apart.
+    These are the leader and each rival that may be the best; or, if the best method is settled,
+    neighbours in the order of means that do not surely differ.
     """
     pairs = [(answer.leader, name) for name in answer.best if name != answer.leader]
     if not pairs:
@@ -414,19 +426,19 @@ def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) 
         pairs = [pair for pair in neighbours if answer.difference(*pair).verdict == "open"]
     pairs = pairs[:most]
     places = {name: int(place) for name, place in zip(answer.methods, answer.order, strict=True)}
-    named = dict.fromkeys(name for pair in pairs for name in pair)
-    price = _price(answer, units, [places[name] for name in named]) if pairs else 0.0
+    planned = dict.fromkeys(name for pair in pairs for name in pair)
+    price = _price(answer, units, [places[name] for name in planned]) if pairs else 0.0
     plans = []
     for first, rival in pairs:
-        gap = values[places[first]] - values[places[rival]]
+        differences = values[places[first]] - values[places[rival]]
         difference, pair = answer.difference(first, rival), answer.pair(first, rival)
         spread = float(usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair]))
         needed = float("nan")
         if isfinite(spread) and spread > 0:
             spreads = np.array([spread])
             needed = float(units_needed(spreads, answer.epsilon, answer.held.critical)[0])
-        parts = None if units.name == "question" else parts_of(gap, units.group, units.unit)
-        more = max(needed - difference.units, 0.0)
+        parts = None if units.name == "question" else parts_of(differences, units.group, units.unit)
+        further_units = max(needed - difference.units, 0.0)
         plans.append(
             ResolutionPlan(
                 first=first,
@@ -434,32 +446,32 @@ def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) 
                 difference=difference,
                 units=difference.units,
                 units_needed=needed,
-                times_as_many=_times(parts, answer, difference.units),
+                times_as_many=_times_as_many(parts, answer, difference.units),
                 noise=parts.noise / parts.unit if parts and parts.unit > 0 else float("nan"),
-                cost=more * price,
+                cost=further_units * price,
             )
         )
     return replace(answer, plans=tuple(plans))
 
 
-def _times(parts: VarianceParts | None, answer: Ranking, units: int) -> float:
+def _times_as_many(parts: VarianceParts | None, answer: Ranking, units: int) -> float:
     if parts is None or units < FEWEST:
         return float("nan")
     return parts.times_as_many(answer.epsilon, units, answer.held.critical)
 
 
 def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
-    """Return what one further unit costs, of these methods; NaN without costs."""
+    """Return the cost of one further unit for these methods; NaN without costs."""
     if answer.scores.cost is None:
         return float("nan")
     cost = answer.scores.cost[places]
-    known = np.isfinite(cost)
-    if not known.any(axis=1).all():
+    is_known = np.isfinite(cost)
+    if not is_known.any(axis=1).all():
         return float("nan")
-    of_cell = (np.where(known, cost, 0.0).sum(axis=1) / known.sum(axis=1)).sum()
-    return float(of_cell * cost.shape[1] / (int(units.unit.max()) + 1))
+    cell_cost = (np.where(is_known, cost, 0.0).sum(axis=1) / is_known.sum(axis=1)).sum()
+    return float(cell_cost * cost.shape[1] / (int(units.unit.max()) + 1))
 
 
 def units_to_tell_anything(answer: Ranking) -> int:
-    """Return from how many units on pairs are told apart by flips of signs."""
+    """Return the fewest units with which a sign-flip test can find a difference."""
     return fewest_units(answer.wrong / 2)

@@ -76,18 +76,22 @@ def noise_of_tasks(
     weights = 1 / len(families) / families[units.unit]
     if not units.alike:
         weights = np.full(len(units.unit), 1 / len(units.unit))
-    found = []
+    noises = []
     for number, name in enumerate(table.tasks):
-        own = values[:, units.group == number]
-        own = own[:, np.isfinite(own).any(axis=0)]
-        own = own[np.isfinite(own).all(axis=1)]  # methods with every split of the first round
-        if own.shape[1] < 2 or len(own) < 2:
+        task_values = values[:, units.group == number]
+        task_values = task_values[:, np.isfinite(task_values).any(axis=0)]
+        task_values = task_values[
+            np.isfinite(task_values).all(axis=1)
+        ]  # methods with every split of the first round
+        if task_values.shape[1] < 2 or len(task_values) < 2:
             continue
-        shared = own - own.mean(axis=0)
-        noise = float(shared.var(axis=1, ddof=1).mean()) * len(own) / (len(own) - 1)
-        splits, weight = own.shape[1], float(weights[number])
-        found.append(TaskNoise(name, splits, noise, weight, seconds[name]))
-    return found
+        deviations = task_values - task_values.mean(axis=0)
+        noise = (
+            float(deviations.var(axis=1, ddof=1).mean()) * len(task_values) / (len(task_values) - 1)
+        )
+        splits, weight = task_values.shape[1], float(weights[number])
+        noises.append(TaskNoise(name, splits, noise, weight, seconds[name]))
+    return noises
 
 
 def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
@@ -97,21 +101,21 @@ def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
     next splits are those that take most of it away for each second.
     """
     splits = {task.task: task.splits for task in tasks}
-    whole = sum(task.variance(task.splits) for task in tasks)
-    left, wanted = whole, whole * SHRUNK ** (number - 1)
-    priced = [task for task in tasks if task.noise > 0]
-    while left > wanted * (1 + 1e-12) and priced:
+    total_variance = sum(task.variance(task.splits) for task in tasks)
+    variance_left, target = total_variance, total_variance * SHRUNK ** (number - 1)
+    noisy = [task for task in tasks if task.noise > 0]
+    while variance_left > target * (1 + 1e-12) and noisy:
 
         def gain(task: TaskNoise) -> float:
             now = splits[task.task]
-            more = now + -(-now // _STEP)
-            saved = task.variance(now) - task.variance(more)
-            return saved / ((more - now) * max(task.seconds, 1e-9))
+            next_splits = now + -(-now // _STEP)
+            reduction = task.variance(now) - task.variance(next_splits)
+            return reduction / ((next_splits - now) * max(task.seconds, 1e-9))
 
-        best = max(priced, key=gain)
+        best = max(noisy, key=gain)
         now = splits[best.task]
         splits[best.task] = now + -(-now // _STEP)
-        left += best.variance(splits[best.task]) - best.variance(now)
+        variance_left += best.variance(splits[best.task]) - best.variance(now)
     return splits
 
 
@@ -168,14 +172,14 @@ def rival_bounds(
         difference = answer.difference(leader, rival)
         parts = parts_of(values[place[leader]] - values[place[rival]], units.group, units.unit)
         freedom = max(difference.units - 1, 1)
-        spread, least = 0.0, 0.0
+        variance, least_variance = 0.0, 0.0
         if parts is not None:
-            spread = max(parts.unit - parts.noise, 0.0)
-            limit = parts.unit * freedom / float(special.chdtri(freedom, _SURE))
-            least = max(limit - parts.noise, 0.0)
-        reach = float(as_student(answer.held.critical, freedom))
-        wanted = max(abs(difference.value), answer.epsilon)
-        needed = units_needed(np.array([np.sqrt(spread)]), wanted, answer.held.critical)
-        floor = reach * float(np.sqrt(least / difference.units))
+            variance = max(parts.unit - parts.noise, 0.0)
+            lower_limit = parts.unit * freedom / float(special.chdtri(freedom, _SURE))
+            least_variance = max(lower_limit - parts.noise, 0.0)
+        quantile = float(as_student(answer.held.critical, freedom))
+        gap = max(abs(difference.value), answer.epsilon)
+        needed = units_needed(np.array([np.sqrt(variance)]), gap, answer.held.critical)
+        floor = quantile * float(np.sqrt(least_variance / difference.units))
         bounds.append(RivalBound(rival, difference, difference.units, floor, float(needed[0])))
     return bounds

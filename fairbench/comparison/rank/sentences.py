@@ -1,7 +1,6 @@
-"""What a ranking says, in sentences: what is told apart, what is open, and what would resolve it.
+"""Sentences on a ranking: which methods differ, what is open, and what would resolve it.
 
-The page of ``fairbench rank``, the atlas and the leaderboard say these, of what they call methods
-or approaches.
+The page of ``fairbench rank``, the atlas and the leaderboard share them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 
 
 def units_in_words(answer: Ranking, number: float | None = None) -> str:
-    """Return how many units there are, or as many as are given, with their word."""
+    """Return a number of units (by default, all of the ranking) with the word for them."""
     number = answer.units if number is None else number
     return f"{count(number)} {answer.unit if number == 1 else PLURALS[answer.unit]}"
 
@@ -59,23 +58,23 @@ def named(names: Sequence[str], word: str = "and") -> str:
 
 
 def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
-    """Yield which may be the best, who is surely near it, and how many pairs surely differ.
+    """Yield a sentence on which methods may be the best, and how many pairs surely differ.
 
     Parameters
     ----------
     methods : what is ranked, in the plural.
     """
-    whole, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
+    total, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
     parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of {methods} surely differ"]
     if len(best) > 1 and (near := answer.surely_near):
         parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {named(near)}")
     if len(best) == 1:
         parts.insert(0, f"{short_name(best[0])} is the best on average")
-    elif len(best) < whole:
+    elif len(best) < total:
         if len(best) > NAMED:
-            one_of = f"one of {count(len(best))} of {count(whole)} {methods}: {named(best)}"
+            one_of = f"one of {count(len(best))} of {count(total)} {methods}: {named(best)}"
         else:
-            one_of = f"{named(best, 'or')} (of {count(whole)} {methods})"
+            one_of = f"{named(best, 'or')} (of {count(total)} {methods})"
         parts.insert(0, f"the best on average is {one_of}")
     if len(parts) > 1 or answer.told_apart:
         first, *rest = parts
@@ -94,15 +93,15 @@ def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]
         f"{short_name(answer.methods[place])}"
         for place in order
     ]
-    more = "" if len(listed) == len(answer.methods) else " (the table has all)"
+    remark = "" if len(listed) == len(answer.methods) else " (the table has all)"
     yield (
         f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
-        f"{method} is best there is {joined(listed)}{more}."
+        f"{method} is best there is {joined(listed)}{remark}."
     )
 
 
 def near_in_words(answer: Ranking, place: int, at_least: str, otherwise: str) -> str:
-    """Return a probability of being near the best, in percent, with what stands after it."""
+    """Return the percentage of a method's chance to be near the best, with a text after it."""
     if answer.new is None:
         return ""
     near = float(answer.new.near[place])
@@ -116,28 +115,28 @@ def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     if fresh is None:
         return
     halved = "splits" if fresh.halved == SPLITS else PLURALS[answer.unit]
-    of = ""
+    among = ""
     if fresh.methods < len(answer.methods):
-        of = f" of the {count(fresh.methods)} {methods} that were run everywhere"
-    single = ""
+        among = f" of the {count(fresh.methods)} {methods} that were run everywhere"
+    on_single_task = ""
     if fresh.halved == SPLITS:
-        single = f", and on a single task {percent(fresh.within_task)} % of the time"
+        on_single_task = f", and on a single task {percent(fresh.within_task)} % of the time"
     yield (
-        f"Where the {halved} are divided in two at random, the halves disagree on which mean{of} "
-        f"is best {percent(fresh.overall)} % of the time{single}."
+        f"Where the {halved} are divided in two at random, the halves disagree on which "
+        f"mean{among} is best {percent(fresh.overall)} % of the time{on_single_task}."
     )
 
 
 def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     """Yield what the scores leave open."""
-    whole, pairs = len(answer.methods), len(answer.paired.first)
-    if len(answer.best) == whole:
-        yield f"Any of the {count(whole)} {methods} may be the best on average."
+    total, pairs = len(answer.methods), len(answer.paired.first)
+    if len(answer.best) == total:
+        yield f"Any of the {count(total)} {methods} may be the best on average."
     elif len(answer.best) > 1:
         yield f"Which of {named(answer.best)} is the best."
-    still = pairs - answer.told_apart
-    if still:
-        yield f"{count(still)} of {count(pairs)} pairs: either of the two may be the better one."
+    open_ = pairs - answer.told_apart
+    if open_:
+        yield f"{count(open_)} of {count(pairs)} pairs: either of the two may be the better one."
     needed = units_to_tell_anything(answer)
     if answer.units < FEWEST:
         yield (f"With {units_in_words(answer)} nothing can be told apart; {FEWEST} are the fewest.")
@@ -149,7 +148,7 @@ def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
 
 
 def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]:
-    """Yield what would resolve the most: how many more units, and whether more cells would do.
+    """Yield sentences on how many more units, or cells, would resolve the hardest pair.
 
     Parameters
     ----------
@@ -192,30 +191,29 @@ def _more_cells(plan: ResolutionPlan, answer: Ranking, cells: str) -> Iterator[s
 
 
 def limits_of_cells(answer: Ranking, cells: str = "splits") -> Iterator[str]:
-    """Yield from how many rivals no number of cells would tell the best-looking method.
+    """Yield sentences on rivals that no number of cells can distinguish from the leader.
 
-    A unit's paired difference varies by what the unit is like, however many cells it is the mean
-    of: that part of the variance is the least that any number of them leaves. Nothing is said where
-    some number of cells would do for all rivals.
+    The variance of paired differences between units remains, however many cells each unit has.
+    Nothing is yielded if some number of cells is enough for all rivals.
     """
     if len(answer.best) < 2:
         return
     plans = [plan for plan in answer.plans if plan.noise >= 0]  # not NaN
-    never = sum(not isfinite(plan.times_as_many) for plan in plans)
-    if not never:
+    out_of_reach = sum(not isfinite(plan.times_as_many) for plan in plans)
+    if not out_of_reach:
         return
     units = PLURALS[answer.unit]
-    rivals = f"{count(never)} of" if never < len(plans) else "any of"
+    rivals = f"{count(out_of_reach)} of" if out_of_reach < len(plans) else "any of"
     yield (
         f"By these estimates, no number of {cells} of the same tasks would tell "
         f"{short_name(answer.leader)} from {rivals} its {count(len(plans))} rivals if their true "
         f"difference is {answer.epsilon:g}."
     )
     needed = np.sort([plan.units_needed for plan in plans])
-    half, whole = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
+    for_half, for_all = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
     between = percent(1 - float(np.median([plan.noise for plan in plans])))
-    parts = [f"about {two_digits(half)} would do for half of the rivals"] * isfinite(half)
-    parts += [f"{two_digits(whole)} for all"] * isfinite(whole)
+    parts = [f"about {two_digits(for_half)} would do for half of the rivals"] * isfinite(for_half)
+    parts += [f"{two_digits(for_all)} for all"] * isfinite(for_all)
     enough = f": {' and '.join(parts)} (now {count(answer.units)})" if parts else ""
     yield (
         f"For half of the rivals, {between} % or more of the variance of the paired difference is "
@@ -224,16 +222,16 @@ def limits_of_cells(answer: Ranking, cells: str = "splits") -> Iterator[str]:
 
 
 def simultaneous_sentence(scores: str = "", *, on_new_tasks: bool) -> str:
-    """Say what holds at once.
+    """Return the sentence on which statements are simultaneous.
 
     Parameters
     ----------
-    scores : whose ranks these are, such as "all scores", where there are several.
+    scores : such as "all scores", if there are several; empty for one.
     on_new_tasks : whether there are probabilities on new tasks.
     """
-    of = f" of {scores}" if scores else ""
+    of_scores = f" of {scores}" if scores else ""
     return (
-        f"Ranks, who may be the best and all differences{of} are valid simultaneously: the "
+        f"Ranks, who may be the best and all differences{of_scores} are valid simultaneously: the "
         f"chance that any of them is wrong is at most {100 * WRONG:.0f} %."
         + " Probabilities on a new task are estimates."
         * on_new_tasks

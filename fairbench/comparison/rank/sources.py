@@ -1,4 +1,4 @@
-"""Scores to rank, from whatever a path holds: fairbench's own runs, or what others write."""
+"""Scores to rank, read from finished runs or from results in formats of other tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fairbench.results.packs import is_pack
 from fairbench.results.runs import Run
 
 FORMAT = "fairbench runs"
-# Columns of the table of approaches that say what a row is of, and are no score of it.
+# Columns of the table of approaches that are no scores.
 _ABOUT = (
     "family", "dataset", "protect", "learner", "intervention", "method", "options", "setting",
     "seed", "repeat", "run", "group_at_prediction", "test_share", "rows", "features",
@@ -40,14 +40,14 @@ _ABOUT = (
 
 
 _NEEDS = "group_at_prediction"
-_NO_ITEMS = "none"  # in place of a column of items: aggregates of tasks are ranked
+_NO_ITEMS = "none"  # as item=: aggregates of tasks are ranked, not items
 _LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
 
 def recognised(options: RankOptions) -> BenchmarkTable | None:
-    """Return the scores of runs, or of results in a format of others; None of any other table.
+    """Return the scores of finished runs or of a recognised format; None for any other table.
 
-    A table whose columns are named is read by these, whatever format it may be of.
+    If options name columns of a table, None is returned, whatever its format.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def recognised(options: RankOptions) -> BenchmarkTable | None:
 
 
 def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
-    """Return a table without its families if there is one alone, which tells nothing apart."""
+    """Return a table without the column of families if there is just one family."""
     if "family" not in table.frame or table.frame["family"].nunique() > 1:
         return table
     name = shortened(str(table.frame["family"].iloc[0]))
@@ -76,9 +76,9 @@ def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
 
 
 def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:
-    """Return the options with the columns of a table that was recognised, unless others are named.
+    """Return the options with the columns of a recognised table, unless others are named.
 
-    The first cost is that of plans.
+    Plans use the first of several costs.
     """
     names = [name for name in ("method", "task", "item", "family") if name in table.frame]
     columns: dict[str, Any] = {name: name for name in names if not getattr(options, name)}
@@ -100,13 +100,13 @@ def benchmark_scores(
     items: bool | None = None,
     purposes: Sequence[str] = (),
 ) -> BenchmarkTable | None:
-    """Return the scores that a file or folder holds; None of a table of columns of its own.
+    """Return the scores of a file or folder; None for a table in no known format.
 
     Parameters
     ----------
-    scores : the scores to keep; where there are several, some must be named.
-    items : of logs, whether single items are read or aggregates of tasks; items by default.
-    purposes : of runs, what they were made for; demos and tuning are left out by default.
+    scores : the scores to keep; if there are several, some must be named.
+    items : whether single items of logs are read, or aggregates of tasks; items by default.
+    purposes : the purposes of runs to keep; demos and tuning are left out by default.
 
     Raises
     ------
@@ -114,61 +114,62 @@ def benchmark_scores(
         which none is named.
     """
     if path.is_dir() and (is_pack(path) or len(Catalogue(path))):
-        return of_enough_tasks(with_scores(_of_runs(Catalogue(path), purposes), scores))
+        return of_enough_tasks(with_scores(_scores_of_runs(Catalogue(path), purposes), scores))
     return sources.read_benchmark(path, scores, items=items)
 
 
-def _of_runs(catalogue: Catalogue, purposes: Sequence[str]) -> BenchmarkTable:
+def _scores_of_runs(catalogue: Catalogue, purposes: Sequence[str]) -> BenchmarkTable:
     """Return the metrics of finished runs: an approach is a method, a split a seed and a repeat."""
-    kept, left_out = catalogue.counted(purposes)
-    if not len(kept):
+    counted, left_out = catalogue.counted(purposes)
+    if not len(counted):
         raise UserError(f"{catalogue.folder} has no finished runs to rank; {left_out}".rstrip("; "))
-    table = runs_table(list(kept))
+    table = runs_table(list(counted))
     return replace(table, notes=(*table.notes, *filter(None, [left_out])))
 
 
 def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
     """Return a table of the approaches that the atlas ranks, with a note on the others.
 
-    They are those that have the scores on half of the tasks; all where fewer than two do. What is
-    not defined of an approach, such as the loss of scores where there are labels alone, is no
-    crash: it was not measured there.
+    These have the scores on half of the tasks; if fewer than two do, all are kept. A metric that is
+    undefined for an approach, such as the log loss of one without scores, counts as not measured,
+    and not as a crash.
     """
     names = [score.name for score in table.scores]
     measured = table.frame[table.frame[names].notna().any(axis=1)]
     tasks, fewest = measured[TASK].nunique(), fewest_tasks(measured[TASK].nunique())
-    on = [measured[measured[name].notna()].groupby(METHOD)[TASK].nunique() for name in names]
-    on = [
-        counts_of_method.reindex(table.frame[METHOD].unique(), fill_value=0)
-        for counts_of_method in on
+    task_counts = [
+        measured[measured[name].notna()].groupby(METHOD)[TASK].nunique() for name in names
     ]
-    enough = pd.concat(on, axis=1).min(axis=1) >= fewest
-    kept = enough.index[enough]
-    if enough.all() or len(kept) < 2:
+    task_counts = [
+        tasks_of_methods.reindex(table.frame[METHOD].unique(), fill_value=0)
+        for tasks_of_methods in task_counts
+    ]
+    enough = pd.concat(task_counts, axis=1).min(axis=1) >= fewest
+    ranked = enough.index[enough]
+    if enough.all() or len(ranked) < 2:
         return replace(table, frame=measured.reset_index(drop=True))
-    left = len(enough) - len(kept)
-    are, they = ("is", "it has") if left == 1 else ("are", "they have")
+    left_out = len(enough) - len(ranked)
+    are, they = ("is", "it has") if left_out == 1 else ("are", "they have")
     note = (
-        f"{left} of {len(enough)} approaches {are} left out, as in the leaderboard: {they} the "
+        f"{left_out} of {len(enough)} approaches {are} left out, as in the leaderboard: {they} the "
         f"score on fewer than {fewest} of the {tasks} tasks, half of them"
     )
-    frame = measured[measured[METHOD].isin(kept)].reset_index(drop=True)
+    frame = measured[measured[METHOD].isin(ranked)].reset_index(drop=True)
     return replace(table, frame=frame, notes=(*table.notes, note))
 
 
 def runs_table(runs: Sequence[Run]) -> BenchmarkTable:
-    """Return the metrics of runs, a row an approach, task and repeat.
+    """Return the metrics of runs, one row per approach, task and repeat.
 
-    As in the atlas, approaches are ranked as they are: thresholds for each group, and labels that
-    are withheld, are settings of one, which are left out.
+    As in the atlas, settings of approaches (thresholds per group, withheld labels) are left out.
     """
     return approaches_as_methods(approach_table(runs))
 
 
 def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of approaches as they are, in the atlas's order of tasks.
+    """Return the rows of approaches without settings, in the atlas's order of tasks.
 
-    The columns ``method`` and ``task`` have what a ranking calls them.
+    The new columns ``method`` and ``task`` have the names that a ranking uses.
     """
     wide = wide[(wide["setting"] == "").to_numpy()]
     wide = wide.sort_values(["dataset", "protect", *APPROACH, "seed", "repeat"], kind="stable")
@@ -184,13 +185,13 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
 
 def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
     """Return a table of approaches as a table of scores."""
-    known = with_methods_and_tasks(wide)
-    wide = known.drop(columns=["method", "task"])
+    labelled = with_methods_and_tasks(wide)
+    wide = labelled.drop(columns=["method", "task"])
     names = [name for name in wide if name not in (*_ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
     keys = {
-        "method": known["method"],
-        "task": known["task"],
+        "method": labelled["method"],
+        "task": labelled["task"],
         "split": wide["seed"].astype(str).str.cat(wide["repeat"].astype(int).astype(str), sep="."),
         "family": wide["family"],
     }

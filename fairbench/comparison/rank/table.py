@@ -47,9 +47,9 @@ class Scores:
     Attributes
     ----------
     score : its name. better : ``higher`` or ``lower``.
-    values : (M, C) as they were given; NaN where a method has none.
-    cost : (M, C) of what each took, or None.
-    epsilon : the largest difference that does not matter in practice, where that is declared.
+    values : (M, C) as they were given; NaN if missing.
+    cost : (M, C) the cost of each, or None.
+    epsilon : the largest difference that does not matter in practice, if declared.
     """
 
     score: str
@@ -71,17 +71,17 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Scores with what their cells are.
+    """Scores, with the task, split or question of each cell.
 
     Attributes
     ----------
-    methods : names. tasks : names; empty of questions without tasks.
+    methods : names. tasks : names; empty for questions without tasks.
     families : names; empty where none are given.
     task : (C,) the task of each cell, or the cell itself of questions without tasks.
     family : (K,) the family of each task, or the task itself.
-    splits : how many splits a task has at most; 0 of questions.
-    questions : how many questions there are; 0 of splits.
-    notes : what a reader has to know. warnings : what may be wrong.
+    splits : the most splits of a task; 0 for questions.
+    questions : the number of questions; 0 for splits.
+    notes : sentences for the reader. warnings : sentences on what may be wrong.
     """
 
     methods: tuple[str, ...]
@@ -103,8 +103,8 @@ def read_scores(
 
     Parameters
     ----------
-    source : the table, where it is in memory; the path is then only what messages call it.
-    read : the scores of a format that was recognised, in place of a table.
+    source : the table, if it is in memory; the path is then only used in messages.
+    read : the scores of a recognised format, instead of a table.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def read_scores(
         scales, or too few methods or tasks to compare.
     """
     file = options.path.name
-    ways: dict[str, str] = {}
+    directions: dict[str, str] = {}
     epsilons: dict[str, float] = {}
     if read is not None:
         source = read.frame
@@ -121,11 +121,11 @@ def read_scores(
             for score_column in read.scores
             if score_column.epsilon is not None
         }
-        ways = {score.name: score.better for score in read.scores if score.better}
+        directions = {score.name: score.better for score in read.scores if score.better}
     names = names_of_table(source) if source is not None else _names(options)
-    options, told = _with_usual_names(options, names, file)
+    options, sentences = _with_usual_names(options, names, file)
     if read is not None:
-        told = [_sentence(text) for text in (read.sentence, *read.notes)]
+        sentences = [_sentence(text) for text in (read.sentence, *read.notes)]
     columns = _columns(options)
     numeric = [*options.score, *filter(None, [options.cost])]
     if source is None:
@@ -135,9 +135,9 @@ def read_scores(
         frame = texts_of_table(source, file, only=columns, numeric=numeric)
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
-    notes = [*frame.attrs.get("notes", []), *told]
+    notes = [*frame.attrs.get("notes", []), *sentences]
     warnings = [_sentence(text) for text in read.warnings] if read is not None else []
-    return _Reading(options, frame, file, notes, warnings, ways, epsilons).table()
+    return _Reading(options, frame, file, notes, warnings, directions, epsilons).table()
 
 
 def _sentence(text: str) -> str:
@@ -159,14 +159,18 @@ def _columns(options: RankOptions) -> list[str]:
 def _with_usual_names(
     options: RankOptions, names: Sequence[str], file: str
 ) -> tuple[RankOptions, list[str]]:
-    """Return the options with columns by their usual names, and what is to be said of it."""
-    plain = {name.lower(): name for name in reversed(names)}
-    named = {*_columns(options)}
+    """Return the options with columns found by their usual names, and a note on these."""
+    name_of_lower = {name.lower(): name for name in reversed(names)}
+    chosen_columns = {*_columns(options)}
     guessed: dict[str, Any] = {}
     for role, usual in USUAL_NAMES.items():
-        has = [plain[name] for name in usual if name in plain and plain[name] not in named]
-        if not getattr(options, role) and has:
-            guessed[role] = tuple(has) if role == "split" else has[0]
+        matches = [
+            name_of_lower[name]
+            for name in usual
+            if name in name_of_lower and name_of_lower[name] not in chosen_columns
+        ]
+        if not getattr(options, role) and matches:
+            guessed[role] = tuple(matches) if role == "split" else matches[0]
     options = replace(options, **guessed)
     if not options.method:
         raise UserError(
@@ -183,11 +187,11 @@ def _with_usual_names(
             f"{file}: no column is named for the scores: give score=COLUMN, one of "
             f"{', '.join(name for name in map(str, names) if name not in _columns(options))}"
         )
-    told = [f"{role}={_listed(value)}" for role, value in guessed.items()]
-    return options, ([f"Columns taken by their names: {', '.join(told)}."] if told else [])
+    guesses = [f"{role}={_as_option(value)}" for role, value in guessed.items()]
+    return options, ([f"Columns taken by their names: {', '.join(guesses)}."] if guesses else [])
 
 
-def _listed(value: object) -> str:
+def _as_option(value: object) -> str:
     if isinstance(value, tuple):
         return value[0] if len(value) == 1 else f"[{','.join(value)}]"
     return str(value)
@@ -199,8 +203,8 @@ class _Reading:
 
     Attributes
     ----------
-    ways : which values are better, of the scores whose format says so.
-    epsilons : of the scores that declare one, and so are on one scale.
+    ways : score -> ``higher`` or ``lower``, if the format says which is better.
+    epsilons : score -> its epsilon, if declared; such a score has one scale.
     """
 
     options: RankOptions
@@ -240,7 +244,7 @@ class _Reading:
             self._scores(name, number, place, (len(methods), len(task)), task, methods)
             for number, name in enumerate(options.score)
         )
-        self._say_holes(scores[0].values, task, tasks, methods)
+        self._note_missing(scores[0].values, task, tasks, methods)
         questions = len(task) if options.item else 0
         return ScoreTable(
             methods=methods,
@@ -256,7 +260,7 @@ class _Reading:
         )
 
     def _codes(self, column: str) -> tuple[Codes, tuple[str, ...]]:
-        """Return a column's values as codes, in the order in which they first come."""
+        """Return a column's values as codes, in order of first appearance."""
         text = self.frame[column].astype(str).str.strip()
         Place(self.file, column).refuse_blank(text, "a name: the cell is empty")
         codes, values = pd.factorize(text)
@@ -285,7 +289,7 @@ class _Reading:
         return cell, task, tasks
 
     def _families(self, cell: Codes, task: Codes) -> tuple[Codes, tuple[str, ...]]:
-        """Return the family of each task, which is the task itself where none is given."""
+        """Return the family of each task; by default, the task itself."""
         of_task = np.arange(int(task.max()) + 1)
         if not self.options.family:
             return of_task, ()
@@ -326,10 +330,10 @@ class _Reading:
             raise UserError(f"{self.file}: one question; ranking needs several")
 
     def _places(self, method: Codes, cell: Codes, cells: int) -> Codes:
-        """Return where each row goes in a matrix of methods by cells; refuse rows that clash."""
+        """Return the place of each row in the matrix of methods by cells; refuse duplicates."""
         place = method * cells + cell
-        several = bool(self.options.item and self.options.split)
-        if several:
+        has_item_splits = bool(self.options.item and self.options.split)
+        if has_item_splits:
             parts = [self._codes(column)[0] for column in self.options.split]
             key = pd.DataFrame({"place": place, **{str(i): part for i, part in enumerate(parts)}})
             twice = key.duplicated(keep=False).to_numpy()
@@ -339,7 +343,7 @@ class _Reading:
             return place
         rows = np.flatnonzero(twice)
         first = int(rows[0])
-        others = rows[place[rows] == place[first]]
+        clashing = rows[place[rows] == place[first]]
         if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(place[rows])):
             extra = int(pd.Series(place).duplicated().sum())
             self.notes.append(
@@ -347,16 +351,18 @@ class _Reading:
                 f"first is row {int(np.flatnonzero(pd.Series(place).duplicated())[0]) + 1})."
             )
             return place
-        named = [self.options.method, self.options.task or self.options.item]
-        what = " and ".join(f"{name} {quoted(self.frame[name].iloc[first], 30)}" for name in named)
+        key_columns = [self.options.method, self.options.task or self.options.item]
+        what = " and ".join(
+            f"{name} {quoted(self.frame[name].iloc[first], 30)}" for name in key_columns
+        )
         hint = "tell them apart with split=COLUMN"
         if self.options.split or self.options.item:
             hint = "keep one of them"
         if len(self.options.split) == 1 and not self.options.item:
             hint = "keep one, or name all columns that tell splits apart: split=[A,B]"
         raise UserError(
-            f"{self.file}: {len(others)} rows of {what} have different scores (rows "
-            f"{others[0] + 1} and {others[1] + 1}): {hint}"
+            f"{self.file}: {len(clashing)} rows of {what} have different scores (rows "
+            f"{clashing[0] + 1} and {clashing[1] + 1}): {hint}"
         )
 
     def _scores(
@@ -369,31 +375,31 @@ class _Reading:
         methods: tuple[str, ...],
     ) -> Scores:
         column = self.frame[name]
-        given = to_numbers(column).copy()
-        finite = np.isfinite(given)
+        row_values = to_numbers(column).copy()
+        finite = np.isfinite(row_values)
         if not finite.all() and column.dtype.kind not in "iuf":
             text = column.astype(str)
-            odd = ~finite & ~text.str.fullmatch(_BLANK).to_numpy(bool)
-            truths = text[odd].str.lower().map({"true": 1.0, "false": 0.0})
-            if odd.any() and truths.notna().all():
-                given[odd] = truths.to_numpy()
-                finite = np.isfinite(given)
+            is_text = ~finite & ~text.str.fullmatch(_BLANK).to_numpy(bool)
+            truths = text[is_text].str.lower().map({"true": 1.0, "false": 0.0})
+            if is_text.any() and truths.notna().all():
+                row_values[is_text] = truths.to_numpy()
+                finite = np.isfinite(row_values)
             else:
-                Place(self.file, name).refuse(text, odd, "number", said="no")
-        if name not in self.epsilons and mixes_scales(given[finite]):
-            raise mixed_scales(given, column.astype(str), Place(self.file, name))
+                Place(self.file, name).refuse(text, is_text, "number", said="no")
+        if name not in self.epsilons and mixes_scales(row_values[finite]):
+            raise mixed_scales(row_values, column.astype(str), Place(self.file, name))
         better = self._direction(name, number)
-        values = _averaged(given, place, shape)
+        values = _cell_means(row_values, place, shape)
         if not finite.all():
-            values = self._crashes(name, values, finite, place, task, methods, better)
+            values = self._with_crashed_scores(name, values, finite, place, task, methods, better)
         self._compare_scales(name, values, task)
         cost = None
         if self.options.cost:
-            cost = _averaged(to_numbers(self.frame[self.options.cost]), place, shape)
+            cost = _cell_means(to_numbers(self.frame[self.options.cost]), place, shape)
         return Scores(name, better, values, cost, self.epsilons.get(name))
 
     def _direction(self, name: str, number: int) -> str:
-        """Return the direction of a score, and warn where it contradicts the name."""
+        """Return whether higher or lower is better, and warn if that contradicts the name."""
         declared = find(name)
         by_name = ""
         if declared is not None and declared.better in (HIGHER, LOWER):
@@ -403,16 +409,16 @@ class _Reading:
         elif _LARGER.search(name):
             by_name = HIGHER
         by_name = self.ways.get(name, by_name)
-        asked = self.options.better
-        if not asked and name in self.ways:
+        given = self.options.better
+        if not given and name in self.ways:
             return by_name
-        if not asked:
+        if not given:
             self.notes.append(
                 f"{(by_name or HIGHER).capitalize()} {name} is taken to be better"
                 f"{', by its name' if by_name else ''}; better= says otherwise."
             )
             return by_name or HIGHER
-        direction = asked[number if len(asked) > 1 else 0]
+        direction = given[number if len(given) > 1 else 0]
         if by_name and direction != by_name:
             self.warnings.append(
                 f"better={direction} is asked for, but of a score called '{name}' {by_name} is "
@@ -420,7 +426,7 @@ class _Reading:
             )
         return direction
 
-    def _crashes(
+    def _with_crashed_scores(
         self,
         name: str,
         values: Floats,
@@ -430,13 +436,15 @@ class _Reading:
         methods: tuple[str, ...],
         better: str,
     ) -> Floats:
-        """Return scores with what crashed counted as is asked for."""
+        """Return scores in which crashed ones count as the option ``crashed=`` says."""
         rows = np.flatnonzero(~finite)
-        broken = np.zeros(values.shape, bool)
-        broken.flat[place[rows]] = True
-        broken &= ~np.isfinite(values)
-        who = np.flatnonzero(broken.any(axis=1))
-        listed = _few([f"{methods[method]} ({count(broken[method].sum())})" for method in who])
+        is_crashed = np.zeros(values.shape, bool)
+        is_crashed.flat[place[rows]] = True
+        is_crashed &= ~np.isfinite(values)
+        with_crashes = np.flatnonzero(is_crashed.any(axis=1))
+        listed = _first_names(
+            [f"{methods[method]} ({count(is_crashed[method].sum())})" for method in with_crashes]
+        )
         if not self.options.crashed:
             first = int(rows[0])
             raise UserError(
@@ -445,71 +453,81 @@ class _Reading:
                 "of that task), crashed=left-out, or a number"
             )
         value = self.options.crashed_value
-        said = f"{name}: {_scores_are(broken.sum())} empty or not finite, of {listed}"
+        crashes = f"{name}: {_scores_are(is_crashed.sum())} empty or not finite, of {listed}"
         if self.options.crashed == LEFT_OUT:
             self.warnings.append(
-                f"{said}; left out, which flatters methods that fail where it is hard."
+                f"{crashes}; left out, which flatters methods that fail where it is hard."
             )
             return values
         if value is not None:
-            self.notes.append(f"{said}; such a score counts as {value:g}.")
-            return np.where(broken, value, values)
+            self.notes.append(f"{crashes}; such a score counts as {value:g}.")
+            return np.where(is_crashed, value, values)
         self.notes.append(
-            f"{said}; they count as the worst score that any method has on that task."
+            f"{crashes}; they count as the worst score that any method has on that task."
         )
         filled = np.where(np.isfinite(values), values, -np.inf if better == LOWER else np.inf)
         by_cell = (filled.max if better == LOWER else filled.min)(axis=0)
         worst_of_task = np.full(int(task.max()) + 1, -np.inf if better == LOWER else np.inf)
         (np.maximum if better == LOWER else np.minimum).at(worst_of_task, task, by_cell)
         worst = np.broadcast_to(worst_of_task[task], values.shape)
-        none = ~np.isfinite(worst) & broken
-        if none.any():
-            tasks = len(np.unique(task[np.flatnonzero(none.any(axis=0))]))
+        has_no_worst = ~np.isfinite(worst) & is_crashed
+        if has_no_worst.any():
+            tasks = len(np.unique(task[np.flatnonzero(has_no_worst.any(axis=0))]))
             self.warnings.append(f"{count(tasks)} tasks have no finite score at all: left out.")
-        return np.where(broken & np.isfinite(worst), worst, values)
+        return np.where(is_crashed & np.isfinite(worst), worst, values)
 
     def _compare_scales(self, name: str, values: Floats, task: Codes) -> None:
-        """Warn where a few tasks' scores vary so much more that they make the mean."""
+        """Warn if the scores of a few tasks are so large that they dominate the mean."""
         tasks = int(task.max()) + 1
         if self.options.item or tasks < 3:
             return
         with np.errstate(invalid="ignore"):
-            known = np.isfinite(values)
-            size = np.where(known, np.abs(values), 0).sum(axis=0) / np.maximum(known.sum(0), 1)
-        of_task = np.bincount(task, size, tasks) / np.bincount(task, minlength=tasks)
-        usual = float(np.median(of_task))
-        if usual > 0 and of_task.max() > _APART * usual:
+            is_known = np.isfinite(values)
+            size = np.where(is_known, np.abs(values), 0).sum(axis=0) / np.maximum(
+                is_known.sum(0), 1
+            )
+        task_sizes = np.bincount(task, size, tasks) / np.bincount(task, minlength=tasks)
+        usual = float(np.median(task_sizes))
+        if usual > 0 and task_sizes.max() > _APART * usual:
             self.warnings.append(
                 f"The scores of {name} on some tasks are over {_APART} times as large as on most: "
                 "these tasks make the mean. Rank a score that is on one scale, such as a share of "
                 "each task's best."
             )
 
-    def _say_holes(
+    def _note_missing(
         self, values: Floats, task: Codes, tasks: tuple[str, ...], methods: tuple[str, ...]
     ) -> None:
-        """Say which methods lack what others have."""
-        known = np.isfinite(values)
-        if known.all():
+        """Note which methods lack tasks, questions or splits that others have."""
+        is_known = np.isfinite(values)
+        if is_known.all():
             return
         if not tasks:
-            has, whole, what = known.sum(axis=1), known.shape[1], "questions"
+            counts_present, total, what = is_known.sum(axis=1), is_known.shape[1], "questions"
         else:
-            of_task = np.zeros((len(methods), len(tasks)), bool)
+            has_task = np.zeros((len(methods), len(tasks)), bool)
             for number in range(len(tasks)):
-                of_task[:, number] = known[:, task == number].any(axis=1)
-            has, whole, what = of_task.sum(axis=1), len(tasks), "tasks"
-        short = [place for place in np.argsort(has, kind="stable") if has[place] < whole]
-        if not short:
+                has_task[:, number] = is_known[:, task == number].any(axis=1)
+            counts_present, total, what = has_task.sum(axis=1), len(tasks), "tasks"
+        incomplete = [
+            place
+            for place in np.argsort(counts_present, kind="stable")
+            if counts_present[place] < total
+        ]
+        if not incomplete:
             self.notes.append(
                 "Some methods lack splits that others have: two methods are compared on the splits "
                 "that both have."
             )
             return
-        listed = _few([f"{methods[place]} ({count(has[place])})" for place in short])
-        subject = "1 method lacks" if len(short) == 1 else f"{count(len(short))} methods lack"
+        listed = _first_names(
+            [f"{methods[place]} ({count(counts_present[place])})" for place in incomplete]
+        )
+        subject = (
+            "1 method lacks" if len(incomplete) == 1 else f"{count(len(incomplete))} methods lack"
+        )
         self.notes.append(
-            f"{subject} some of the {count(whole)} {what}: {listed}. Two methods are compared on "
+            f"{subject} some of the {count(total)} {what}: {listed}. Two methods are compared on "
             f"the {what} that both have, so that nobody gains by leaving out what is hard."
         )
 
@@ -517,15 +535,15 @@ class _Reading:
 _APART = 30
 
 
-def _averaged(given: Floats, place: Codes, shape: tuple[int, int]) -> Floats:
-    """Return the means of rows at their places, (M, C); NaN where no row is finite."""
-    finite = np.isfinite(given)
+def _cell_means(row_values: Floats, place: Codes, shape: tuple[int, int]) -> Floats:
+    """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
+    finite = np.isfinite(row_values)
     size = shape[0] * shape[1]
     values = np.full(size, np.nan)
-    values[place[finite]] = given[finite]
+    values[place[finite]] = row_values[finite]
     rows = int(finite.sum())
     if len(np.unique(place[finite])) < rows:
-        sums = np.bincount(place[finite], given[finite], size)
+        sums = np.bincount(place[finite], row_values[finite], size)
         counts = np.bincount(place[finite], minlength=size)
         values = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return values.reshape(shape)
@@ -535,7 +553,7 @@ def _scores_are(number: int) -> str:
     return "1 score is" if number == 1 else f"{count(number)} scores are"
 
 
-def _few(names: Sequence[str]) -> str:
-    """Return a list of at most so many names."""
-    more = f" and {count(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _first_names(names: Sequence[str]) -> str:
+    """Return a list of the first `_NAMED` names, and how many more there are."""
+    rest = f" and {count(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest

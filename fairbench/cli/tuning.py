@@ -1,4 +1,4 @@
-"""Tuning as a command line asks for it: its space, its progress, and the answer that is printed."""
+"""Tuning by the command line: the search space, progress, and the printed answer."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
-    """Return what a word such as ``learner.max_depth=interval(2,8)`` has tuned.
+    """Return the dimension that a word such as ``learner.max_depth=interval(2,8)`` means.
 
     Raises
     ------
-    UserError : an empty interval, a logarithm of what is not above 0, or bounds of a whole number
-        that are none.
+    UserError : an empty interval, a logarithm of numbers not above 0, or fractional bounds of a
+        whole number.
     """
     from hydra.core.override_parser.types import IntervalSweep
 
@@ -146,14 +146,14 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     log = "log" in (value.tags or set())
     if log and low <= 0:
         raise UserError(f"'{name}={text}' begins at {low:g}: a logarithm needs a number above 0")
-    known: Any = base
+    default: Any = base
     for key in name.split("."):
-        known = known.get(key) if isinstance(known, Mapping) else None
-    whole = isinstance(known, int) and not isinstance(known, bool)
-    whole = whole or isinstance(value.start, int)
-    if whole and not (low.is_integer() and high.is_integer()):
+        default = default.get(key) if isinstance(default, Mapping) else None
+    is_whole = isinstance(default, int) and not isinstance(default, bool)
+    is_whole = is_whole or isinstance(value.start, int)
+    if is_whole and not (low.is_integer() and high.is_integer()):
         raise UserError(f"'{name}={text}': {name} is a whole number, and so are its bounds")
-    return Dimension(name, text, low=low, high=high, whole=whole, log=log)
+    return Dimension(name, text, low=low, high=high, whole=is_whole, log=log)
 
 
 def _show_trial(search: Search, number: int, trial: Trial) -> None:
@@ -203,8 +203,8 @@ def document(answer: Tuned, search: Search, *, ids: tuple[str, str]) -> Document
     title = f"Tuning {run.name} by {run.protect}"
     lead = [Paragraph(_sentences(answer, ids))]
     lead += [
-        Paragraph(_promise(*each, answer))
-        for each in zip(answer.promises, answer.tested, strict=True)
+        Paragraph(_promise(*promise_and_test, answer))
+        for promise_and_test in zip(answer.promises, answer.tested, strict=True)
     ]
     blocks = [_gains(answer), _values(answer), _trials(answer, search)]
     return Document(title, [Section("", blocks)], lead=lead, notes=_notes(answer, search))
@@ -216,10 +216,10 @@ def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
     failed = sum(bool(trial.error) for trial in answer.trials)
     stopped = sum(trial.stopped for trial in answer.trials)
     what = ", ".join(f"{key}={_short(value)}" for key, value in answer.best.values.items())
-    more = [f"{stopped} stopped early as surely worse"] if stopped else []
-    more += [f"{failed} without a value"] if failed else []
-    tried = f"{count} trial{'s' * (count > 1)}{f' ({chr(44).join(more)})' if more else ''}"
-    by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
+    remarks = [f"{stopped} stopped early as surely worse"] if stopped else []
+    remarks += [f"{failed} without a value"] if failed else []
+    tried = f"{count} trial{'s' * (count > 1)}{f' ({chr(44).join(remarks)})' if remarks else ''}"
+    by = " plus ".join(f"the {promise.goal.label}" for promise in answer.promises)
     return (
         f"Of {tried}, {what} has the smallest {by.removeprefix('the ')} on the validation rows. "
         f"It is run {ids[1]}; the untuned default is run {ids[0]}."
@@ -258,8 +258,15 @@ def _gains(answer: Tuned) -> Table:
     columns += [Column(f"on {answer.test_rows} fresh rows", "interval")]
     columns += [Column("on test rows", "number"), Column("its interval", "interval")]
     rows = [
-        [one.goal.label, one.gain, one.expected, one.fresh, two.gain, two.interval]
-        for one, two in zip(answer.promises, answer.tested, strict=True)
+        [
+            promise.goal.label,
+            promise.gain,
+            promise.expected,
+            promise.fresh,
+            tested.gain,
+            tested.interval,
+        ]
+        for promise, tested in zip(answer.promises, answer.tested, strict=True)
     ]
     caption = (
         "above 0 where tuning helped; the first two intervals are what validation promises, of the "
@@ -274,8 +281,16 @@ def _values(answer: Tuned) -> Table:
     columns += [Column("by itself", "interval"), Column("corrected", "interval")]
     columns += [Column("untuned, test", "number"), Column("tuned, test", "number")]
     rows = [
-        [one.goal.label, one.default, one.value, one.naive, one.corrected, two.default, two.value]
-        for one, two in zip(answer.promises, answer.tested, strict=True)
+        [
+            promise.goal.label,
+            promise.default,
+            promise.value,
+            promise.naive,
+            promise.corrected,
+            tested.default,
+            tested.value,
+        ]
+        for promise, tested in zip(answer.promises, answer.tested, strict=True)
     ]
     caption = "the interval by itself would hold for a trial named before looking"
     return Table(columns, rows, "the values themselves", caption)
@@ -287,14 +302,16 @@ def _trials(answer: Tuned, search: Search) -> Table:
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
-    found = {
+    scores = {
         place: np.array([estimate.value for estimate in trial.estimates(search.goals)])
         for place, trial in enumerate(answer.trials)
         if not trial.error
     }
-    frontier = _frontier(found) if len(search.goals) > 1 else set()
+    frontier = _frontier(scores) if len(search.goals) > 1 else set()
     rows = []
-    for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
+    for place in sorted(
+        scores, key=lambda trial_place: float(search.tuning.score(scores[trial_place]))
+    ):
         trial = answer.trials[place]
         values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
         standing = (["untuned"] if place == 0 else []) + (
@@ -302,24 +319,26 @@ def _trials(answer: Tuned, search: Search) -> Table:
         )
         standing += ["frontier"] if place in frontier else []
         standing += ["stopped: surely worse"] if trial.stopped else []
-        named = [_short(trial.values[name]) if trial.values else "" for name in names]
-        rows.append([str(place), *named, *values, trial.folds, ", ".join(standing)])
+        option_values = [_short(trial.values[name]) if trial.values else "" for name in names]
+        rows.append([str(place), *option_values, *values, trial.folds, ", ".join(standing)])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
     return Table(columns, rows, "the trials", caption, most=15)
 
 
-def _frontier(found: Mapping[int, Floats]) -> set[int]:
-    """Return the places of values that no others are as good as everywhere, and better somewhere.
+def _frontier(scores: Mapping[int, Floats]) -> set[int]:
+    """Return the places of the Pareto-optimal trials.
 
     Parameters
     ----------
-    found : (M,) values of each place, small being good.
+    scores : place -> (M,) values, of which smaller ones are better.
     """
     return {
         place
-        for place, mine in found.items()
-        if not any((point <= mine).all() and (point < mine).any() for point in found.values())
+        for place, own_scores in scores.items()
+        if not any(
+            (point <= own_scores).all() and (point < own_scores).any() for point in scores.values()
+        )
     }
 
 
@@ -327,10 +346,10 @@ def _notes(answer: Tuned, search: Search) -> list[str]:
     """Return what a reader has to know beside."""
     notes = [f"{len(search.default_plan.cells)} repeats, each with validation rows of its own, and "
              "one test part that no trial was judged by"]  # fmt: skip
-    wished = search.tuning.cpu_seconds
-    if wished is not None:
+    limit = search.tuning.cpu_seconds
+    if limit is not None:
         spent = sum(trial.seconds for trial in answer.trials)
-        notes.append(f"{spent:.1f} of {wished:g} CPU seconds were spent on fits")
+        notes.append(f"{spent:.1f} of {limit:g} CPU seconds were spent on fits")
     if search.tried_all and len(search.trials) < search.tuning.trials:
         notes.append("the search ended early: there is no point of the space that was not tried")
     return notes

@@ -121,24 +121,24 @@ def _selection(options: ChooseOptions) -> list[str]:
 
 
 def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
-    """Return the command that chooses from the most of these runs that can be, or of all."""
+    """Return a command that chooses among comparable runs, most of them from these."""
     if _PURPOSE not in dict(options.keys):
         among = among.counted()[0]
     chosen = works(catalogue.runs, list(among))
     if len(chosen) < 2:
         return f"no two finished runs of {options.results} can be; run another on the same splits"
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
-    given = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    other_words = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     defaults = ChooseOptions()
     if options.minimise != defaults.minimise:
-        given.append(f"minimise={options.minimise}")
+        other_words.append(f"minimise={options.minimise}")
     if options.where:
-        given.append(f"where=[{','.join(options.where)}]")
+        other_words.append(f"where=[{','.join(options.where)}]")
     if options.level != defaults.level:
-        given.append(f"level={options.level:g}")
+        other_words.append(f"level={options.level:g}")
     if options.results != defaults.results:
-        given.append(f"results={options.results}")
-    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *given])
+        other_words.append(f"results={options.results}")
+    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *other_words])
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 
@@ -157,16 +157,16 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
     ----------
     names : a label for each run, by id.
     """
-    by, data = choice.runs[0].protect, choice.runs[0].choices["dataset"]
-    title = f"The best of {len(choice.runs)} runs of {data} by {by}"
+    attribute, data = choice.runs[0].protect, choice.runs[0].choices["dataset"]
+    title = f"The best of {len(choice.runs)} runs of {data} by {attribute}"
     lead = [Paragraph(_sentences(choice, names))]
     tables = [_judged_table(choice), _runs_table(choice, names)]
-    notes = [*choice.notes, *_beside_its_table(choice)]
+    notes = [*choice.notes, *_notes_on_table(choice)]
     return Document(title, [Section("", tables)], lead=lead, notes=notes)
 
 
-def _beside_its_table(choice: Choice) -> Iterator[str]:
-    """Yield why the table of the chosen run has another number for the objective, if it has."""
+def _notes_on_table(choice: Choice) -> Iterator[str]:
+    """Yield a note if the chosen run's own table has another number for the objective."""
     run, objective = choice.runs[choice.place], choice.judged[0]
     shown = estimate(run.summary(), objective.metric.name, run.protect)[0]
     if isnan(shown) or number(shown) == number(objective.value):
@@ -180,12 +180,12 @@ def _beside_its_table(choice: Choice) -> Iterator[str]:
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
-    """Return what was chosen, how it looks, what of that holds, and what it is not told from."""
-    objective, *others = choice.judged
+    """Return sentences on the chosen run, its intervals, and runs it cannot be told from."""
+    objective, *other_metrics = choice.judged
     best, k, level = choice.runs[choice.place], len(choice.runs), f"{choice.level:.0%}"
     rows = "validation rows" if choice.apart else "test rows"
     rows += f", as means over {choice.repeats} repeats," if choice.repeats > 1 else ""
-    words = " and ".join(_kept_to(bound) for bound in choice.bounds)
+    words = " and ".join(_bound_text(bound) for bound in choice.bounds)
     within = f"{choice.eligible.sum()} of {k} runs have {words} on the {rows}".rstrip(",")
     which = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
     text = [f"{which}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."]
@@ -199,18 +199,21 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     else:
         text.append(f"By itself, with {level} intervals: {seems}.")
         text.append("It was chosen because it looks so, which is partly luck. Corrected for the")
-        corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
+        corrected = [
+            f"{_name(judgement.metric)} {interval(*judgement.corrected)}"
+            for judgement in choice.judged
+        ]
         text[-1] += f" choice among {k}: {', '.join(corrected)}."
-    if len(others) == 1 and others[0].metric.better == "lower":
+    if len(other_metrics) == 1 and other_metrics[0].metric.better == "lower":
         ends = [number(end) for end in choice.together]
         text.append(
             f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
-            f"{_name(others[0].metric)} at most {ends[1]}."
+            f"{_name(other_metrics[0].metric)} at most {ends[1]}."
         )
     return " ".join([*text, _near_text(choice, names)])
 
 
-def _kept_to(bound: Bound) -> str:
+def _bound_text(bound: Bound) -> str:
     side = {"<=": "of at most", "<": "under", ">=": "of at least", ">": "over"}[bound.operator]
     article = "an" if bound.metric.label[0] in "aeiou" else "a"
     return f"{article} {bound.metric.label} {side} {bound.limit:g}"
@@ -232,9 +235,9 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     if not near:
         return f"{tied}No other run may be the best."
     listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
-    more = f" and {len(near) - 5} more" if len(near) > 5 else ""
-    several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    text = f"{tied}{len(near)} {several} told from the best: {listed}{more}."
+    rest = f" and {len(near) - 5} more" if len(near) > 5 else ""
+    subject = "other runs cannot be" if len(near) > 1 else "other run cannot be"
+    text = f"{tied}{len(near)} {subject} told from the best: {listed}{rest}."
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
@@ -260,13 +263,13 @@ def _judged_table(choice: Choice) -> Table:
         ]
         for judgement in choice.judged
     ]
-    of = "of these fitted models, on new people like those of the test rows"
+    scope = "of these fitted models, on new people like those of the test rows"
     if choice.apart:
-        caption = f"{of}; test rows did not choose, so that no correction is needed"
+        caption = f"{scope}; test rows did not choose, so that no correction is needed"
         return Table(columns, [row[:3] for row in rows], "the chosen run", caption)
     columns.append(Column("corrected for the choice", "interval"))
     caption = (
-        f"{of}; the first interval would hold for a run that was named before looking, the "
+        f"{scope}; the first interval would hold for a run that was named before looking, the "
         "corrected one holds for whichever run is chosen"
     )
     return Table(columns, rows, "the chosen run", caption)

@@ -43,7 +43,7 @@ class Results:
 
 
 def purposes() -> Any:
-    """Return the option ``purpose=``, of commands that set many runs against one another."""
+    """Return the option ``purpose=``, for commands that compare many runs."""
     return option(
         (),
         "Runs that were made for one of these; by default demos and tuning are left out.",
@@ -53,7 +53,7 @@ def purposes() -> Any:
 
 
 def check_keys(pairs: Sequence[tuple[str, str]], *others: str) -> None:
-    """Refuse words that select runs by what no run has; `others` are options of the command.
+    """Refuse words that select runs by unknown keys; `others` are options of the command.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def check_keys(pairs: Sequence[tuple[str, str]], *others: str) -> None:
 
 
 def with_note(runs: Catalogue, left_out: str) -> Catalogue:
-    """Return the runs that count, and say on the error stream which do not."""
+    """Return the runs, after printing a note on those left out, if any, on the error stream."""
     if left_out:
         note(left_out)
     return runs
@@ -88,14 +88,14 @@ class Printed:
 
 
 def as_typed() -> str:
-    """Return the command line that is carried out, quoted so that a shell reads it again."""
+    """Return the current command line, quoted so that it can be pasted into a shell."""
     import shlex
 
     return shlex.join(("fairbench", *TYPED.get()))
 
 
 def narrowed(options: Any, kind: type[T]) -> T:
-    """Return those of a command's options that a dataclass it inherits from declares."""
+    """Return the part of a command's options that a parent dataclass declares."""
     declared = fields(kind)  # type: ignore[arg-type]
     return kind(**{field.name: getattr(options, field.name) for field in declared})
 
@@ -105,7 +105,7 @@ def check_folder(out: Path, *, new: bool = False) -> None:
 
     Parameters
     ----------
-    new : whether it is somebody else's to say what is there already.
+    new : whether to leave it to the caller to refuse an existing file at `out`.
 
     Raises
     ------
@@ -155,8 +155,8 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
     text = (root / "conf" / "config.yaml").read_text("utf-8")
     settings = [str(name) for name in yaml.safe_load(text) if name not in ("defaults", "hydra")]
     for name in names:
-        there = "." in name or "/" in name or (root / "conf" / name).is_dir()
-        if not there and name not in settings:
+        is_group = "." in name or "/" in name or (root / "conf" / name).is_dir()
+        if not is_group and name not in settings:
             raise unknown_name("option", name, [*own, *settings, "dataset", "learner"])
 
 
@@ -180,8 +180,8 @@ class Command:
     options : a frozen dataclass whose fields are made with `fairbench.core.options.option`.
     run : is called with an instance; returns the exit status, None for 0.
     examples : whole command lines, shown by ``--help``.
-    sentence : what a part of a verb does; of a verb, the docstring of its file says it.
-    holds : whether no garbage of the results folder is to be collected while it runs.
+    sentence : what a part of a verb does; for a whole verb, this is the docstring of its file.
+    holds : whether garbage collection of the results folder is locked out while it runs.
     """
 
     options: type[Any]
@@ -210,37 +210,40 @@ class Command:
 def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:
     """Return the help text of a command.
 
-    Where its options say which are the `usual` ones, the others are only named, unless the `whole`
-    is asked for.
+    If its options declare which are the `usual` ones, the others are listed by name alone, unless
+    `whole` is true.
 
     Parameters
     ----------
     name : as it is typed, such as ``fairbench report``.
     text : what the command does, the first sentence in a line of its own.
     """
-    known = list(options_of(command.options).values())
-    known.sort(key=lambda option: option.name == "results")  # which every command has: last
-    arguments = [option for option in known if option.argument]
-    named = [option for option in known if not option.argument]
+    all_options = list(options_of(command.options).values())
+    all_options.sort(key=lambda option: option.name == "results")  # which every command has: last
+    arguments = [option for option in all_options if option.argument]
+    by_name = [option for option in all_options if not option.argument]
     words = [
         *(f"[{_argument(argument)}]" for argument in arguments),
-        *(["[OPTION=VALUE ...]"] if known else []),
+        *(["[OPTION=VALUE ...]"] if all_options else []),
     ]
     parts = [" ".join([name, *words]), text.strip()]
     if arguments:
-        rows = [(_argument(each), each.metadata["sentence"] + _by_name(each)) for each in arguments]
+        rows = [
+            (_argument(argument), argument.metadata["sentence"] + _by_name(argument))
+            for argument in arguments
+        ]
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
-    shown = [each for each in named if each.name not in seldom]
+    usual = [option for option in by_name if option.name not in seldom]
     sections = {
-        title: [(f"{each.name}={value_shown(each)}", _described(each)) for each in of_title]
-        for title, of_title in _sections(command.options, shown).items()
+        title: [(f"{option.name}={value_shown(option)}", _described(option)) for option in of_title]
+        for title, of_title in _sections(command.options, usual).items()
     }
     widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
     parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
-    if further := [each for each in named if each.name in seldom]:
+    if further := [option for option in by_name if option.name in seldom]:
         lines = [
-            f"{title}: {' '.join(f'{each.name}=' for each in of_title)}"
+            f"{title}: {' '.join(f'{option.name}=' for option in of_title)}"
             for title, of_title in _sections(command.options, further).items()
         ]
         filled = [
@@ -256,7 +259,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
 def _seldom_used(kind: type[Any]) -> set[str]:
     """Return the options of a dataclass that are not among the `usual` ones that it names.
 
-    What a class adds to one that names them is shown.
+    Options that a subclass adds to such a dataclass are not among them.
     """
     for base in kind.__mro__:
         if usual := vars(base).get("usual"):
@@ -271,10 +274,10 @@ def _sections(kind: type[Any], options: Sequence[Option]) -> dict[str, list[Opti
     by_title: dict[str, list[Option]] = {title: [] for title in (*titles, _OPTIONS)}
     for declared in options:
         by_title[title_of.get(declared.name, _OPTIONS)].append(declared)
-    found = {title: of_title for title, of_title in by_title.items() if of_title}
-    if len(found) > 1 and _OPTIONS in found:
-        found["Output and everything else"] = found.pop(_OPTIONS)
-    return found
+    nonempty = {title: of_title for title, of_title in by_title.items() if of_title}
+    if len(nonempty) > 1 and _OPTIONS in nonempty:
+        nonempty["Output and everything else"] = nonempty.pop(_OPTIONS)
+    return nonempty
 
 
 _OPTIONS = "Options, in any place"
@@ -282,12 +285,12 @@ _OPTIONS = "Options, in any place"
 
 def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
     """Return the help text of a verb that has several parts."""
-    rows = [(f"{name} {part}".strip(), each.sentence) for part, each in commands.items()]
+    rows = [(f"{name} {part}".strip(), command.sentence) for part, command in commands.items()]
     examples = [example for command in commands.values() for example in command.examples[:1]]
-    more = f"{name} PART --help lists the options of a part."
-    shown = "Examples\n" + "\n".join(f"  {line}" for line in examples)
+    hint = f"{name} PART --help lists the options of a part."
+    examples_text = "Examples\n" + "\n".join(f"  {line}" for line in examples)
     usage = f"{name} {'|'.join(filter(None, commands))} [OPTION=VALUE ...]"
-    return "\n\n".join([usage, text.strip(), table(rows), more, shown, TERMS])
+    return "\n\n".join([usage, text.strip(), table(rows), hint, examples_text, TERMS])
 
 
 def _argument(option: Option) -> str:
@@ -318,7 +321,7 @@ def table(rows: Sequence[tuple[str, str]], widest: int = 0) -> str:
 
     Parameters
     ----------
-    widest : the length of the longest first column of several such tables; of this by default.
+    widest : the width of the first column, to align several tables; fits this one by default.
     """
     width = min(_COLUMN, widest or max(len(first) for first, _ in rows))
     lines = []

@@ -57,7 +57,7 @@ class SweepSettings:
 
 @contextmanager
 def hydra_of(conf: Path) -> Iterator[None]:
-    """Let Hydra compose from a folder of configurations."""
+    """Return a context in which Hydra composes from a folder of configurations."""
     from hydra import initialize_config_dir
 
     prefer_own_launchers(conf)
@@ -83,7 +83,7 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
     """Return a command line to be composed, or several where it names a folder of experiments.
 
     ``experiment=atlas`` stands for every file of ``conf/experiment/atlas``, in the order of their
-    names; each of them is a sweep of its own, and the other words go for all.
+    names; each of them is a sweep of its own, and the other words apply to all.
 
     Raises
     ------
@@ -118,18 +118,20 @@ class CommandLine:
         self._parsed: dict[str, Override] = {}
         words = [_with_commas(word, conf) for word in words]
         hydra = [word for word in words if self.parse(word).is_hydra_override()]
-        own = [word for word in words if word not in hydra]
-        fixed = [w for w in own if self._is_choice(w) and not self.parse(w).is_sweep_override()]
+        run_words = [word for word in words if word not in hydra]
+        fixed = [
+            w for w in run_words if self._is_choice(w) and not self.parse(w).is_sweep_override()
+        ]
         self._composer = _Composer(conf, [*hydra, *fixed])
         presets = self._composer.sweeps if sweep else []
         self.hydra = tuple(hydra)
         self.tuned = sweep and self._composer.sweeper == TUNE
         self.spaces: dict[str, Override] = {}  # what is tuned, by name
-        self.jobs = self._applicable(list(self._jobs([*presets, *own])))
+        self.jobs = self._applicable(list(self._jobs([*presets, *run_words])))
         if not sweep and len(self.jobs) > 1:
             raise UserError(
-                f"{self._several(own)} names several values: add -m to run each, or quote a value "
-                "that holds a comma"
+                f"{self._first_swept(run_words)} names several values: add -m to run each, or "
+                "quote a value that holds a comma"
             )
 
     def compose(self, job: Sequence[str]) -> dict[str, Any]:
@@ -157,20 +159,20 @@ class CommandLine:
         """What the experiment would sweep, in several values, if this were a sweep."""
         given = {self.parse(word).get_key_element() for job in self.jobs for word in job}
         presets = [self.parse(word) for word in self._composer.sweeps]
-        several = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
-        return [name for name in several if name not in given]
+        swept_names = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
+        return [name for name in swept_names if name not in given]
 
     def settings(self) -> SweepSettings:
         """Return the settings of the sweep, from Hydra's own part and the first job."""
         from omegaconf import OmegaConf, open_dict
 
-        whole = deepcopy(self._composer.whole)
-        with open_dict(whole):
+        config = deepcopy(self._composer.whole)
+        with open_dict(config):
             first = self.compose(self.jobs[0])
-            whole.update({key: first[key] for key in first if key != "hydra"})
-        launcher: Any = OmegaConf.to_container(whole.hydra.launcher, resolve=True)
-        batch = whole.hydra.sweeper.get("max_batch_size")
-        folder = Path(whole.hydra.sweep.dir)
+            config.update({key: first[key] for key in first if key != "hydra"})
+        launcher: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
+        batch = config.hydra.sweeper.get("max_batch_size")
+        folder = Path(config.hydra.sweep.dir)
         launcher.pop("_target_", None)  # of Hydra's own launchers, which are not used
         return SweepSettings(folder, launcher, batch, self.hydra)
 
@@ -178,8 +180,8 @@ class CommandLine:
         """Return the options of the chosen file of ``conf/hydra/sweeper``."""
         from omegaconf import OmegaConf
 
-        found: Any = OmegaConf.to_container(self._composer.whole.hydra.sweeper)
-        return dict(found)
+        options: Any = OmegaConf.to_container(self._composer.whole.hydra.sweeper)
+        return dict(options)
 
     def parse(self, word: str) -> Override:
         """Return a word as Hydra reads it.
@@ -202,8 +204,8 @@ class CommandLine:
     def _is_choice(self, word: str) -> bool:
         """Say whether a word chooses an option of a group, and does not set a value."""
         parsed = self.parse(word)
-        there = (self.conf / parsed.key_or_group).is_dir() or parsed.package is not None
-        return there and not isinstance(parsed.value(), dict)
+        is_group = (self.conf / parsed.key_or_group).is_dir() or parsed.package is not None
+        return is_group and not isinstance(parsed.value(), dict)
 
     def _jobs(self, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """Yield the product of all values; a word replaces earlier ones about the same name."""
@@ -227,10 +229,10 @@ class CommandLine:
         yield from itertools.product(*options.values())
 
     def _applicable(self, jobs: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """Leave out of jobs the options that their own choice lacks and that of others has.
+        """Return the jobs without options that the component of the job does not have.
 
-        Where learners are swept, say, an option goes to those that have it, and a line says which
-        have not. Jobs that are then the same are one.
+        If learners are swept, for example, an option is set for those that have it, and a note says
+        which have not. Equal jobs are merged.
 
         Raises
         ------
@@ -242,46 +244,46 @@ class CommandLine:
         varied = {group for group, chosen in choices.items() if len(chosen) > 1}
         having, lacking = dict[str, dict[str, None]](), dict[str, dict[str, None]]()
         valid: dict[str, set[str]] = {}
-        kept: dict[tuple[str, ...], None] = {}
+        applicable: dict[tuple[str, ...], None] = {}
         for job in jobs:
             of_job = tuple(word for word in job if self._is_choice(word))
-            own = []
+            job_words = []
             for word in job:
                 name = str(self.parse(word).key_or_group)
                 group = name.partition(".")[0]
                 if name == group or group not in varied:
-                    own.append(word)
+                    job_words.append(word)
                     continue
                 composed = self._composer.compose(of_job)
-                there = _has(composed.config, name)
-                chosen = having if there else lacking
+                has_option = _has(composed.config, name)
+                chosen = having if has_option else lacking
                 chosen.setdefault(name, {})[composed.choices[group]] = None
                 valid.setdefault(name, set()).update(_options(composed.config, name, self.conf))
-                own += [word] if there else []
-            kept[tuple(own)] = None
-        for name, lack in lacking.items():
+                job_words += [word] if has_option else []
+            applicable[tuple(job_words)] = None
+        for name, without_option in lacking.items():
             if name not in having:
                 raise unknown_name("option", name, valid[name])
             note(
-                f"{name} is set for {', '.join(having[name])}; {', '.join(lack)} "
-                f"{'have' if len(lack) > 1 else 'has'} no such option, and "
-                f"{'run' if len(lack) > 1 else 'runs'} without it"
+                f"{name} is set for {', '.join(having[name])}; {', '.join(without_option)} "
+                f"{'have' if len(without_option) > 1 else 'has'} no such option, and "
+                f"{'run' if len(without_option) > 1 else 'runs'} without it"
             )
-        return list(kept)
+        return list(applicable)
 
-    def _several(self, words: Sequence[str]) -> str:
+    def _first_swept(self, words: Sequence[str]) -> str:
         return next(word for word in words if self.parse(word).is_sweep_override())
 
 
 def listed_choices(word: str, conf: Path) -> tuple[str, ...]:
     """Return the choices that a word lists in brackets, such as ``method=[baseline,ensemble]``.
 
-    A choice is one name, so that a list of several can only mean a sweep. There are none of any
-    other word.
+    A choice is one name, so that a list of several can only mean a sweep. For any other word the
+    result is empty.
 
     Raises
     ------
-    UserError : the list is empty, or a bracket has no other.
+    UserError : the list is empty, or a bracket is unmatched.
     """
     name, _, text = word.partition("=")
     if not (name and text.startswith("[") and (conf / name).is_dir()):
@@ -292,7 +294,7 @@ def listed_choices(word: str, conf: Path) -> tuple[str, ...]:
 
 
 def _with_commas(word: str, conf: Path) -> str:
-    """Return a word as Hydra reads it: choices that are listed in brackets without them."""
+    """Return a word as Hydra reads it: a list of choices without brackets."""
     choices = listed_choices(word, conf)
     return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
 
@@ -307,15 +309,15 @@ def _has(config: Mapping[str, Any], name: str) -> bool:
 
 
 def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
-    """Set an option that a configuration has, of a part that is then this job's own.
+    """Set an option of a configuration, copying the part that it belongs to.
 
     Raises
     ------
     UserError : it has no such option.
     """
     if isinstance(value, Mapping) and _is_part(config, name):
-        for key, each in value.items():
-            _set(config, f"{name}.{key}", each, conf)
+        for key, inner_value in value.items():
+            _set(config, f"{name}.{key}", inner_value, conf)
         return
     *path, last = name.split(".")
     node: Any = config
@@ -325,19 +327,19 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
             raise unknown_name("option", name, _options(config, name, conf))
         node[key] = node = dict(inner)
     if last not in node:
-        known = _options(config, name, conf)
-        if not known:
+        valid = _options(config, name, conf)
+        if not valid:
             part = name.partition(".")[0]
             raise UserError(
                 f"unknown option '{name}': the {part} of this command has no options; name one "
                 f"that has, {part}=NAME"
             )
-        raise unknown_name("option", name, known)
+        raise unknown_name("option", name, valid)
     node[last] = value
 
 
 def _is_part(config: Mapping[str, Any], name: str) -> bool:
-    """Say whether an option holds options, rather than being one whose value is a mapping."""
+    """Return whether a name stands for a part with options, and not for an option."""
     node: Any = config
     for key in name.split("."):
         node = node.get(key) if isinstance(node, Mapping) else None
@@ -363,7 +365,7 @@ def _resolved(config: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Composer:
-    """Composes choices beside words that all jobs share; a choice that can is composed once."""
+    """Composes configurations of the shared words with a job's choices, caching their parts."""
 
     conf: Path
     fixed: Sequence[str]
@@ -398,8 +400,10 @@ class _Composer:
                 self._composed.clear()
             parts = [self._part(word) for word in choices if word not in self.fixed]
             local = [part for part in parts if part is not None]
-            whole = len(local) == len(parts)
-            self._composed[choices] = self._joined(local) if whole else self._directly(choices)
+            are_all_local = len(local) == len(parts)
+            self._composed[choices] = (
+                self._joined(local) if are_all_local else self._directly(choices)
+            )
         return self._composed[choices]
 
     def _directly(self, choices: Sequence[str]) -> Composed:
@@ -425,10 +429,10 @@ class _Composer:
         return (group, alone.config[group], option) if local else None
 
     def _plain(self, group: str, option: str) -> tuple[str, Any, str] | None:
-        """Return the part that an option's own file is, where no other file has a say in it."""
+        """Return the part that an option's file defines, or None if other files can change it."""
         before = self.base.choices.get(group, "")
         files = [self.conf / group / f"{name}.yaml" for name in (before, option)]
-        if group in self._set_elsewhere or not all(_says_only_itself(file) for file in files):
+        if group in self._set_elsewhere or not all(_is_self_contained(file) for file in files):
             return None
         from omegaconf import OmegaConf
 
@@ -436,7 +440,7 @@ class _Composer:
 
     @cached_property
     def _set_elsewhere(self) -> set[str]:
-        """The names that the main file sets, or an experiment's file and those it is made of."""
+        """The names set by the main file, or by an experiment's file and the files it includes."""
         from omegaconf import OmegaConf
 
         from fairbench.experiments.presets import experiment_files
@@ -447,7 +451,7 @@ class _Composer:
         return names | {str(name) for file in files for name in file}
 
 
-def _says_only_itself(file: Path) -> bool:
+def _is_self_contained(file: Path) -> bool:
     """Say whether a configuration file includes no other one and belongs to its own group."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -463,17 +467,17 @@ def _compose(words: Sequence[str]) -> DictConfig:
 
 
 def own_folders() -> list[str]:
-    """Return the word that has Hydra look into folders of somebody's own, too; none without any."""
-    own = [f"'file://{folder}'" for folder in conf_folders()[1:]]
-    return [f"hydra.searchpath=[{','.join(own)}]"] if own else []
+    """Return the word that adds the user's folders to Hydra's search path; empty if none."""
+    paths = [f"'file://{folder}'" for folder in conf_folders()[1:]]
+    return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 
 def _without_hydra(whole: DictConfig) -> Composed:
     from omegaconf import OmegaConf
 
     choices = {str(key): str(value) for key, value in whole.hydra.runtime.choices.items()}
-    own = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
-    config: Any = OmegaConf.to_container(own, resolve=True)
+    masked = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
+    config: Any = OmegaConf.to_container(masked, resolve=True)
     return Composed(config, choices)
 
 

@@ -76,7 +76,9 @@ def carry_out_jobs(
     )
     progress.planned(execution)
     ends = iter(execution.carry_out())
-    return [Outcome.of(next(ends), each.words) if each.run else each for each in planned]
+    return [
+        Outcome.of(next(ends), outcome.words) if outcome.run else outcome for outcome in planned
+    ]
 
 
 def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:

@@ -57,10 +57,10 @@ class Option:
         if text == "null":
             return self.default
         if not self.listed:
-            return self._one(text)
-        return tuple(self._one(item) for item in items(text, self.name))
+            return self._single_value(text)
+        return tuple(self._single_value(item) for item in items(text, self.name))
 
-    def _one(self, text: str) -> Any:
+    def _single_value(self, text: str) -> Any:
         choices = self.metadata.get("choices")
         if choices and text not in choices:
             raise unknown_name(self.name, text, choices)
@@ -93,8 +93,8 @@ class Option:
 def options_of(options: type) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name, in the order of its fields."""
     kinds = get_type_hints(options)
-    shown = (field for field in fields(options) if not field.metadata.get("hidden"))
-    return {each.name: _option(each, kinds[each.name]) for each in shown}
+    visible_fields = (field for field in fields(options) if not field.metadata.get("hidden"))
+    return {field.name: _option(field, kinds[field.name]) for field in visible_fields}
 
 
 def _option(declared: Field[Any], kind: Any) -> Option:
@@ -113,19 +113,19 @@ def read(options: type[T], words: Sequence[str]) -> T:
 
     Raises
     ------
-    UserError : an option that does not exist, is given twice or has a value that cannot be, or a
-        word that is none.
+    UserError : an unknown option, one that is given twice, a value that cannot be read, or a word
+        that is no option.
     """
-    known = options_of(options)
+    declared = options_of(options)
     texts: dict[str, Any] = {}
-    for name, text in _named(known, words):
-        if known[name].pairs or (known[name].argument and known[name].listed):
+    for name, text in _words_by_option(declared, words):
+        if declared[name].pairs or (declared[name].argument and declared[name].listed):
             texts.setdefault(name, []).append(text)
         elif name in texts:
             raise UserError(f"{name} is given twice: {name}={texts[name]} and {name}={text}")
         else:
             texts[name] = text
-    values = dict(partial(_value, known[name])(text) for name, text in texts.items())
+    values = dict(partial(_value, declared[name])(text) for name, text in texts.items())
     for field in fields(options):  # type: ignore[arg-type]
         if field.metadata.get("given"):
             values[field.name] = frozenset(texts)
@@ -137,52 +137,56 @@ def _value(option: Option, text: Any) -> tuple[str, Any]:
         return option.name, tuple(text)
     if isinstance(text, list):
         return option.name, tuple(value for item in text for value in option.read(item))
-    other = option.metadata.get("several")
-    if other and len(several := items(text, option.name)) > 1:
-        return other, several
-    if other:
+    list_option = option.metadata.get("several")
+    if list_option and len(values := items(text, option.name)) > 1:
+        return list_option, values
+    if list_option:
         return option.name, "".join(items(text, option.name))
     return option.name, option.read(text)
 
 
-def _named(known: dict[str, Option], words: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the option that each word is of, with its text."""
-    slots = [option for option in known.values() if option.argument and not option.pairs]
-    collecting = [option for option in known.values() if option.pairs]
+def _words_by_option(
+    declared: dict[str, Option], words: Sequence[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield for each word the name of its option, and the text of the value."""
+    slots = [option for option in declared.values() if option.argument and not option.pairs]
+    collecting = [option for option in declared.values() if option.pairs]
     for word in words:
         name, equals, text = word.partition("=")
-        if equals and name in known and not known[name].pairs:
+        if equals and name in declared and not declared[name].pairs:
             slots = [slot for slot in slots if slot.name != name or slot.listed]
             yield name, text
         elif word.startswith("--"):
-            raise _mistaken(word, known)
+            raise _unknown_word(word, declared)
         elif slots and Path(word).is_file():
             yield slots[0].name, word
             slots = slots if slots[0].listed else slots[1:]
-        elif equals and (taken := [o for o in collecting if o.metadata["pairs"](name)]):
-            yield taken[0].name, (name, text)
+        elif equals and (
+            takers := [collector for collector in collecting if collector.metadata["pairs"](name)]
+        ):
+            yield takers[0].name, (name, text)
         elif slots and not equals:
             yield slots[0].name, word
             slots = slots if slots[0].listed else slots[1:]
         else:
-            raise _mistaken(word, known)
+            raise _unknown_word(word, declared)
 
 
-def _mistaken(word: str, known: dict[str, Option]) -> UserError:
+def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
     """Return the error for a word that no option takes."""
     name, equals, _ = word.partition("=")
     name = name.lstrip("-").replace("-", "_") if word.startswith("-") else name
-    valid = [option.name for option in known.values() if not option.pairs]
-    if not known:
+    valid = [option.name for option in declared.values() if not option.pairs]
+    if not declared:
         return UserError(f"unexpected word '{word}': this command has no options")
-    if name in valid and known[name].kind is bool:
+    if name in valid and declared[name].kind is bool:
         return UserError(f"'{word}' is no option: write {name}=true or {name}=false")
     if name in valid:
-        return UserError(f"'{word}' has no value: write {name}={value_shown(known[name])}")
+        return UserError(f"'{word}' has no value: write {name}={value_shown(declared[name])}")
     if equals or word.startswith("-"):
         return unknown_name("option", name, valid)
-    close = nearest(name, valid)
-    hint = f"did you mean {' or '.join(f'{near}=' for near in close)}? " if close else ""
+    near_names = nearest(name, valid)
+    hint = f"did you mean {' or '.join(f'{near}=' for near in near_names)}? " if near_names else ""
     return UserError(
         f"unexpected word '{word}': {hint}options are written name=value, and a value with a space "
         f"needs quotes; valid: {', '.join(sorted(valid))}"
@@ -194,25 +198,25 @@ def items(text: str, name: str) -> tuple[str, ...]:
 
     Raises
     ------
-    UserError : a bracket or quotation mark that has no other.
+    UserError : an unmatched bracket or quotation mark.
     """
     if text.startswith("[") != text.endswith("]"):
         raise UserError(f"{name}={text} cannot be read: a list is written [a,b]")
     line = text.removeprefix("[").removesuffix("]")
     try:
-        found = next(csv.reader([line], skipinitialspace=True, strict=True), [])
+        cells = next(csv.reader([line], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
         raise UserError(f"{name}={text} cannot be read: {error}") from None
-    return tuple(item for cell in found if (item := cell.strip()))
+    return tuple(item for cell in cells if (item := cell.strip()))
 
 
 def value_shown(option: Option) -> str:
     """Return what ``--help`` shows for an option's value."""
-    if shown := option.metadata.get("shown"):
-        return str(shown)
+    if declared := option.metadata.get("shown"):
+        return str(declared)
     if choices := option.metadata.get("choices"):
         return "|".join(choices)
-    one = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}.get(
+    placeholder = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}.get(
         option.kind, "NAME"
     )
-    return f"[{one},...]" if option.listed else one
+    return f"[{placeholder},...]" if option.listed else placeholder

@@ -64,7 +64,7 @@ _NAMED = ("dataset", "learner", "intervention", "method", "experiment")
 
 
 def varied_names(jobs: Sequence[Words]) -> list[str]:
-    """Return the options in which the jobs of a sweep differ, of those that no name tells."""
+    """Return the options in which the jobs of a sweep differ, except those in a run's name."""
     shared = set.intersection(*map(set, jobs)) if jobs else set()
     names = dict.fromkeys(word.partition("=")[0] for job in jobs for word in job
                           if word not in shared)  # fmt: skip
@@ -74,18 +74,20 @@ def varied_names(jobs: Sequence[Words]) -> list[str]:
 def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
     """Return the name of a job with its values of the `varied` options.
 
-    An option is called by its last part, as long as no other one is called so.
+    An option is called by its last part, if that is unique.
     """
     lasts = [option.rpartition(".")[2] for option in varied]
-    short = {each: last for each, last in zip(varied, lasts, strict=True) if lasts.count(last) == 1}
+    short = {
+        option: last for option, last in zip(varied, lasts, strict=True) if lasts.count(last) == 1
+    }
     pairs = [word.partition("=") for word in words]
-    own = [f"{short.get(key, key)}={value}" for key, _, value in pairs if key in varied]
-    return ", ".join([name, *own])
+    assignments = [f"{short.get(key, key)}={value}" for key, _, value in pairs if key in varied]
+    return ", ".join([name, *assignments])
 
 
 @dataclass
 class _Priced:
-    """What some runs have to fit: cells, those in the store, those to compute, CPU seconds."""
+    """The cells of some runs: all, stored, to compute; and their estimated CPU seconds."""
 
     runs: int = 0
     cells: int = 0
@@ -101,7 +103,7 @@ class _Priced:
 
     @property
     def price(self) -> str:
-        """The CPU seconds, or how many of the fits they leave out."""
+        """The CPU seconds as text, marked if some fits have no estimate."""
         if not self.unpriced:
             return f"{self.seconds:.0f} s"
         return "unknown" if self.unpriced == self.new else f"{self.seconds:.0f} s and more"
@@ -117,18 +119,24 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     many, total = len(runs) > _MOST, _Priced()
     rows: dict[tuple[str, ...], _Priced] = {}
     for run, priced in _priced(runs):
-        own = _choices(run) if many else (run.id, run.name)
-        rows.setdefault(own, _Priced())
-        rows[own] += priced
+        row_key = _choices(run) if many else (run.id, run.name)
+        rows.setdefault(row_key, _Priced())
+        rows[row_key] += priced
         total += priced
     first = ("learner", "intervention", "runs") if many else ("run",)
     table = Table(title="plan", title_justify="left")
     for column in (*first, "cells", "in the store", "to compute", "estimated CPU"):
         words = column in ("run", "learner", "intervention")
         table.add_column(column, justify="left" if words else "right", no_wrap=words and many)
-    for first_cells, each in rows.items():
-        names = [*first_cells, str(each.runs)] if many else [*first_cells[1:]]
-        table.add_row(*names, str(each.cells), str(each.stored), str(each.new), each.price)
+    for first_cells, priced_row in rows.items():
+        names = [*first_cells, str(priced_row.runs)] if many else [*first_cells[1:]]
+        table.add_row(
+            *names,
+            str(priced_row.cells),
+            str(priced_row.stored),
+            str(priced_row.new),
+            priced_row.price,
+        )
     for outcome in () if many else skipped:
         table.add_row(outcome.name, outcome.status, "", "", "")
     console.print(table)
@@ -136,22 +144,27 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
 
 
 def _priced(runs: Sequence[Plan]) -> Iterator[tuple[Plan, _Priced]]:
-    """Yield each run with what it adds to those before."""
+    """Yield each run with the cells and costs that it adds to those of earlier runs."""
     from fairbench.experiments.prices import Prices
     from fairbench.results.catalogue import Catalogue
 
     folders = {run.store.root for run in runs}
     prices = {root: Prices.of(Catalogue(root)) for root in folders}
-    seen: set[str] = set()
+    counted: set[str] = set()
     for run in runs:
         missing = {cell for cell in run.cells if not run.store.has(cell)}
-        new = missing - seen
-        seen |= missing
-        known, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
-        each = known.seconds(run.cost_key, run.rows, chosen) if new else 0.0
-        unpriced = len(new) if each is None else 0
+        new = missing - counted
+        counted |= missing
+        prices_of_folder, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
+        seconds_each = prices_of_folder.seconds(run.cost_key, run.rows, chosen) if new else 0.0
+        unpriced = len(new) if seconds_each is None else 0
         stored = len(run.cells) - len(missing)
-        yield run, _Priced(1, len(run.cells), stored, len(new), len(new) * (each or 0.0), unpriced)
+        yield (
+            run,
+            _Priced(
+                1, len(run.cells), stored, len(new), len(new) * (seconds_each or 0.0), unpriced
+            ),
+        )
 
 
 def _choices(run: Plan) -> tuple[str, str]:
@@ -160,7 +173,7 @@ def _choices(run: Plan) -> tuple[str, str]:
 
 
 def _print_price(total: _Priced) -> None:
-    """Print what all fits cost in CPU time, and how to learn what the unknown ones do."""
+    """Print the CPU time of all fits, and how to measure those without an estimate."""
     parts = [f"{total.new} cells to compute"]
     if total.new > total.unpriced:
         seconds = total.seconds
@@ -177,11 +190,11 @@ def _print_price(total: _Priced) -> None:
 
 def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
     """Print the plan of a sweep and return the exit status."""
-    others = [outcome for outcome in outcomes if not outcome.run]
-    show_plan([outcome.run for outcome in outcomes if outcome.run], others)
-    for each in others:
-        print_line(each.line)
-    return FAILED if any(each.status == "failed" for each in others) else 0
+    without_run = [outcome for outcome in outcomes if not outcome.run]
+    show_plan([outcome.run for outcome in outcomes if outcome.run], without_run)
+    for outcome in without_run:
+        print_line(outcome.line)
+    return FAILED if any(outcome.status == "failed" for outcome in without_run) else 0
 
 
 def sum_up(
@@ -194,7 +207,7 @@ def sum_up(
 
     Parameters
     ----------
-    words : that the sweep was asked for by.
+    words : the words of the command line.
     """
     by_status = {
         status: [job for job in outcomes if job.status == status]
@@ -208,9 +221,9 @@ def sum_up(
         keep_sweep(settings.folder, name, [outcome.row for outcome in outcomes])
     except OSError as error:
         print_line(f"warning: this list is not kept: {refused(error)}")
-    runs = list({each.run.id: each.run for each in finished if each.run}.values())
+    runs = list({outcome.run.id: outcome.run for outcome in finished if outcome.run}.values())
     cells = len({cell for run in runs for cell in run.cells})
-    fitted = sum({each.run.id: each.computed for each in finished if each.run}.values())
+    fitted = sum({outcome.run.id: outcome.computed for outcome in finished if outcome.run}.values())
     counts = f"{len(finished)} runs finished, {len(by_status['skipped'])} skipped"
     parts = [f"{counts}, {len(failed)} failed", f"fitted {fitted} of {cells} cells"]
     if runs:
@@ -228,21 +241,23 @@ _MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
 
 
 def show_table(runs: Sequence[Plan]) -> None:
-    """Print what a sweep found, and the commands for the page, the table and the comparison."""
+    """Print the table of a sweep's runs, and the commands for page, table and comparison."""
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.run_tables import runs_document
     from fairbench.results.catalogue import Catalogue
     from fairbench.results.runs import Run
 
     results = runs[0].store.root
-    found = Catalogue(results, {run.id: Run(run.store.run_path(run.id)) for run in runs[:_MOST]})
+    catalogue = Catalogue(
+        results, {run.id: Run(run.store.run_path(run.id)) for run in runs[:_MOST]}
+    )
     try:
-        print_document(runs_document(found))
+        print_document(runs_document(catalogue))
     except UserError as error:  # a file that was damaged meanwhile: the runs have finished
         print_line(f"no table: {error}")
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
-    for command in next_commands([run.id for run in runs], found, results):
+    for command in next_commands([run.id for run in runs], catalogue, results):
         print_line(f"  {shlex.join(command)}")
 
 
@@ -251,22 +266,22 @@ def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[li
 
     Parameters
     ----------
-    runs : those among which some to compare are looked for.
+    runs : among these, a set of comparable runs is looked for.
     """
-    where = [] if str(results) == "results" else [f"results={results}"]
-    few = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
-    commands = [["report"], ["table", *few, "out=runs.csv"]]
-    together = max(runs.comparable(), key=len, default=None)
-    if together is not None:
-        known = [id_[:6] for id_ in together.runs]
-        commands.append(["compare", *(known if len(known) <= _NAMED_RUNS else ["all"])])
-    return [["fairbench", *command, *where] for command in commands]
+    folder_option = [] if str(results) == "results" else [f"results={results}"]
+    ids_or_all = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
+    commands = [["report"], ["table", *ids_or_all, "out=runs.csv"]]
+    largest_set = max(runs.comparable(), key=len, default=None)
+    if largest_set is not None:
+        short_ids = [id_[:6] for id_ in largest_set.runs]
+        commands.append(["compare", *(short_ids if len(short_ids) <= _NAMED_RUNS else ["all"])])
+    return [["fairbench", *command, *folder_option] for command in commands]
 
 
 def _show_failures(
     failed: Sequence[Outcome], outcomes: Sequence[Outcome], launcher: Sequence[str]
 ) -> None:
-    """Print which jobs failed, by what sets them apart, why, and how to run them again."""
+    """Print the failed jobs with the words that identify them, reasons, and commands to repeat."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -278,17 +293,17 @@ def _show_failures(
     table.add_column("reason", overflow="fold")
     shared = set.intersection(*(set(outcome.words) for outcome in outcomes))
     for outcome in failed:
-        own = [word for word in outcome.words if word not in shared]
-        table.add_row(terminal(" ".join(own) or outcome.name), terminal(outcome.message))
+        telling_words = [word for word in outcome.words if word not in shared]
+        table.add_row(terminal(" ".join(telling_words) or outcome.name), terminal(outcome.message))
     for trace in dict.fromkeys(outcome.trace for outcome in failed if outcome.trace):
         print_line(trace)
-    # Not wrapped where nobody reads it on a screen.
+    # Lines are wrapped on a terminal alone.
     Console(width=None if sys.stdout.isatty() else 10_000).print(table, highlight=False)
     print_line("what failed is run again, and nothing else, by:")
     by_sweep: dict[tuple[str, ...], list[Words]] = {}  # those of a folder name other options
-    for each in failed:
-        names = tuple(word.partition("=")[0] for word in each.words)
-        by_sweep.setdefault(names, []).append(each.words)
+    for outcome in failed:
+        names = tuple(word.partition("=")[0] for word in outcome.words)
+        by_sweep.setdefault(names, []).append(outcome.words)
     for jobs in by_sweep.values():
         for command in commands(jobs, program=_program(), first=launcher):
             print_line(f"  {command}")
@@ -314,11 +329,11 @@ def commands(
 
 
 def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
-    """Split jobs into sweeps, each the product of its options' values; one if that can be."""
+    """Split jobs into sweeps, each the product of its options' values; one if possible."""
     columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
     if prod(map(len, columns)) == len(set(jobs)):
         return [[_joined(values) for values in columns]]
-    varying = next(i for i, values in enumerate(columns) if len(values) > 1)
+    varying = next(place for place, values in enumerate(columns) if len(values) > 1)
     parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
                     key=lambda job: job[varying])  # fmt: skip
     return [sweep for _, part in parts for sweep in sweeps(list(part))]

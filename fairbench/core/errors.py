@@ -63,21 +63,23 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     The only name that begins with it is near, however long it is.
     """
     alike = 0.5 if len(name) <= _FEW_SIGNS else _ALIKE
-    shown = {candidate[:_LONGEST].lower(): candidate for candidate in valid}
-    asked = name[:_LONGEST].lower()
-    close = difflib.get_close_matches(asked, list(shown), limit, alike)
-    likeness = [difflib.SequenceMatcher(None, candidate, asked).ratio() for candidate in close]
-    close = [
-        each for each, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - _LESS
+    name_of_lower = {candidate[:_LONGEST].lower(): candidate for candidate in valid}
+    lower_name = name[:_LONGEST].lower()
+    matches = difflib.get_close_matches(lower_name, list(name_of_lower), limit, alike)
+    likeness = [
+        difflib.SequenceMatcher(None, candidate, lower_name).ratio() for candidate in matches
     ]
-    begun = (
-        [candidate for candidate in shown if candidate.startswith(asked)]
+    matches = [
+        match for match, ratio in zip(matches, likeness, strict=True) if ratio > likeness[0] - _LESS
+    ]
+    extensions = (
+        [candidate for candidate in name_of_lower if candidate.startswith(lower_name)]
         if len(name) > _FEW_SIGNS
         else []
     )
-    if not close and len(begun) == 1:
-        close = begun
-    return [shown[candidate] for candidate in close]
+    if not matches and len(extensions) == 1:
+        matches = extensions
+    return [name_of_lower[candidate] for candidate in matches]
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
@@ -93,10 +95,10 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     start = f"unknown {kind} '{shortened(name)}': "
     if not valid:
         return UserError(f"{start}there is none")
-    close = (
+    near_names = (
         [shortened(candidate) for candidate in nearest(name, valid)] if len(valid) <= _MANY else []
     )
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    hint = f"did you mean {' or '.join(near_names)}? " if near_names else ""
     start += f"{hint}valid: "
     return UserError(start + _listed(valid, _LONGEST - len(start)))
 

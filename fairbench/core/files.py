@@ -348,7 +348,7 @@ def table_within(
         threads = source.size() >= _MANY
         if not texts and not dictionaries:
             return file.read(only, use_threads=threads)
-        late = [each for each, size in texts.items() if each in dictionaries and not size.prefixed]
+        late = [name for name, size in texts.items() if name in dictionaries and not size.prefixed]
         kept = [
             name for name in names if name in dictionaries and (name in late or name not in texts)
         ]

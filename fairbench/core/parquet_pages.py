@@ -1,4 +1,4 @@
-"""What a Parquet file unfolds to, by what decoding itself goes by.
+"""Upper bounds of the size of a decompressed Parquet file, by what the decoder relies on.
 
 A footer may say anything of rows and of bytes. Decoding yields as many rows of a column as the
 entries of its column chunks say, whatever the file and its row groups say; and unfolds each page to
@@ -27,7 +27,7 @@ _MOST_BYTES = 2**31  # of a page
 
 @dataclass(frozen=True)
 class ColumnSize:
-    """What a column takes at most.
+    """Upper bounds of the size of a column.
 
     Attributes
     ----------
@@ -99,18 +99,18 @@ class _Page:
 
 def _pages(part: Part, chunk: ColumnChunkMetaData) -> Iterator[_Page]:
     """Yield the pages of a chunk that decoding would read: until there are as many values."""
-    at = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
-        at = chunk.dictionary_page_offset
-    end, values = at + chunk.total_compressed_size, 0
-    while at < end and values < chunk.num_values:
-        header, size = _header(part, at, end)
+    position = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < position:
+        position = chunk.dictionary_page_offset
+    end, values = position + chunk.total_compressed_size, 0
+    while position < end and values < chunk.num_values:
+        header, size = _header(part, position, end)
         packed, unfolded = header.get(3, -1), header.get(2, -1)
         data: dict[int, Any] = header.get(5) or header.get(8) or {}
         count = data.get(1, 0)
         if not (0 <= packed < _MOST_BYTES and 0 <= unfolded < _MOST_BYTES and count >= 0):
             raise _unreadable()
-        at += size + packed
+        position += size + packed
         values += count
         yield _Page(count, unfolded, data.get(2 if 5 in header else 4, 0))
 
@@ -119,15 +119,15 @@ _USUAL = 256  # bytes, in which nearly every header of a page ends
 _LONGEST = 1 << 24
 
 
-def _header(part: Part, at: int, end: int) -> tuple[dict[int, Any], int]:
+def _header(part: Part, position: int, end: int) -> tuple[dict[int, Any], int]:
     """Return the header of a page, by the numbers of its fields, and how many bytes it has."""
     size = _USUAL
     while True:
-        data = part(at, min(size, end - at))
+        data = part(position, min(size, end - position))
         try:
             return _struct(data, 0, 0)
         except IndexError:
-            if size >= min(_LONGEST, end - at):
+            if size >= min(_LONGEST, end - position):
                 raise _unreadable() from None
             size *= 16
 
@@ -138,44 +138,44 @@ def _unreadable() -> pa.ArrowInvalid:
     return ArrowInvalid("the header of a page cannot be read")
 
 
-def _struct(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
+def _struct(data: bytes, position: int, depth: int) -> tuple[dict[int, Any], int]:
     """Return the fields of a record in Thrift's compact protocol, and the byte behind it."""
     fields: dict[int, Any] = {}
     field = 0
-    while data[at]:
-        kind, step = data[at] & 15, data[at] >> 4
-        at += 1
+    while data[position]:
+        kind, step = data[position] & 15, data[position] >> 4
+        position += 1
         if not step:
-            field, at = _whole_number(data, at)
+            field, position = _whole_number(data, position)
         field += step
         if kind in (1, 2):
             value: Any = kind == 1
         elif kind in (3, 7):  # a byte, or a number of eight
-            value, at = None, at + (1 if kind == 3 else 8)
+            value, position = None, position + (1 if kind == 3 else 8)
         elif kind in (4, 5, 6):
-            value, at = _whole_number(data, at)
+            value, position = _whole_number(data, position)
         elif kind == 8:
-            length, at = _number(data, at)
-            value, at = None, at + length
+            length, position = _number(data, position)
+            value, position = None, position + length
         elif kind == 12 and depth < 4:
-            value, at = _struct(data, at, depth + 1)
+            value, position = _struct(data, position, depth + 1)
         else:  # no header of a page has lists
             raise _unreadable()
         fields[field] = value
-    return fields, at + 1
+    return fields, position + 1
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _number(data: bytes, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
-        byte = data[at]
-        at += 1
+        byte = data[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, at
+            return value, position
     raise _unreadable()
 
 
-def _whole_number(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _number(data, at)
-    return (value >> 1) ^ -(value & 1), at
+def _whole_number(data: bytes, position: int) -> tuple[int, int]:
+    value, position = _number(data, position)
+    return (value >> 1) ^ -(value & 1), position

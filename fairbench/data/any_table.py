@@ -182,9 +182,9 @@ def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
 
     try:
         with open(path, "rb") as file:
-            about = read_metadata(file)
-        check_columns(path.name, named, about.schema.names)
-        if about.num_rows < distinct_rows.MANY_ROWS:
+            metadata = read_metadata(file)
+        check_columns(path.name, named, metadata.schema.names)
+        if metadata.num_rows < distinct_rows.MANY_ROWS:
             return None
         return distinct_rows.distinct_rows(path, named)
     except ArrowException as error:
@@ -254,19 +254,19 @@ def text_table(
     guessed = content.guessed
     data = content.data
     if content.kind == EXCEL:
-        data, more, above = sheet_as_text(data, path.name, named)
-        table = TextTable(data, ",", header(data, path.name, ","), (*guessed, *more))
+        data, guessed_of_sheet, above = sheet_as_text(data, path.name, named)
+        table = TextTable(data, ",", header(data, path.name, ","), (*guessed, *guessed_of_sheet))
         return _table_alone(table, path.name, lambda line: f"row {above + line} of the sheet")
     if not guessed:
         check_text(path, every=every)
-    own = _SAID.match(data)  # Excel's own line that says so
-    if own:
-        data = data[own.end() :]
+    separator_line = _SAID.match(data)  # Excel's own line that says so
+    if separator_line:
+        data = data[separator_line.end() :]
     first = "\t" if path.suffix == ".tsv" else ","
     separator, names = _separator(data, path.name, named, first)
     if separator != first:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    lines = bool(own)
+    lines = bool(separator_line)
     table = TextTable(data, separator, names, guessed)
     return _table_alone(table, path.name, lambda line: f"line {lines + line}")
 
@@ -291,18 +291,21 @@ def _separator(
 
     Where none gives them all, the one that gives most of them does, and then most columns.
     """
-    plain = header(data, file, first)
-    if {*named} <= {*plain} and (named or len(plain) > 1):
-        return first, plain
-    found = {first: plain}
+    usual_names = header(data, file, first)
+    if {*named} <= {*usual_names} and (named or len(usual_names) > 1):
+        return first, usual_names
+    names_by_sign = {first: usual_names}
     for sign in _SEPARATORS:
         if sign != first:
             try:
-                found[sign] = header(data, file, sign)
+                names_by_sign[sign] = header(data, file, sign)
             except DataError:
                 continue
-    best = max(found, key=lambda sign: (len({*named} & {*found[sign]}), len(found[sign])))
-    return best, found[best]
+    best = max(
+        names_by_sign,
+        key=lambda sign: (len({*named} & {*names_by_sign[sign]}), len(names_by_sign[sign])),
+    )
+    return best, names_by_sign[best]
 
 
 _COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s?%?"

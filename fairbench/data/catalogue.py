@@ -204,9 +204,9 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
     found = [check_file(archive, source) for source in steps]
     table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
     colours = {"there": "green", "missing": "yellow", "wrong": "red"}
-    for each in found:
-        state = terminal(each.state, colours[each.state])
-        table.add_row(terminal(each.source.path), state, terminal(each.note))
+    for dataset_state in found:
+        state = terminal(dataset_state.state, colours[dataset_state.state])
+        table.add_row(terminal(dataset_state.source.path), state, terminal(dataset_state.note))
     console.print(table)
     counts = [f"{sum(e.state == state for e in found)} {state}" for state in colours]
     console.print(", ".join(counts))

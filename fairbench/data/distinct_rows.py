@@ -104,24 +104,26 @@ class _Counter:
     def count(self, batch: pa.RecordBatch) -> bool:
         """Count a batch of rows; return whether there are few enough distinct ones so far."""
         cell = np.zeros(len(batch), np.int64)
-        own: list[NDArray[np.int64]] = []  # of each column: codes of the values of this batch
+        codes_of_columns: list[
+            NDArray[np.int64]
+        ] = []  # of each column: codes of the values of this batch
         for place, name in enumerate(self.columns):
             codes, of_batch = self._codes(batch.column(name), place)
             if len(self.values[place]) > MOST_DISTINCT:
                 return False
             cell *= len(of_batch)
             cell += codes
-            own.append(of_batch)
-        size = int(np.prod([len(of_batch) for of_batch in own], dtype=np.float64))
+            codes_of_columns.append(of_batch)
+        size = int(np.prod([len(of_batch) for of_batch in codes_of_columns], dtype=np.float64))
         if size <= 4 * MOST_DISTINCT:
             numbers = np.bincount(cell, minlength=size)
-            there = np.flatnonzero(numbers)
-            numbers = numbers[there]
+            present = np.flatnonzero(numbers)
+            numbers = numbers[present]
         else:
-            there, numbers = np.unique(cell, return_counts=True)
-        if len(there) > MOST_DISTINCT:
+            present, numbers = np.unique(cell, return_counts=True)
+        if len(present) > MOST_DISTINCT:
             return False
-        self._add(cell, there, numbers, own)
+        self._add(cell, present, numbers, codes_of_columns)
         self.read_so_far += len(batch)
         return len(self.rows) <= MOST_DISTINCT
 
@@ -134,23 +136,31 @@ class _Counter:
         table = pa.table({self.columns[place]: column.dictionary})
         # Texts as any table has them; the last is of rows without a value.
         texts = [*as_texts(table, self.file)[self.columns[place]], ""]
-        known = self.values[place]
-        whole = np.array([known.setdefault(str(text), len(known)) for text in texts], np.int64)
+        code_of_text = self.values[place]
+        file_codes = np.array(
+            [code_of_text.setdefault(str(text), len(code_of_text)) for text in texts], np.int64
+        )
         codes = column.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
-        return codes, whole
+        return codes, file_codes
 
     def _add(
         self,
         cell: NDArray[np.int64],
-        there: NDArray[np.int64],
+        present: NDArray[np.int64],
         numbers: NDArray[np.int64],
-        own: Sequence[NDArray[np.int64]],
+        codes_of_columns: Sequence[NDArray[np.int64]],
     ) -> None:
-        parts = np.unravel_index(there, [len(of_batch) for of_batch in own])
-        codes = np.stack([whole[part] for whole, part in zip(own, parts, strict=True)], axis=-1)
+        parts = np.unravel_index(present, [len(of_batch) for of_batch in codes_of_columns])
+        codes = np.stack(
+            [
+                column_codes[part]
+                for column_codes, part in zip(codes_of_columns, parts, strict=True)
+            ],
+            axis=-1,
+        )
         new: dict[int, int] = {}
-        for at, number, key in zip(
-            there.tolist(), numbers.tolist(), map(tuple, codes.tolist()), strict=True
+        for cell_code, number, key in zip(
+            present.tolist(), numbers.tolist(), map(tuple, codes.tolist()), strict=True
         ):
             if key not in self.rows:
                 self.rows[key] = len(self.rows)
@@ -159,9 +169,9 @@ class _Counter:
             place = self.rows[key]
             self.times[place] += number
             if self.first[place] < 0 or self.first[place] >= self.read_so_far:
-                new[at] = place
-        for at, place in new.items():
-            first = self.read_so_far + int((cell == at).argmax())
+                new[cell_code] = place
+        for cell_code, place in new.items():
+            first = self.read_so_far + int((cell == cell_code).argmax())
             before = self.first[place]
             self.first[place] = first if before < 0 else min(before, first)
 

@@ -1,4 +1,4 @@
-"""Which components cannot work together, and why: the one place that refuses a combination.
+"""Checks whether components can work together; only this module refuses a combination.
 
 It reads what components declare of themselves, their `Capabilities`, and names no component.
 """
@@ -120,80 +120,103 @@ def _check_sequences(dataset: Dataset, learner: Learner, evaluator: Evaluator) -
             )
 
 
-def _objections(c: Combination) -> Iterator[Objection]:
-    """Yield what stands against a combination, the plainest reason first."""
+def _objections(combination: Combination) -> Iterator[Objection]:
+    """Yield the reasons against a combination, the most obvious first."""
     for group in ("method", "learner", "intervention"):
-        yield from _about_data(c, group)
-    yield from _about_needs(c, "intervention")
-    yield from _about_needs(c, "method")
-    if c.of("method").needs and not c.of("intervention").gives_members:
-        sentence = f"{c.named('method')} reads the members of one fitted learner"
-        yield f"{sentence}, which {c.named('intervention')} does not pass on", "intervention"
-    yield from _about_losses(c)
-    reads_score = c.dataset.task is not Task.REGRESSION and c.of("method").reads_score
-    if reads_score and not c.of("intervention").gives_score:
-        sentence = f"{c.named('method')} reads a probability"
-        yield f"{sentence}, and {c.named('intervention')} predicts labels only", "method"
-    yield from _about_groups(c)
+        yield from _about_data(combination, group)
+    yield from _about_needs(combination, "intervention")
+    yield from _about_needs(combination, "method")
+    if combination.of("method").needs and not combination.of("intervention").gives_members:
+        sentence = f"{combination.named('method')} reads the members of one fitted learner"
+        yield (
+            f"{sentence}, which {combination.named('intervention')} does not pass on",
+            "intervention",
+        )
+    yield from _about_losses(combination)
+    reads_score = (
+        combination.dataset.task is not Task.REGRESSION and combination.of("method").reads_score
+    )
+    if reads_score and not combination.of("intervention").gives_score:
+        sentence = f"{combination.named('method')} reads a probability"
+        yield f"{sentence}, and {combination.named('intervention')} predicts labels only", "method"
+    yield from _about_groups(combination)
 
 
-def _about_data(c: Combination, group: str) -> Iterator[Objection]:
+def _about_data(combination: Combination, group: str) -> Iterator[Objection]:
     """Yield why one component cannot be used here: its packages, the task, the number of rows."""
-    own, here, data = c.of(group), c.named(group), f"dataset={c.dataset.name}"
-    for module in own.requires:
+    capabilities, choice, data = (
+        combination.of(group),
+        combination.named(group),
+        f"dataset={combination.dataset.name}",
+    )
+    for module in capabilities.requires:
         if find_spec(module) is None:
-            sentence = f"{here} needs the package {module}, which is not installed"
+            sentence = f"{choice} needs the package {module}, which is not installed"
             yield f"{sentence} (pip install {module})", group
-    if c.dataset.task not in own.tasks:
-        needed = " or ".join(needs for task, needs in _TARGETS.items() if task in own.tasks)
-        yield f"{here} needs {needed}, and {data} is {_KINDS[c.dataset.task]}", group
-    has = "sequences" if isinstance(c.dataset.features, Sequences) else "columns"
-    if group != "method" and has not in own.features:
-        yield f"{here} takes {' or '.join(sorted(own.features))}, and {data} has {has}", group
-    rows = len(c.dataset.target)
-    if own.rows_at_most and rows > own.rows_at_most[0]:
-        most, option = own.rows_at_most
-        yield f"{here} takes {most} rows and {data} has {rows} (raise {option})", group
+    if combination.dataset.task not in capabilities.tasks:
+        needed = " or ".join(
+            needs for task, needs in _TARGETS.items() if task in capabilities.tasks
+        )
+        yield f"{choice} needs {needed}, and {data} is {_KINDS[combination.dataset.task]}", group
+    kind = "sequences" if isinstance(combination.dataset.features, Sequences) else "columns"
+    if group != "method" and kind not in capabilities.features:
+        yield (
+            f"{choice} takes {' or '.join(sorted(capabilities.features))}, and {data} has {kind}",
+            group,
+        )
+    rows = len(combination.dataset.target)
+    if capabilities.rows_at_most and rows > capabilities.rows_at_most[0]:
+        most, option = capabilities.rows_at_most
+        yield f"{choice} takes {most} rows and {data} has {rows} (raise {option})", group
 
 
-def _about_needs(c: Combination, group: str) -> Iterator[Objection]:
+def _about_needs(combination: Combination, group: str) -> Iterator[Objection]:
     """Yield that the learner does not have what an intervention or a method needs."""
-    own = c.of(group)
-    if own.needs and own.needs not in c.of("learner").gives:
-        has_not = f"{c.named('learner')} has not"
-        yield f"{c.named(group)} needs a learner with {own.needs}, which {has_not}", "learner"
+    capabilities = combination.of(group)
+    if capabilities.needs and capabilities.needs not in combination.of("learner").gives:
+        lacks = f"{combination.named('learner')} has not"
+        yield (
+            f"{combination.named(group)} needs a learner with {capabilities.needs}, which {lacks}",
+            "learner",
+        )
 
 
-def _about_losses(c: Combination) -> Iterator[Objection]:
-    loss = c.method.fitter.loss(c.dataset.task, len(c.dataset.classes)).name
-    for group, verb, other in (
+def _about_losses(combination: Combination) -> Iterator[Objection]:
+    loss = combination.method.fitter.loss(
+        combination.dataset.task, len(combination.dataset.classes)
+    ).name
+    for group, verb, other_group in (
         ("learner", "minimises", "learner"),
         ("intervention", "takes", "method"),
     ):
-        known = c.of(group).losses
-        if known is not None and loss not in known:
-            only = f"{c.named(group)} only {verb} {', '.join(sorted(known))}"
-            yield f"{c.named('method')} minimises {loss}, and {only}", other
+        losses = combination.of(group).losses
+        if losses is not None and loss not in losses:
+            only = f"{combination.named(group)} only {verb} {', '.join(sorted(losses))}"
+            yield f"{combination.named('method')} minimises {loss}, and {only}", other_group
 
 
-def _about_groups(c: Combination) -> Iterator[Objection]:
-    most = c.of("intervention").groups_at_most
+def _about_groups(combination: Combination) -> Iterator[Objection]:
+    most = combination.of("intervention").groups_at_most
     if most is None:
         return
-    count = len(c.dataset.groups(c.protect).unique())
+    count = len(combination.dataset.groups(combination.protect).unique())
     if count > most:
-        sentence = f"{c.named('intervention')} compares at most {most} groups"
-        has = f"{' x '.join(c.protect)} of dataset={c.dataset.name} has {count}"
-        yield f"{sentence}, and {has} (protect=... an attribute with fewer)", "intervention"
+        sentence = f"{combination.named('intervention')} compares at most {most} groups"
+        count_text = (
+            f"{' x '.join(combination.protect)} of dataset={combination.dataset.name} has {count}"
+        )
+        yield f"{sentence}, and {count_text} (protect=... an attribute with fewer)", "intervention"
 
 
-def _alternatives(c: Combination, group: str) -> str:
+def _alternatives(combination: Combination, group: str) -> str:
     """Return which other choices for a group work, or what a component itself advises."""
     names = [
-        name for name, other in _choices(group).items() if not refusal(replace(c, **{group: other}))
+        name
+        for name, other in _choices(group).items()
+        if not refusal(replace(combination, **{group: other}))
     ]
     if not names:
-        return c.of("method").advice or c.of("intervention").advice
+        return combination.of("method").advice or combination.of("intervention").advice
     listed = f"{', '.join(names[: _LISTED - 1])}, ..." if len(names) > _LISTED else _or(names)
     return f"use {group}={listed}"
 
@@ -205,8 +228,12 @@ def _or(names: list[str]) -> str:
 @cache
 def _choices(group: str) -> dict[str, Any]:
     """Return every choice of a group that can be built as it is configured, by name."""
-    built = {}
+    components = {}
     for name, options in configurations(group).items():
         with suppress(UserError, TypeError, ImportError):
-            built[name] = constructor(group, options)()
-    return {name: each for name, each in built.items() if hasattr(each, "capabilities")}
+            components[name] = constructor(group, options)()
+    return {
+        name: component
+        for name, component in components.items()
+        if hasattr(component, "capabilities")
+    }

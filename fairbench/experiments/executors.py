@@ -35,15 +35,18 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
     n_jobs : processes for cells; those of ``hydra/launcher=joblib`` are counted by its own option.
     minutes : that one task may take.
     """
-    own = dict(options)
-    kind = own.pop("executor", None)
+    launcher_options = dict(options)
+    kind = launcher_options.pop("executor", None)
     if kind is None:
         return processes(n_jobs, minutes)
     if kind == "joblib":
-        return processes(int(own["n_jobs"]), minutes)
-    folder, per_task = Path(own.pop("submitit_folder")), own.pop("cells_per_task")
+        return processes(int(launcher_options["n_jobs"]), minutes)
+    folder, per_task = (
+        Path(launcher_options.pop("submitit_folder")),
+        launcher_options.pop("cells_per_task"),
+    )
     if kind in ("local", "slurm"):
-        return Submitit(kind, folder, own, n_jobs, per_task, minutes)
+        return Submitit(kind, folder, launcher_options, n_jobs, per_task, minutes)
     raise UserError(f"executor is '{kind}' in the launcher's file: valid: joblib, local, slurm")
 
 
@@ -75,9 +78,9 @@ class Workers:
         lost: list[WorkUnit] = []
         yield from self._together(tasks, self.n_jobs, lost)
         for task in lost:  # alone: it may have taken more memory than there was for several
-            again: list[WorkUnit] = []
-            yield from self._together([task], 1, again)
-            yield from (Done(unit, error=KILLED) for unit in again)
+            lost_again: list[WorkUnit] = []
+            yield from self._together([task], 1, lost_again)
+            yield from (Done(unit, error=KILLED) for unit in lost_again)
 
     def _together(
         self, tasks: Iterable[WorkUnit], n_jobs: int, lost: list[WorkUnit]
@@ -102,12 +105,12 @@ class Workers:
 
     def _ended(self, busy: Sequence[_Worker]) -> list[_Worker]:
         """Wait until workers have ended their tasks, or must end; return them."""
-        left = None
+        seconds_left = None
         if self.minutes is not None:
-            left = max(
+            seconds_left = max(
                 0.0, min(worker.since for worker in busy) + 60 * self.minutes - time.monotonic()
             )
-        ready = connection.wait([worker.pipe for worker in busy], left)
+        ready = connection.wait([worker.pipe for worker in busy], seconds_left)
         return [worker for worker in busy if worker.pipe in ready or worker.late(self.minutes)]
 
 
@@ -192,20 +195,20 @@ class Submitit:
         ------
         UserError : Slurm does not take the jobs.
         """
-        left = {(task.run.key, task.cell): task for task in tasks}
+        unfinished = {(task.run.key, task.cell): task for task in tasks}
         place = self.folder.parent
         try:
             with naming(place):
-                for batch in self._submitted(self._batches(list(left.values()))):
+                for batch in self._submitted(self._batches(list(unfinished.values()))):
                     for done in batch:
-                        del left[done.task.run.key, done.task.cell]
+                        del unfinished[done.task.run.key, done.task.cell]
                         yield done
         except UserError:
             self._remove_unsubmitted()
             raise
         except OSError as error:  # nothing can be written where jobs are handed over
             self._remove_unsubmitted()
-            yield from (Done(task, error=refused(error)) for task in left.values())
+            yield from (Done(task, error=refused(error)) for task in unfinished.values())
 
     def _remove_unsubmitted(self) -> None:
         place = self.folder.parent
@@ -231,9 +234,9 @@ class Submitit:
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
-            how = [[each] * len(batches) for each in (n_jobs, self.minutes)]
+            job_arguments = [[argument] * len(batches) for argument in (n_jobs, self.minutes)]
             with _taken_by_slurm():
-                jobs = self.submitter().map_array(work_all, batches, *how)
+                jobs = self.submitter().map_array(work_all, batches, *job_arguments)
             running = [self._batch(job, batch) for job, batch in zip(jobs, batches, strict=True)]
             waiting = []
         else:
@@ -246,9 +249,9 @@ class Submitit:
                 job = submit.submit(call)
                 running.append(self._batch(job, batch))
             watch.pause(running)
-            for each in running:
-                yield each.look()
-            running = [each for each in running if each.tasks]
+            for submitted in running:
+                yield submitted.look()
+            running = [submitted for submitted in running if submitted.tasks]
 
     def _batch(self, job: Any, tasks: Sequence[WorkUnit]) -> _Batch:
         return _Batch(job, list(tasks), self.options["timeout_min"], self.cluster)
@@ -261,12 +264,14 @@ class Submitit:
             "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node",
             "name", "stderr_to_stdout",
         )  # fmt: skip
-        own = {**self.options}
-        timeouts = {"slurm_max_num_timeout": own.pop("max_num_timeout", 0)}
-        made = submitit.AutoExecutor(self.folder, self.cluster, **timeouts)
-        named = {name if name in shared else f"slurm_{name}": own[name] for name in own}
-        made.update_parameters(**named)
-        return made
+        options = {**self.options}
+        timeouts = {"slurm_max_num_timeout": options.pop("max_num_timeout", 0)}
+        submitit_executor = submitit.AutoExecutor(self.folder, self.cluster, **timeouts)
+        parameters = {
+            name if name in shared else f"slurm_{name}": options[name] for name in options
+        }
+        submitit_executor.update_parameters(**parameters)
+        return submitit_executor
 
 
 @contextmanager
@@ -280,8 +285,8 @@ def _taken_by_slurm() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        said = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
-        why = said[-1] if said else repr(error)
+        lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
+        why = lines[-1] if lines else repr(error)
         raise UserError(
             f"Slurm did not take the jobs of this sweep ({why}): see that sinfo lists a partition "
             "here, and name what the cluster asks for (hydra.launcher.partition=NAME), or use this "
@@ -321,11 +326,15 @@ class _Batch:
                 self.tasks.remove(task)
                 yield Done(task, computed=1)
             return
-        left, self.tasks = self.tasks, []
+        unfinished, self.tasks = self.tasks, []
         error = self.job.exception()
-        results = {} if error else {(d.task.run.key, d.task.cell): d for d in self.job.result()}
+        results = (
+            {}
+            if error
+            else {(done.task.run.key, done.task.cell): done for done in self.job.result()}
+        )
         why = self._why(error)
-        for task in left:
+        for task in unfinished:
             yield results.get((task.run.key, task.cell)) or _lost(task, why)
 
     def _why(self, error: Exception | None) -> str:

@@ -58,14 +58,14 @@ class Presets:
     def _read(self, group: str, option: str) -> dict[str, Any]:
         """Read a choice and those of its group that it builds on; composing takes far longer."""
         path = self.conf / group / f"{option}.yaml"
-        own = dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
+        config = dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
         options: dict[str, Any] = {}
-        for base in own.pop("defaults", []):
+        for base in config.pop("defaults", []):
             options |= self._read(group, base) if base != "_self_" else {}
         if path.exists():
-            own.pop("_target_", None)
-            own["name"] = option
-        return options | own
+            config.pop("_target_", None)
+            config["name"] = option
+        return options | config
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment's sweep."""
@@ -97,10 +97,10 @@ class Presets:
         ------
         UserError : neither an experiment nor a folder.
         """
-        known = self.experiments()
-        members = [name] if name in known else experiments_in(self.conf, name)
+        names = self.experiments()
+        members = [name] if name in names else experiments_in(self.conf, name)
         if not members:
-            raise unknown_name("experiment", name, known)
+            raise unknown_name("experiment", name, names)
         return {run for member in members for run in self.runs_of(member, runs)}
 
     def runs_of(self, name: str, runs: Mapping[str, Run]) -> dict[str, tuple[dict[str, str], Run]]:
@@ -109,14 +109,14 @@ class Presets:
         A run may have drawn fewer splits than the experiment asks for; of those that differ in
         this alone, the one of most splits answers.
         """
-        found: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
+        run_of_choices: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
         for run in self._eligible(name, runs.values()):
             chosen = self._choices_of(self.experiment(name), run)
             if chosen is not None:
                 key = tuple(chosen.values())
-                if key not in found or _repeats(run) > _repeats(found[key][1]):
-                    found[key] = chosen, run
-        return {run.id: (chosen, run) for chosen, run in found.values()}
+                if key not in run_of_choices or _repeats(run) > _repeats(run_of_choices[key][1]):
+                    run_of_choices[key] = chosen, run
+        return {run.id: (chosen, run) for chosen, run in run_of_choices.values()}
 
     def _eligible(self, name: str, runs: Iterable[Run]) -> list[Run]:
         """Return the runs whose choices an experiment's files sweep over, whatever their options.
@@ -144,15 +144,21 @@ class Presets:
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return what of the sweep a run chose, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
-        own = options_of(run.config, IDENTITY)
-        if any(own.get(key, v) != v for key, v in experiment.fixed.items() if key != REPEATS):
+        options = options_of(run.config, IDENTITY)
+        if any(
+            options.get(key, value) != value
+            for key, value in experiment.fixed.items()
+            if key != REPEATS
+        ):
             return None
         chosen = {}
         for name, values in experiment.varied.items():
-            if "." in name or name in own:
-                text = next((text for text in values if yaml.safe_load(text) == own.get(name)), "")
+            if "." in name or name in options:
+                text = next(
+                    (text for text in values if yaml.safe_load(text) == options.get(name)), ""
+                )
             else:
-                text = self._as_composed(name, run, own, experiment)
+                text = self._as_composed(name, run, options, experiment)
             if text not in values:
                 return None
             chosen[name] = text
@@ -166,8 +172,8 @@ class Presets:
         preset = self.choice(group, option)
         given = {key: value for key, value in preset.items() if key not in experiment.varied}
         given |= {key: experiment.changed[key] for key in given if key in experiment.changed}
-        same = all(own.get(key, value) == value for key, value in given.items())
-        return option if preset and same else ""
+        agrees = all(own.get(key, value) == value for key, value in given.items())
+        return option if preset and agrees else ""
 
     def _compose(self, override: str) -> dict[str, Any]:
         with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
@@ -189,7 +195,7 @@ class Presets:
 
     def overrides(self, run: Run) -> dict[str, str]:
         """Return what a run's command line says: choices, and options that differ from theirs."""
-        own = options_of(run.config, IDENTITY)
+        options = options_of(run.config, IDENTITY)
         chosen = run.choices
         chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
         words = dict(chosen)
@@ -197,7 +203,7 @@ class Presets:
         consistency = "consistency", self.by_default["consistency"]
         for group, option in [*chosen.items(), consistency]:
             preset |= self.choice(group, option)
-        for key, value in own.items():
+        for key, value in options.items():
             if key in preset and preset[key] != value:
                 words[key] = _as_written(value)
         if not run.verified:
@@ -217,7 +223,11 @@ class Presets:
 
     def _command(self, job: Mapping[str, str]) -> str:
         first = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
-        shown = {k: text for k, text in {**first, **job}.items() if self.by_default.get(k) != text}
+        shown = {
+            name: text
+            for name, text in {**first, **job}.items()
+            if self.by_default.get(name) != text
+        }
         sweep = ["-m"] if any("," in shown.get(group, "") for group in _MERGED) else []
         words = [f"{name}={text}" for name, text in shown.items()]
         return shlex.join(["fairbench", "run", *sweep, *words])
@@ -232,9 +242,11 @@ def experiments_in(conf: Path, folder: str = "") -> list[str]:
 
 def experiment_files(conf: Path, name: str) -> list[dict[str, Any]]:
     """Return what an experiment's file says, after what the experiments that it builds on say."""
-    own = yaml.safe_load((conf / "experiment" / f"{name}.yaml").read_text("utf-8"))
-    bases = [base for base in own.get("defaults", ()) if isinstance(base, str) and base != "_self_"]
-    return [*(file for base in bases for file in experiment_files(conf, base)), own]
+    config = yaml.safe_load((conf / "experiment" / f"{name}.yaml").read_text("utf-8"))
+    bases = [
+        base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"
+    ]
+    return [*(file for base in bases for file in experiment_files(conf, base)), config]
 
 
 def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
@@ -270,13 +282,14 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
     """Return the origin of some runs: data, versions and commands."""
     environments = [run.environment for run in runs]
     commits = {
-        str(e.get("git_commit", "unknown"))[:12] + ("+" if e.get("git_dirty") else "")
-        for e in environments
+        str(environment.get("git_commit", "unknown"))[:12]
+        + ("+" if environment.get("git_dirty") else "")
+        for environment in environments
     }
     return Provenance(
         tuple(run.id for run in runs),
-        _merged(e["data_sha256"] for e in environments),
-        _merged(e["versions"] for e in environments),
+        _merged(environment["data_sha256"] for environment in environments),
+        _merged(environment["versions"] for environment in environments),
         tuple(sorted(commits)),
         tuple(presets.commands([presets.overrides(run) for run in runs])),
     )

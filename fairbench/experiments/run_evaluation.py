@@ -191,8 +191,8 @@ class RunEvaluation:
         if self.evaluator.interval == FREQUENTIST:
             weight = self.dataset.weight if self.evaluator.weights else None
             parts = (
-                None if each is None else each.to_numpy()[rows]
-                for each in (weight, self.dataset.clusters)
+                None if column is None else column.to_numpy()[rows]
+                for column in (weight, self.dataset.clusters)
             )
             design = design_of(len(rows), *parts)
         return Labelled(

@@ -45,7 +45,7 @@ class Study:
     @property
     def cost_key(self) -> str:
         """A hash that studies share whose cells cost about the same."""
-        parts = [describe(each) for each in (self.learner, self.intervention, self.fitter)]
+        parts = [describe(part) for part in (self.learner, self.intervention, self.fitter)]
         return digest([self.dataset.digest, *parts])
 
     def identity(self) -> dict[str, Any]:
@@ -58,9 +58,9 @@ class Study:
         loss = self.fitter.loss(self.dataset.task, len(self.dataset.classes))
         modules = [
             "fairbench.experiments.compute",
-            *(type(each).__module__ for each in (*components, loss)),
+            *(type(part).__module__ for part in (*components, loss)),
         ]
-        packages = [name for each in components for name in each.capabilities.packages]
+        packages = [name for part in components for name in part.capabilities.packages]
         reads_groups = any(component.capabilities.reads_groups for component in components)
         return {
             "data": self.dataset.digest,

@@ -2,8 +2,8 @@
 
 Every trial is made of ordinary cells, one a repeat, so that nothing is fitted twice, whoever asks.
 The study is a folder of the results: the space it searches, and a line for each trial that ended.
-What is proposed follows from the seed and the trials before alone, so that the same command goes on
-after a kill as if nothing had happened.
+Proposals depend on the seed and the earlier trials alone, so that the same command continues after
+a kill as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Dimension:
         if self.values:
             return self.values[generator.integers(len(self.values))]
         beyond = self.high + self.whole  # a whole number stands for those from it to the next
-        ends = np.log([self.low, beyond]) if self.log else np.array([self.low, beyond])
-        value = generator.uniform(*ends)
+        limits = np.log([self.low, beyond]) if self.log else np.array([self.low, beyond])
+        value = generator.uniform(*limits)
         value = float(np.exp(value) if self.log else value)
         return min(int(value), int(self.high)) if self.whole else value
 
@@ -208,9 +208,9 @@ class Search:
     def carry_out(self) -> list[Trial]:
         """Search until the budget is spent; return the default and all trials, in order."""
         self.check()
-        again = not self.default_plan.config["resume"]
+        starts_anew = not self.default_plan.config["resume"]
         with self._held():
-            self.record.begin(self.searched, again=again)
+            self.record.begin(self.searched, again=starts_anew)
             stored = self.record.trials()
             self.default = self._judged({}, None)
             if self.default.error:
@@ -241,10 +241,13 @@ class Search:
 
     def _goes_on(self) -> bool:
         """Say whether another trial is begun."""
-        spent = self.tuning.cpu_seconds
+        limit = self.tuning.cpu_seconds
         if len(self.trials) >= self.tuning.trials:
             return False
-        if spent is not None and sum(t.seconds for t in (self.default, *self.trials)) >= spent:
+        if (
+            limit is not None
+            and sum(trial.seconds for trial in (self.default, *self.trials)) >= limit
+        ):
             return False
         return not self.tried_all
 
@@ -259,7 +262,7 @@ class Search:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        known = {dimension.name: dimension.distribution for dimension in self.space}
+        distributions = {dimension.name: dimension.distribution for dimension in self.space}
         seed = integer_seed(rng(self._run.study.seed, "tuning", number))
         study = optuna.create_study(
             directions=["minimize"] * len(self.goals),
@@ -267,11 +270,11 @@ class Search:
         )
         for trial in self.trials:
             if not trial.error:
-                made = optuna.trial.create_trial(
-                    params=trial.values, distributions=known, values=self._found(trial)
+                finished = optuna.trial.create_trial(
+                    params=trial.values, distributions=distributions, values=self._found(trial)
                 )
-                study.add_trial(made)
-        return dict(study.ask(known).params)
+                study.add_trial(finished)
+        return dict(study.ask(distributions).params)
 
     def _judged(self, values: Values, folds: int | None) -> Trial:
         """Fit a trial's cells that are missing, and read what they predict of validation rows.
@@ -304,7 +307,9 @@ class Search:
                 trial.seconds += sum(float(stored.notes[name]) for name in COSTS)
                 parts.append(validation_rows(run, cell, stored, len(parts)))
                 trial.rows, trial.folds = together(parts), len(parts)
-                if not np.isfinite([e.value for e in trial.estimates(self.goals)]).all():
+                if not np.isfinite(
+                    [estimate.value for estimate in trial.estimates(self.goals)]
+                ).all():
                     trial.error = f"an objective does not exist on repeat {cell.fold.repeat}"
                     return
                 if trial.values and folds is None and self._surely_worse(trial, len(cells)):
@@ -313,8 +318,11 @@ class Search:
 
     def _cells(self, cells: Sequence[Cell]) -> list[str]:
         """Return the cells of all trials so far, which are not to be collected as garbage."""
-        known = [trial.plan.cells for trial in self.trials if trial.plan]
-        ids = [*self.default_plan.cells, *(cell for each in known for cell in each)]
+        cells_of_trials = [trial.plan.cells for trial in self.trials if trial.plan]
+        ids = [
+            *self.default_plan.cells,
+            *(cell for trial_cells in cells_of_trials for cell in trial_cells),
+        ]
         return list(dict.fromkeys([*ids, *(cell.id for cell in cells)]))
 
     def _fit_cells(self, planned: Plan, cells: Sequence[Cell]) -> None:
@@ -324,19 +332,21 @@ class Search:
         ------
         UserError : one cannot be.
         """
-        again = not planned.config["resume"]
-        missing = [WorkUnit(planned, c.id) for c in cells if again or not planned.store.has(c.id)]
+        refit = not planned.config["resume"]
+        missing = [
+            WorkUnit(planned, cell.id) for cell in cells if refit or not planned.store.has(cell.id)
+        ]
         while missing:
             done = list(self.executor.run(missing))
-            self.fitted += sum(each.computed for each in done)
-            if errors := [each.error for each in done if each.error]:
+            self.fitted += sum(outcome.computed for outcome in done)
+            if errors := [outcome.error for outcome in done if outcome.error]:
                 raise UserError(errors[0])
             missing = [WorkUnit(planned, d.task.cell, wait=True) for d in done if d.busy]
 
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
         """Say whether one finished trial is better in every objective, on the same rows."""
         finished = [self.default, *self.trials]
-        rivals = [outcome for outcome in finished if outcome.folds == folds and not outcome.error]
+        rivals = [other for other in finished if other.folds == folds and not other.error]
         scores = [self.tuning.score(np.array(self._found(rival))) for rival in rivals]
         best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
         return any(self._behind(trial, rivals[place]) for place in best)
@@ -346,7 +356,10 @@ class Search:
             trial.estimates(self.goals), rival.estimates(self.goals, trial.folds), strict=True
         )
         return all(
-            one.value - other.value
-            > _SURE * np.sqrt(((one.linear - other.linear) ** 2).sum() + one.least_of_value)
-            for one, other in pairs
+            estimate.value - rival_estimate.value
+            > _SURE
+            * np.sqrt(
+                ((estimate.linear - rival_estimate.linear) ** 2).sum() + estimate.least_of_value
+            )
+            for estimate, rival_estimate in pairs
         )

@@ -1,4 +1,4 @@
-"""The catalogue of a results folder: every finished run, found by what it is made of."""
+"""The catalogue of a results folder: its finished runs, selected by their configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = (*GROUPS, "protect", "seed", "purpose")
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Return a label for each run: what it chose where the runs differ, its method at least."""
+    """Return a label for each run: its choices in which the runs differ, at least its method."""
     varied = [part for part in GROUPS if len({run.choices[part] for run in runs}) > 1]
     names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
     protected = {(run.choices["dataset"], run.protect) for run in runs}
@@ -33,29 +33,29 @@ def labels(runs: Sequence[Run]) -> list[str]:
         ("seed", [run.seed for run in runs], len({run.seed for run in runs}) > 1),
     ):
         if varies:
-            names = [f"{label}, {name}={v}" for label, v in zip(names, values, strict=True)]
+            names = [f"{label}, {name}={value}" for label, value in zip(names, values, strict=True)]
     return told_apart(names, runs, GROUPS)
 
 
 def told_apart(names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
-    """Add to each name the options of these groups in which its namesakes differ."""
+    """Add to each name the options of these groups in which runs of this name differ."""
     options = differing_options(names, runs, groups)
-    return [", ".join([name, *own]) for name, own in zip(names, options, strict=True)]
+    return [", ".join([name, *differing]) for name, differing in zip(names, options, strict=True)]
 
 
 def differing_options(
     names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]
 ) -> list[list[str]]:
-    """Return for each run ``option=value`` of what differs among the runs of its name."""
+    """Return for each run ``option=value`` of the options that differ among runs of its name."""
     namesakes: dict[str, list[dict[str, Any]]] = {}
     varying = _varying(runs, groups)
-    flat = [dict(_options(run, varying)) for run in runs]
-    for name, options in zip(names, flat, strict=True):
+    options_of_runs = [dict(_options(run, varying)) for run in runs]
+    for name, options in zip(names, options_of_runs, strict=True):
         namesakes.setdefault(name, []).append(options)
     differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
     return [
         [f"{_last(key)}={options[key]}" for key in differing[name] if key in options]
-        for name, options in zip(names, flat, strict=True)
+        for name, options in zip(names, options_of_runs, strict=True)
     ]
 
 
@@ -64,17 +64,20 @@ def _last(option: str) -> str:
 
 
 def _varying(runs: Sequence[Run], groups: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (group, option) of what is not the same in all runs, which share equal parts."""
-    found = []
+    """Return (group, option) of the options that are not equal in all runs.
+
+    Runs share equal parts of their configurations as one object, so that few are compared.
+    """
+    varying = []
     for group in groups:
         parts = list({id(part): part for run in runs for part in [_part(run, group)]}.values())
         names = dict.fromkeys(name for part in parts for name in part if name != "name")
-        found += [
+        varying += [
             (group, name)
             for name in names
             if any(part.get(name) != parts[0].get(name) for part in parts)
         ]
-    return found
+    return varying
 
 
 def _part(run: Run, group: str) -> Mapping[str, Any]:
@@ -127,17 +130,17 @@ class Catalogue:
         """The runs by id, in the order of their ids."""
         if self.selected is not None:
             return dict(self.selected)
-        found = listed_runs(self.folder)
-        if left_out := [run.id for run in found if not run.summarised]:
-            packed = found[0].pack is not None
+        all_runs = listed_runs(self.folder)
+        if left_out := [run.id for run in all_runs if not run.summarised]:
+            is_packed = all_runs[0].pack is not None
             text, place = (
-                (_LEFT_OUT_OF_PACK, self.folder) if packed else (_LEFT_OUT, self.folder / "runs")
+                (_LEFT_OUT_OF_PACK, self.folder) if is_packed else (_LEFT_OUT, self.folder / "runs")
             )
             warn(text.format(place, ", ".join(left_out[:5]), len(left_out)))
-        return {run.id: run for run in found if run.summarised}
+        return {run.id: run for run in all_runs if run.summarised}
 
     def __iter__(self) -> Iterator[Run]:
-        """Go through the runs."""
+        """Iterate over the runs."""
         return iter(self.runs.values())
 
     def __len__(self) -> int:
@@ -168,8 +171,8 @@ class Catalogue:
         for purpose in wanted.get("purpose", ()):
             if purpose not in PURPOSES:
                 raise unknown_name("purpose", str(purpose), PURPOSES)
-        kept = [run for run in self if all(_value(run, n) in v for n, v in wanted.items())]
-        return self.only(kept)
+        selected = [run for run in self if all(_value(run, n) in v for n, v in wanted.items())]
+        return self.only(selected)
 
     def _check(self, name: str) -> None:
         if name in KEYS:
@@ -177,9 +180,9 @@ class Catalogue:
         if "." not in name:
             raise unknown_name("key", name, KEYS)
         if self.runs and all(_value(run, name) is _NONE for run in self):
-            known = self._options()
-            close = nearest(name, known)
-            hint = f"did you mean {' or '.join(close)}? " if close else ""
+            names = self._options()
+            near_names = nearest(name, names)
+            hint = f"did you mean {' or '.join(near_names)}? " if near_names else ""
             raise UserError(f"no run has an option '{name}': {hint}`show` prints a run's options")
 
     def _options(self) -> set[str]:
@@ -192,30 +195,36 @@ class Catalogue:
         return {option for part in parts.values() for option in flat(part)}
 
     def counted(self, purposes: Sequence[str] = ()) -> tuple[Catalogue, str]:
-        """Return the runs that were made for one of these purposes, and what is left out in words.
+        """Return the runs with one of these purposes, and a sentence on those left out.
 
-        Without any, demos and what was run while tuning are left out: they are not meant to be
-        compared with studies.
+        By default, demos and runs of tuning are left out: they are not meant to be compared with
+        studies.
         """
-        kept = self.only([run for run in self if run.purpose in (purposes or COUNTED)])
-        left = Counter(run.purpose for run in self if run.id not in kept.runs)
-        if not left:
-            return kept, ""
-        counts = {purpose: left[purpose] for purpose in PURPOSES if left[purpose]}
-        listed = " and ".join(f"{n} {each} run{'s' * (n > 1)}" for each, n in counts.items())
-        every = ",".join(
-            purpose for purpose in PURPOSES if purpose in left or purpose in (purposes or COUNTED)
+        included = self.only([run for run in self if run.purpose in (purposes or COUNTED)])
+        left_out = Counter(run.purpose for run in self if run.id not in included.runs)
+        if not left_out:
+            return included, ""
+        counts = {purpose: left_out[purpose] for purpose in PURPOSES if left_out[purpose]}
+        listed = " and ".join(
+            f"{number} {purpose} run{'s' * (number > 1)}" for purpose, number in counts.items()
         )
-        are = "are" if left.total() > 1 else "is"
-        return kept, f"{listed} {are} left out: purpose=[{every}] takes them in"
+        all_purposes = ",".join(
+            purpose
+            for purpose in PURPOSES
+            if purpose in left_out or purpose in (purposes or COUNTED)
+        )
+        are = "are" if left_out.total() > 1 else "is"
+        return included, f"{listed} {are} left out: purpose=[{all_purposes}] takes them in"
 
     def matching(self, words: Sequence[str]) -> Catalogue:
-        """Return what ``key=value,value`` words and beginnings of ids describe, as typed."""
+        """Return the runs that ``key=value,value`` words and beginnings of ids select."""
         pairs = [word.partition("=") for word in words if "=" in word]
         wanted = {key.replace(".", "__"): _read(values) for key, _, values in pairs}
-        starts = tuple(word for word in words if "=" not in word)
+        id_starts = tuple(word for word in words if "=" not in word)
         chosen = self.select(**wanted)
-        return chosen.only({id_ for id_ in chosen.runs if not starts or id_.startswith(starts)})
+        return chosen.only(
+            {id_ for id_ in chosen.runs if not id_starts or id_.startswith(id_starts)}
+        )
 
     def one(self, word: str) -> Run:
         """Return the run that `word` means: the beginning of its id, or its name.
@@ -224,22 +233,22 @@ class Catalogue:
         ------
         UserError : no run, or several, of that id or name.
         """
-        found = [run for run in self if run.id.startswith(word)]
-        found = found or [run for run in self if run.name == word]
-        if not found:
+        runs = [run for run in self if run.id.startswith(word)]
+        runs = runs or [run for run in self if run.name == word]
+        if not runs:
             names = {*self.runs, *(run.name for run in self)}
             raise unknown_name(f"run in {self.folder / 'runs'}", word, names)
-        if len(found) > 1:
-            ids = ", ".join(f"{run.id} ({run.name})" for run in found[:5])
-            raise UserError(f"'{word}' means {len(found)} runs: {ids}; name one by its id")
-        return found[0]
+        if len(runs) > 1:
+            ids = ", ".join(f"{run.id} ({run.name})" for run in runs[:5])
+            raise UserError(f"'{word}' means {len(runs)} runs: {ids}; name one by its id")
+        return runs[0]
 
     def comparable(self) -> list[Catalogue]:
-        """Return the runs that predict the same rows for the same groups, two or more together."""
+        """Return the sets of two or more runs that predict the same rows for the same groups."""
         return [self.only(runs) for runs in comparable_sets(list(self)) if len(runs) > 1]
 
     def label(self) -> dict[str, str]:
-        """Return what tells these runs apart, by id: their choices, and options that differ."""
+        """Return a label for each run, by id, of choices and options in which the runs differ."""
         return dict(zip(self.runs, labels(list(self)), strict=True))
 
     @cached_property
@@ -275,7 +284,7 @@ class Catalogue:
 
 
 def _cell(value: object) -> object:
-    """Return the value of an option as a table has it: signs that are no text, and huge numbers."""
+    """Return an option's value for a table, with control characters and huge integers escaped."""
     if isinstance(value, str):
         return visible(value)
     return value if type(value) is not int or abs(value) < _HUGE else str(value)
@@ -285,13 +294,13 @@ _HUGE = 2**53  # from which not every whole number is one of floating point
 
 
 def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:
-    """Return the runs that predict the same rows for the same groups together."""
-    together: dict[tuple[str, ...], list[Run]] = {}
+    """Return sets of runs that predict the same rows for the same groups."""
+    sets: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        known = run.summarised
-        key = tuple(str(known[name]) for name in ("data", "rows", "protect"))
-        together.setdefault(key, []).append(run)
-    return list(together.values())
+        summary = run.summarised
+        key = tuple(str(summary[name]) for name in ("data", "rows", "protect"))
+        sets.setdefault(key, []).append(run)
+    return list(sets.values())
 
 
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -173,7 +173,9 @@ def _files(folder: Path, ending: str) -> list[Path]:
 
 def _unread(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
     """Yield rows of splits, and people of data sets, that no finished run reads but for some."""
-    folders = [each for each in _folders(results / "runs") if each.name not in without]
+    folders = [
+        run_folder for run_folder in _folders(results / "runs") if run_folder.name not in without
+    ]
     finished = [read_environment(folder) for folder in folders]
     for folder, key, what in (
         ("splits", "rows", "rows of no run"),

@@ -1,8 +1,8 @@
-"""What the runs of a folder are listed and chosen by, kept in an index where there are many.
+"""An index of the runs of a folder, for listing and choosing them quickly.
 
-The index is a sealed cache, which any process may write or remove at any time. It knows a record by
-its inode, size and times: one that has changed since, or was copied, is read again. Whatever else
-is asked of a run is read from its own files, and checked against them.
+The index is a sealed cache, which any process may write or remove at any time. It identifies a
+run's record by inode, size and times: one that was changed or copied since is read again. All other
+data of a run are read from its own files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run who
 
 
 def listed_runs(results: Path) -> list[Run]:
-    """Return the runs of a folder by id, with what they are listed by: nothing of damaged ones."""
+    """Return the runs of a folder by id, with the entries they are listed by, empty if damaged."""
     guard(results)
     if is_pack(results):
         return list(_packed_runs(open_pack(results)))
@@ -52,20 +52,20 @@ def listed_runs(results: Path) -> list[Run]:
 
 def _packed_runs(pack: Pack) -> Iterator[Run]:
     """Yield the runs of a pack, by id."""
-    for name, known in pack.summaries.items():
-        if not all(check(known.get(key)) for key, check in SUMMARY.items()) or not is_id(name):
-            known = {}
-        yield Run(pack.path / "runs" / name, known, pack)
+    for name, summary in pack.summaries.items():
+        if not all(check(summary.get(key)) for key, check in SUMMARY.items()) or not is_id(name):
+            summary = {}
+        yield Run(pack.path / "runs" / name, summary, pack)
 
 
 class _Values:
-    """Values of which each is kept once, however many runs have it."""
+    """A pool of values, so that equal values of several runs are one object."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Any] = {}
 
     def shared(self, value: Any) -> Any:
-        """Return the value that is kept of those equal to this."""
+        """Return the pooled value that is equal to this one."""
         return self._kept.setdefault(repr(value), value)
 
 
@@ -81,42 +81,47 @@ def _stamps(folder: Path) -> dict[str, Stamp]:
             if entry.is_symlink():
                 continue
             with contextlib.suppress(OSError):
-                of = os.stat(f"{entry.name}/{LAST}", dir_fd=handle, follow_symlinks=False)
-                stamps[entry.name] = (of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
+                status = os.stat(f"{entry.name}/{LAST}", dir_fd=handle, follow_symlinks=False)
+                stamps[entry.name] = (
+                    status.st_ino,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                )
     return dict(sorted(stamps.items()))
 
 
 def _summary(path: Path, stamp: Stamp, values: _Values) -> Listed:
-    """Return what a run's record says of it; nothing if it is damaged."""
-    if not (known := read_environment(path)):
+    """Return the entries of a run's record for the index; empty if it is damaged."""
+    if not (record := read_environment(path)):
         return {}
-    config = {name: values.shared(value) for name, value in known[_NESTED].items()}
+    config = {name: values.shared(value) for name, value in record[_NESTED].items()}
     return {
-        **{name: values.shared(known.get(name)) for name in _PLAIN},
+        **{name: values.shared(record.get(name)) for name in _PLAIN},
         _NESTED: config,
         WRITTEN: stamp[2] / 1e9,
     }
 
 
 def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[str, Listed]:
-    """Return what an index says of the runs whose records have not changed since."""
+    """Return the index's entries of the runs whose records have not changed since."""
     try:
         index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
-        known, runs = [values.shared(value) for value in index["values"]], index["runs"]
+        shared_values, runs = [values.shared(value) for value in index["values"]], index["runs"]
         columns = zip(*(places for _, places, _ in runs.values()), strict=True)
         for name, of_runs in zip(_PLAIN, columns, strict=True):
-            if not all(SUMMARY[name](known[place]) for place in set(of_runs)):
+            if not all(SUMMARY[name](shared_values[place]) for place in set(of_runs)):
                 return {}
         configs = [config for _, _, config in runs.values()]
         parts = {part for config in configs for part in config.items() if part[0] in CONFIG}
-        if not all(CONFIG[name](known[place]) for name, place in parts) or not all(
+        if not all(CONFIG[name](shared_values[place]) for name, place in parts) or not all(
             config.keys() >= CONFIG.keys() for config in configs
         ):
             return {}
         return {
             run: {
-                **{name: known[place] for name, place in zip(_PLAIN, places, strict=True)},
-                _NESTED: {name: known[place] for name, place in config.items()},
+                **{name: shared_values[place] for name, place in zip(_PLAIN, places, strict=True)},
+                _NESTED: {name: shared_values[place] for name, place in config.items()},
                 WRITTEN: stamp[2] / 1e9,
             }
             for run, (stamp, places, config) in runs.items()
@@ -127,27 +132,27 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[s
 
 
 def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]) -> None:
-    """Write every value once, and of each run its stamp and where its own are among them."""
+    """Write every distinct value once, and for each run its stamp and the places of its values."""
     places: dict[int, int] = {}  # by identity: equal values are the same
     before = 1e9 * (time.time() - _RECENT)
-    kept = {run: each for run, each in listed.items() if each and stamps[run][2] < before}
-    values = list(_once(kept.values(), places))
+    settled = {run: entry for run, entry in listed.items() if entry and stamps[run][2] < before}
+    values = list(_distinct_values(settled.values(), places))
     runs = {
         run: (
             stamps[run],
-            [places[id(known[name])] for name in _PLAIN],
-            {name: places[id(value)] for name, value in known[_NESTED].items()},
+            [places[id(entry[name])] for name in _PLAIN],
+            {name: places[id(value)] for name, value in entry[_NESTED].items()},
         )
-        for run, known in kept.items()
+        for run, entry in settled.items()
     }
     write_cache(path, {"values": values, "runs": runs})
 
 
-def _once(listed: Iterable[Listed], places: dict[int, int]) -> Iterator[Any]:
-    """Yield each value once, and note its place."""
-    for known in listed:
-        of_run = [known[name] for name in _PLAIN]
-        for value in (*of_run, *known[_NESTED].values()):
+def _distinct_values(listed: Iterable[Listed], places: dict[int, int]) -> Iterator[Any]:
+    """Yield each distinct value once, and put its place into `places`."""
+    for entry in listed:
+        of_run = [entry[name] for name in _PLAIN]
+        for value in (*of_run, *entry[_NESTED].values()):
             if id(value) not in places:
                 places[id(value)] = len(places)
                 yield value

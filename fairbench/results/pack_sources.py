@@ -1,4 +1,4 @@
-"""What a pack is made of: tables of runs, cells and data sets, of folders and of other packs."""
+"""The tables that a pack is made of, from results folders and from other packs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from fairbench.results.runs import Run
 
 @dataclass(frozen=True)
 class Contents:
-    """What of each run is packed.
+    """Which parts of runs are packed.
 
     Attributes
     ----------
-    metrics : their names; all where none is named.
-    groups : whether the metrics of single groups are packed, beside those of everyone and the gaps.
-    people : whether target and groups are packed of data that may not be given away, too.
-    first : whether, of what differs between folders, that of the first is kept.
+    metrics : names of the metrics to pack; all if empty.
+    groups : whether metrics of single groups are packed, beside those of everyone and the gaps.
+    people : whether target and groups of data that may not be passed on are packed, too.
+    first : whether to keep the first folder's version of what differs between folders.
     """
 
     cells: bool = True
@@ -58,7 +58,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table that is to be packed: its columns, and how it is read."""
+    """A table to be packed: its id, its columns, and a function that reads it."""
 
     name: str
     columns: pa.Schema
@@ -67,7 +67,7 @@ class SourceTable:
 
 @dataclass(eq=False)
 class Collected:
-    """What is packed of which source."""
+    """The tables to be packed, collected from all sources."""
 
     contents: Contents
     runs: dict[str, list[Run]] = field(default_factory=dict)  # the same in several sources
@@ -79,29 +79,29 @@ class Collected:
     @classmethod
     def of(cls, sources: Sequence[Sequence[Run]], contents: Contents) -> Collected:
         """Collect runs by their ids."""
-        found = cls(contents)
+        collected = cls(contents)
         for runs in sources:
             for run in runs:
-                found.runs.setdefault(run.id, []).append(run)
-        found.runs = dict(sorted(found.runs.items()))
-        found._compare_runs()
-        return found
+                collected.runs.setdefault(run.id, []).append(run)
+        collected.runs = dict(sorted(collected.runs.items()))
+        collected._compare_runs()
+        return collected
 
     @property
     def plan(self) -> str:
-        """What tells whether a pack that was begun is this one."""
-        runs = [[(str(r.path), r.environment, r.written) for r in run]
-                for run in self.runs.values()]  # fmt: skip
+        """A digest that tells whether an unfinished pack has the same sources and contents."""
+        runs = [[(str(copy.path), copy.environment, copy.written) for copy in copies]
+                for copies in self.runs.values()]  # fmt: skip
         return digest([FORMAT, asdict(self.contents), runs], 64)
 
     def tables(self, kind: str) -> list[SourceTable]:
         """Return the tables of a kind, by id."""
-        made: Callable[[], Iterator[SourceTable]] = getattr(self, f"_{kind}")
+        sources: Callable[[], Iterator[SourceTable]] = getattr(self, f"_{kind}")
         if kind in ("predictions", "splits", "data") and not self.contents.predictions:
             return []
         if kind == "cells" and not self.contents.cells:
             return []
-        return sorted(made(), key=lambda table: table.name)
+        return sorted(sources(), key=lambda table: table.name)
 
     def _runs(self) -> Iterator[SourceTable]:
         records = {run.id: run.environment for run, *_ in self.runs.values()}
@@ -112,15 +112,15 @@ class Collected:
             yield SourceTable(run.id, columns, partial(_record, run, columns))
 
     def _metrics(self) -> Iterator[SourceTable]:
-        return self._of_runs("metrics")
+        return self._tables_of_runs("metrics")
 
     def _summary(self) -> Iterator[SourceTable]:
-        return self._of_runs("summary")
+        return self._tables_of_runs("summary")
 
     def _predictions(self) -> Iterator[SourceTable]:
-        return self._of_runs("predictions")
+        return self._tables_of_runs("predictions")
 
-    def _of_runs(self, kind: str) -> Iterator[SourceTable]:
+    def _tables_of_runs(self, kind: str) -> Iterator[SourceTable]:
         for runs in self.runs.values():
             if run := next((source for source in runs if has(source, kind)), None):
                 read = _reader(run, kind, self.contents)
@@ -130,10 +130,10 @@ class Collected:
         yield from self._by_digest("rows", _split).values()
 
     def _data(self) -> Iterator[SourceTable]:
-        found = self._by_digest("data", _people)
-        for name in found.keys() & self.left_out.keys():
+        tables = self._by_digest("data", _people)
+        for name in tables.keys() & self.left_out.keys():
             del self.left_out[name]
-        for name, table in found.items():
+        for name, table in tables.items():
             about = described(unpacked(table.read()), name)
             if self.contents.people or about["redistributable"]:
                 yield table
@@ -143,15 +143,15 @@ class Collected:
     def _by_digest(
         self, key: str, find: Callable[[Run, str], SourceTable | None]
     ) -> dict[str, SourceTable]:
-        found: dict[str, SourceTable] = {}
+        table_of: dict[str, SourceTable] = {}
         for runs in self.runs.values():
             for run in runs:
                 name = str(run.environment[key])
-                if name not in found and (table := find(run, name)):
-                    found[name] = table
-                elif name not in found and run.pack and name in run.pack.about["left_out"]:
+                if name not in table_of and (table := find(run, name)):
+                    table_of[name] = table
+                elif name not in table_of and run.pack and name in run.pack.about["left_out"]:
                     self.left_out[name] = run.pack.about["left_out"][name]
-        return found
+        return table_of
 
     def _cells(self) -> Iterator[SourceTable]:
         stores: dict[str, list[Store]] = {}
@@ -172,7 +172,7 @@ class Collected:
     def _compare_cells(self, cell: str, stores: Sequence[Store]) -> None:
         self.shared += len(stores) > 1
         for other in stores[1:]:
-            first, second = (packed_cell(_stored(each, cell)) for each in (stores[0], other))
+            first, second = (packed_cell(_stored(store, cell)) for store in (stores[0], other))
             if column := differs(first.table, second.table):
                 self._differ(f"cell {cell} ({column})", stores[0].root, other.root)
 
@@ -193,20 +193,28 @@ class Collected:
 
 
 def difference(one: Run, other: Run) -> str:
-    """Return in what the same run differs between two folders, apart from the time it took."""
+    """Return what differs between two copies of a run, apart from run times; "" if nothing."""
     if one.environment["fingerprint"] != other.environment["fingerprint"]:
         return "other code or other cells"
     if has(one, "predictions") and has(other, "predictions"):
-        tables = [_reader(each, "predictions", Contents())().table for each in (one, other)]
+        tables = [_reader(run, "predictions", Contents())().table for run in (one, other)]
         if column := differs(*tables):
             return f"its predictions: {column}"
-    found = [
-        without_metrics(_reader(each, "metrics", Contents())().table, COSTS)
-        for each in (one, other)
+    metric_tables = [
+        without_metrics(_reader(run, "metrics", Contents())().table, COSTS) for run in (one, other)
     ]
-    both = set.intersection(*({*table["metric"].unique().to_pylist()} for table in found))
-    mine, theirs = (of_metrics(table, sorted(both) or [""]) for table in found)
-    column = differs(*(each.cast(columns_of(each.schema)) for each in (mine, theirs)))
+    shared_metrics = set.intersection(
+        *({*table["metric"].unique().to_pylist()} for table in metric_tables)
+    )
+    first_table, second_table = (
+        of_metrics(table, sorted(shared_metrics) or [""]) for table in metric_tables
+    )
+    column = differs(
+        *(
+            metric_table.cast(columns_of(metric_table.schema))
+            for metric_table in (first_table, second_table)
+        )
+    )
     return f"its metrics: {column}" if column else ""
 
 
@@ -232,13 +240,13 @@ def _reader(run: Run, kind: str, contents: Contents) -> Callable[[], Packed]:
         if run.pack:
             stored = run.pack.table(kind, run.id)
             table = plain_texts(stored.table, table_columns(run, kind))
-            found = Packed(table, stored.note)
+            packed_table = Packed(table, stored.note)
         else:
-            found = packed(run.table(kind), plain=kind == "summary")
+            packed_table = packed(run.table(kind), plain=kind == "summary")
         if kind == "predictions":
-            return found
-        table = of_metrics(found.table, under_settings(contents.metrics))
-        return Packed(table if contents.groups else without_groups(table), found.note)
+            return packed_table
+        table = of_metrics(packed_table.table, under_settings(contents.metrics))
+        return Packed(table if contents.groups else without_groups(table), packed_table.note)
 
     return read
 
@@ -247,9 +255,9 @@ def _record(run: Run, columns: pa.Schema) -> Packed:
     """Return the row of a run: each entry of its record as JSON."""
     flat = flattened(run.environment)
     row = {name: json.dumps(value, ensure_ascii=False) for name, value in flat.items()}
-    row |= {"names": json.dumps(list(flat)), "cells": "".join(f"{c}\n" for c in run.cells())}
-    known: Mapping[str, Any] = {**row, "written": run.written}
-    return Packed(pa.table({column.name: [known.get(column.name)] for column in columns}, columns))
+    row |= {"names": json.dumps(list(flat)), "cells": "".join(f"{cell}\n" for cell in run.cells())}
+    values: Mapping[str, Any] = {**row, "written": run.written}
+    return Packed(pa.table({column.name: [values.get(column.name)] for column in columns}, columns))
 
 
 def _split(run: Run, name: str) -> SourceTable | None:
@@ -282,7 +290,9 @@ def _people(run: Run, name: str) -> SourceTable | None:
 
 def _cell(store: Store, cell: str) -> SourceTable:
     if store.pack and (file := store.pack.where("cells", cell)):
-        return SourceTable(cell, file.columns, partial(_again, store.pack, cell, file.columns))
+        return SourceTable(
+            cell, file.columns, partial(_cell_of_pack, store.pack, cell, file.columns)
+        )
     try:
         columns = columns_of(read_schema(store.cell_path(cell)))
     except (OSError, ValueError):
@@ -290,10 +300,10 @@ def _cell(store: Store, cell: str) -> SourceTable:
     return SourceTable(cell, columns, lambda: packed_cell(_stored(store, cell)))
 
 
-def _again(pack: Pack, cell: str, columns: pa.Schema) -> Packed:
-    """Return a cell of another pack, as it is there."""
-    found = pack.table("cells", cell)
-    return Packed(plain_texts(found.table, columns), found.note)
+def _cell_of_pack(pack: Pack, cell: str, columns: pa.Schema) -> Packed:
+    """Return a cell of another pack, unchanged."""
+    packed_cell_table = pack.table("cells", cell)
+    return Packed(plain_texts(packed_cell_table.table, columns), packed_cell_table.note)
 
 
 def _stored(store: Store, cell: str) -> StoredCell:

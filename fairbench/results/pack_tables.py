@@ -1,7 +1,7 @@
-"""Tables as a pack holds them: of few types, with a note of what they were, so that they come back.
+"""Tables as a pack holds them: of few types, with a note from which the original is restored.
 
-Texts are texts, not categories; of a run's summary all numbers are floats. The note has the columns
-and the categories that there were, and is the same for most runs.
+Texts are strings, not dictionaries, and all numbers of a run's summary are floats. The note has the
+original schema and categories, and is the same for most runs.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TEXTS = (*TEXTS, "estimand")
 
 
 def columns_of(schema: pa.Schema, *, plain: bool = False) -> pa.Schema:
-    """Return the columns in which a pack holds a table of these.
+    """Return the columns in which a pack holds a table with a schema.
 
     Parameters
     ----------
-    plain : whether every number is a float, and a column of a known name a text: of a CSV file,
-        whose columns have whatever type their values look like.
+    plain : whether the table comes from a CSV file, whose types are guessed from values: then
+        columns of known names are texts, and all others floats.
     """
     return pa.schema([pa.field(column.name, _type(column, plain)) for column in schema])
 
@@ -57,9 +57,15 @@ def packed(table: pa.Table, *, plain: bool = False) -> Packed:
     }
     columns = columns_of(table.schema, plain=plain)
     schema = table.schema.with_metadata(_without_seal(table.schema.metadata))
-    known = [base64.b64encode(schema.serialize().to_pybytes()).decode(), categories]
-    same = schema.equals(columns, check_metadata=True)
-    return Packed(_cast(table, columns), "" if same else json.dumps(known, ensure_ascii=False))
+    columns_and_categories = [
+        base64.b64encode(schema.serialize().to_pybytes()).decode(),
+        categories,
+    ]
+    is_unchanged = schema.equals(columns, check_metadata=True)
+    return Packed(
+        _cast(table, columns),
+        "" if is_unchanged else json.dumps(columns_and_categories, ensure_ascii=False),
+    )
 
 
 def _without_seal(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
@@ -67,7 +73,7 @@ def _without_seal(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | N
 
 
 def plain_texts(table: pa.Table, columns: pa.Schema) -> pa.Table:
-    """Return a table that was read from a pack with its texts as texts."""
+    """Return a table that was read from a pack, with texts as strings."""
     return _cast(table, columns)
 
 
@@ -86,13 +92,13 @@ def unpacked(found: Packed) -> pa.Table:
 
 @lru_cache(maxsize=64)
 def _noted(note: str) -> tuple[pa.Schema, dict[str, Any]]:
-    """Return the columns and the categories that were noted of a table."""
+    """Return the schema and the categories in a note."""
     text, categories = json.loads(note)
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))), categories
 
 
 def with_dictionaries(found: Packed) -> pa.Table:
-    """Return a table as it was, but that all of its texts are dictionaries."""
+    """Return a table as it was before packing, except that all of its texts are dictionaries."""
     return found.table.replace_schema_metadata(_noted(found.note)[0].metadata)
 
 
@@ -114,25 +120,25 @@ def summary_columns(content: bytes) -> list[str]:
 
 
 def exact_summary(content: bytes, texts: Sequence[str]) -> pd.DataFrame:
-    """Return a run's summary with every digit, and whole numbers as such.
+    """Return a run's summary with every digit, and whole numbers as integers.
 
-    pandas' fast reader of numbers loses the last digit, and takes a column of whole numbers in
-    which one is missing for one of others.
+    pandas' fast parser of numbers loses the last digit, and turns a column of whole numbers with a
+    missing one into floats.
 
     Parameters
     ----------
-    texts : columns in which an empty text is a text, and not a missing one.
+    texts : columns in which an empty text is not missing.
     """
-    found = read_csv(io.BytesIO(content), summary_columns(content))
-    for name in found:
-        values = found[name].to_list()
+    summary = read_csv(io.BytesIO(content), summary_columns(content))
+    for name in summary:
+        values = summary[name].to_list()
         if not any(values) and name not in texts:
-            found[name] = np.nan
+            summary[name] = np.nan
         elif name not in _TEXTS:
-            found[name] = _numbers(values)
+            summary[name] = _numbers(values)
         elif name not in texts:
-            found[name] = found[name].where(found[name] != "")
-    return found
+            summary[name] = summary[name].where(summary[name] != "")
+    return summary
 
 
 def _numbers(texts: Sequence[str]) -> pd.Series:
@@ -155,7 +161,7 @@ def under_settings(names: Sequence[str]) -> list[str]:
 
 
 def of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the rows of some metrics; all where none is named."""
+    """Return the rows of some metrics; all rows if no name is given."""
     if not names:
         return table
     metrics = table["metric"].cast(pa.string())
@@ -172,16 +178,16 @@ def differs(one: pa.Table, other: pa.Table) -> str:
     """Return the first column in which two tables differ in any bit, empty if they are the same."""
     if one.column_names != other.column_names or len(one) != len(other):
         return "number of rows or columns"
-    return next((n for n in one.column_names if not _same(one[n], other[n])), "")
+    return next((name for name in one.column_names if not _same(one[name], other[name])), "")
 
 
 def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
-    mine, theirs = (_values(each) for each in (one, other))
-    if mine.dtype != theirs.dtype:
+    first_values, second_values = (_values(column) for column in (one, other))
+    if first_values.dtype != second_values.dtype:
         return False
-    if mine.dtype == object:
-        return bool(mine.tolist() == theirs.tolist())
-    return bool(mine.tobytes() == theirs.tobytes())
+    if first_values.dtype == object:
+        return bool(first_values.tolist() == second_values.tolist())
+    return bool(first_values.tobytes() == second_values.tobytes())
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -183,7 +183,7 @@ class _Half:
 
     def _write(self, name: str, kind: str, tables: Sequence[SourceTable]) -> list[str]:
         names, self.sums[name] = _write_file(self.path / name, kind, tables)
-        sums = {each: list(astuple(known)) for each, known in self.sums.items()}
+        sums = {file: list(astuple(known)) for file, known in self.sums.items()}
         noted = sealed_json({"plan": self.plan, "sums": sums})
         write_text(self.path / _PLAN, noted, lasting=False)
         return names

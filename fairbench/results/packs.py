@@ -50,7 +50,7 @@ class DamagedIndexError(UserError):
 
 
 def refuse_pack(folder: Path, what: str = "") -> None:
-    """Refuse to write into a pack, or to do with it `what` needs a folder.
+    """Refuse to write into a pack, or to do `what` with it, which needs a results folder.
 
     Raises
     ------
@@ -70,14 +70,14 @@ def refuse_pack(folder: Path, what: str = "") -> None:
 
 
 def written_beside(results: Path) -> Path:
-    """Return where pages and tables of results go: into a folder, and beside a pack."""
+    """Return where reports of results are written: into a results folder, or beside a pack."""
     return results.with_name(f"{results.resolve().name}-report") if is_pack(results) else (
         results / "report"
     )  # fmt: skip
 
 
 def open_pack(folder: Path) -> Pack:
-    """Return a pack, of which the index was read.
+    """Return a pack with its index.
 
     Raises
     ------
@@ -96,24 +96,26 @@ def open_pack(folder: Path) -> Pack:
 @lru_cache(maxsize=4)
 def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
     try:
-        about = unsealed_json(read_bytes(folder / PACK, _LARGEST))
-        if about["format"] > FORMAT:
+        index = unsealed_json(read_bytes(folder / PACK, _LARGEST))
+        if index["format"] > FORMAT:
             raise UserError(
-                f"{folder} is a pack of format {about['format']}, and this version of fairbench "
+                f"{folder} is a pack of format {index['format']}, and this version of fairbench "
                 f"reads formats up to {FORMAT}: update fairbench"
             )
         files = {
-            name: Listed(str(each["kind"]), str(each["first"]), str(each["last"]),
-                         int(each["tables"]), FileSums(*each["sums"]))
-            for name, each in about["files"].items()
+            name: Listed(str(entry["kind"]), str(entry["first"]), str(entry["last"]),
+                         int(entry["tables"]), FileSums(*entry["sums"]))
+            for name, entry in index["files"].items()
         }  # fmt: skip
-        if any(each.kind not in KINDS or Path(name).name != name for name, each in files.items()):
+        if any(
+            listed.kind not in KINDS or Path(name).name != name for name, listed in files.items()
+        ):
             raise DamagedError("a file of no kind")
-        if not are_strings(about["left_out"]):
+        if not are_strings(index["left_out"]):
             raise DamagedError("what was left out has no names")
     except UNREADABLE as error:
         raise _without_index(folder) from error
-    return Pack(folder, about, files)
+    return Pack(folder, index, files)
 
 
 def _without_index(folder: Path) -> DamagedIndexError:
@@ -126,7 +128,7 @@ def _without_index(folder: Path) -> DamagedIndexError:
 
 @dataclass(frozen=True)
 class Listed:
-    """What a pack's index says of a file: what it holds, from which id to which, how many."""
+    """The entry of a file in a pack's index: kind, first and last id, number of tables."""
 
     kind: str
     first: str
@@ -141,8 +143,8 @@ class Pack:
 
     Attributes
     ----------
-    about : its index: ``format``, ``files``, ``options`` (what of each run was packed),
-        ``left_out`` (data sets whose people may not be given away, digest -> name).
+    about : its index: ``format``, ``files``, ``options`` (which parts of runs were packed),
+        ``left_out`` (data sets that may not be passed on, digest -> name).
     """
 
     path: Path
@@ -158,19 +160,19 @@ class Pack:
 
     def files(self, kind: str) -> Iterator[PackFile]:
         """Yield its files of a kind."""
-        return (self.file(name) for name, each in self.listed.items() if each.kind == kind)
+        return (self.file(name) for name, entry in self.listed.items() if entry.kind == kind)
 
     def count(self, kind: str) -> int:
         """Return how many tables of a kind it has."""
         return sum(file.tables for file in self.listed.values() if file.kind == kind)
 
     def ids(self, kind: str) -> Iterator[str]:
-        """Yield the ids of all tables of a kind; of many files one at a time is in memory."""
-        for name, each in self.listed.items():
-            if each.kind == kind:
+        """Yield the ids of all tables of a kind; just one file at a time is in memory."""
+        for name, entry in self.listed.items():
+            if entry.kind == kind:
                 path = self.path / name
                 with self.reading(path):
-                    yield from PackFile(path, each.sums).ids
+                    yield from PackFile(path, entry.sums).ids
 
     def where(self, kind: str, name: str) -> PackFile | None:
         """Return the file that has a table, if one does.
@@ -180,13 +182,13 @@ class Pack:
         UserError : no whole file has it, and one that may have it is damaged.
         """
         refused: UserError | None = None
-        for file, each in self.listed.items():
-            if each.kind == kind and each.first <= name <= each.last:
-                found = self.file(file)
+        for file, entry in self.listed.items():
+            if entry.kind == kind and entry.first <= name <= entry.last:
+                pack_file = self.file(file)
                 try:
-                    with self.reading(found.path):
-                        if name in found:
-                            return found
+                    with self.reading(pack_file.path):
+                        if name in pack_file:
+                            return pack_file
                 except UserError as error:
                     refused = error
         if refused:
@@ -215,18 +217,18 @@ class Pack:
         return "they were left out of the pack"
 
     def reading(self, path: Path) -> _Reading:
-        """Have a damaged file of the pack named in one line."""
+        """Return a context in which errors of reading become a `UserError` that names the file."""
         return _Reading(self.path, path)
 
     def record(self, run: str) -> dict[str, Any]:
-        """Return all that is known of a run: what its ``environment.json`` was."""
+        """Return the record of a run, as in its ``environment.json``."""
         row = self.row(run)
         with self.reading(self.path):
             names = json.loads(row["names"])
-            known = unflattened(names, {name: json.loads(row[name]) for name in names})
-            if not is_record(known):
+            record = unflattened(names, {name: json.loads(row[name]) for name in names})
+            if not is_record(record):
                 raise DamagedError(f"what it says of run {run} is no record")
-            return known
+            return record
 
     def row(self, run: str) -> dict[str, Any]:
         """Return a run's row of `runs`, as it is stored."""
@@ -235,24 +237,24 @@ class Pack:
 
     @cached_property
     def summaries(self) -> dict[str, dict[str, Any]]:
-        """What all runs are listed by: records without what is read of one run alone.
+        """Run id -> the part of its record that runs are listed by.
 
-        Runs share the parts that are equal. There is nothing of a run whose row group is damaged; a
-        file whose ids are lost is named on the error stream, unless it is the only one.
+        Runs share equal parts. The part is empty if the run's row group is damaged. If the ids of a
+        file are lost, there is a warning, or an error if that leaves no run.
         """
-        found: dict[str, dict[str, Any]] = {}
-        refused: list[UserError] = []
+        records: dict[str, dict[str, Any]] = {}
+        errors: list[UserError] = []
         for file in self.files("runs"):
             try:
                 with self.reading(file.path):
-                    found |= _summaries_of(file)
+                    records |= _summaries_of(file)
             except UserError as error:
-                refused.append(error)
-        if refused and not found:
-            raise refused[0]
-        for reason in refused:
+                errors.append(error)
+        if errors and not records:
+            raise errors[0]
+        for reason in errors:
             warn(f"runs are left out: {reason}")
-        return dict(sorted(found.items()))
+        return dict(sorted(records.items()))
 
 
 def _value(text: Any) -> Any:
@@ -260,39 +262,39 @@ def _value(text: Any) -> Any:
 
 
 def _summaries_of(file: PackFile) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     for group in range(file.groups):
         try:
-            found |= _summaries(file.row_group(group))
+            records |= _summaries(file.row_group(group))
         except DamagedError:
-            found |= {run: {} for run in file.ids_of(group)}
-    return found
+            records |= {run: {} for run in file.ids_of(group)}
+    return records
 
 
 _ALONE = ("cells", "files", "fingerprint", "cost", "data_sha256")
 
 
 def _summaries(table: pa.Table) -> dict[str, dict[str, Any]]:
-    """Return the records of the runs of a row group; each different text is read once."""
+    """Return the records of the runs of a row group, parsing each distinct text once."""
     names = [name for name in table.column_names if name not in _ALONE]
     columns = {name: _column(table[name], plain=name in ("run", "written")) for name in names}
     ids, written, orders = (columns.pop(name) for name in ("run", "written", "names"))
-    found = {}
+    records = {}
     for place, run in enumerate(ids):
         if not is_id(run) or written[place] is None:
             raise DamagedError("a run without an id, or of no time")
         row = {name: values[place] for name, values in columns.items()}
-        found[run] = unflattened([n for n in orders[place] if n in row], row)
-        found[run]["written"] = written[place]
-    return found
+        records[run] = unflattened([part for part in orders[place] if part in row], row)
+        records[run]["written"] = written[place]
+    return records
 
 
 def _column(column: pa.ChunkedArray, *, plain: bool) -> list[Any]:
     if plain:
         return list(column.to_pylist())
-    whole = column.combine_chunks()
-    values = [_value(text) for text in whole.dictionary.to_pylist()]
-    return [None if at is None else values[at] for at in whole.indices.to_pylist()]
+    combined = column.combine_chunks()
+    values = [_value(text) for text in combined.dictionary.to_pylist()]
+    return [None if index is None else values[index] for index in combined.indices.to_pylist()]
 
 
 def flattened(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,14 +305,16 @@ def flattened(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def unflattened(names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that was flattened."""
-    record: dict[str, Any] = {n: values[n] for n in names if not n.startswith(CONFIG)}
-    record["config"] = {n.removeprefix(CONFIG): values[n] for n in names if n.startswith(CONFIG)}
+    record: dict[str, Any] = {name: values[name] for name in names if not name.startswith(CONFIG)}
+    record["config"] = {
+        name.removeprefix(CONFIG): values[name] for name in names if name.startswith(CONFIG)
+    }
     return record
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Names the pack's file that could not be read."""
+    """A context that turns errors of reading into a `UserError` with the file's name."""
 
     pack: Path
     path: Path
@@ -328,21 +332,21 @@ class _Reading:
 
 
 def damages(pack: Pack) -> Iterator[str]:
-    """Yield a line for all that is damaged or missing in a pack; every byte is looked at."""
-    whole: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    for name, each in pack.listed.items():
-        file = PackFile(pack.path / name, each.sums)  # as it is now, not as it was opened
+    """Yield a line for all that is damaged or missing in a pack, reading every byte."""
+    intact: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for name, entry in pack.listed.items():
+        file = PackFile(pack.path / name, entry.sums)  # as it is now, not as it was opened
         try:
             lost = dict(file.damaged())
-            whole[each.kind] |= set(file.ids)
+            intact[entry.kind] |= set(file.ids)
         except UNREADABLE as error:
             why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
-            yield f"{file.path}: {why}: {each.tables} {each.kind}, {each.first} to {each.last}"
+            yield f"{file.path}: {why}: {entry.tables} {entry.kind}, {entry.first} to {entry.last}"
             continue
         for group, ids in lost.items():
-            yield f"{file.path}: row group {group}: {each.kind} of {_ids_text(ids)}"
+            yield f"{file.path}: row group {group}: {entry.kind} of {_ids_text(ids)}"
     for kind in ("summary", "metrics"):
-        for run in sorted(whole["runs"] - whole[kind]):
+        for run in sorted(intact["runs"] - intact[kind]):
             yield f"{pack.path}: run {run} has no {kind}"
     names = {name for kind in names_in(pack.path) for name in kind}
     for name in sorted(names - {PACK, *pack.listed}):
@@ -356,13 +360,13 @@ def _ids_text(ids: list[str]) -> str:
 def without_index(folder: Path) -> Iterator[str]:
     """Yield a line for each file of a pack whose index is damaged: whether it is whole.
 
-    A file says itself what each of its row groups was, and the index what its footer was. A footer
-    is as it was written if its sha256 still stands anywhere in what is left of the index.
+    A file has the checksums of its row groups, and the index that of the file's footer. A footer is
+    intact if its sha256 still occurs anywhere in what is left of the index.
     """
     try:
-        left = read_bytes(folder / PACK, _LARGEST)
+        index_bytes = read_bytes(folder / PACK, _LARGEST)
     except OSError:
-        left = b""
+        index_bytes = b""
     for name in names_in(folder)[0]:
         path = folder / name
         if path.suffix != ".parquet":
@@ -373,9 +377,9 @@ def without_index(folder: Path) -> Iterator[str]:
         except UNREADABLE as error:
             yield f"{path}: {error}"
             continue
-        said = "whole"
+        state = "whole"
         if lost:
-            said = f"{len(lost)} of {len(file.ids)} tables are lost: {_ids_text(lost)}"
-        if sums.sha256.encode() not in left:
-            said += ", by what it says of itself, which the index no longer confirms"
-        yield f"{path}: {said}"
+            state = f"{len(lost)} of {len(file.ids)} tables are lost: {_ids_text(lost)}"
+        if sums.sha256.encode() not in index_bytes:
+            state += ", by what it says of itself, which the index no longer confirms"
+        yield f"{path}: {state}"

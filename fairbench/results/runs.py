@@ -43,7 +43,7 @@ LAST = "environment.json"
 VERIFIED, UNVERIFIED = "verified", "-unverified"
 FIGURES = "figures"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
-WRITTEN = "written"  # of what runs are listed by: when the record was, in seconds since 1970
+WRITTEN = "written"  # index entry: when the record was written, in seconds since 1970
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,9 +56,9 @@ class Run:
 
     Attributes
     ----------
-    listed : what an index says of the run (`fairbench.results.catalogue`): enough to list and
-        choose runs by. Whatever else is asked of a run is read from its own files, and checked.
-    pack : the pack that the run is read from, where it has no folder.
+    listed : the run's entries of the index (`fairbench.results.index`), by which runs are listed
+        and selected. All else is read from the run's own files, and checked.
+    pack : the pack that the run is read from, if it has no folder.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class Run:
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        """What is known of a finished run: choices, options, data, versions, machine, files.
+        """The record of a finished run: choices, options, data, versions, machine, files.
 
         Raises
         ------
@@ -90,16 +90,16 @@ class Run:
         """
         if self.pack:
             return self.pack.record(self.id)
-        known = read_environment(self.path)
+        record = read_environment(self.path)
         if self.listed:
             with reading(self.path / LAST):
-                if any(repr(known.get(name)) != repr(self.listed.get(name)) for name in SUMMARY):
+                if any(repr(record.get(name)) != repr(self.listed.get(name)) for name in SUMMARY):
                     raise DamagedError("the record is not what was listed")
-        return known
+        return record
 
     @property
     def summarised(self) -> Mapping[str, Any]:
-        """What runs are listed and chosen by: the entries `SUMMARY` of the record."""
+        """The entries `SUMMARY` of the record, by which runs are listed and selected."""
         return self.environment if self.listed is None else self.listed
 
     @property
@@ -125,8 +125,8 @@ class Run:
     @property
     def verified(self) -> bool:
         """Whether its raw files were compared with the checksums that are known of them."""
-        about = self.config.get("dataset")
-        return not isinstance(about, dict) or about.get(VERIFIED) is not False
+        dataset = self.config.get("dataset")
+        return not isinstance(dataset, dict) or dataset.get(VERIFIED) is not False
 
     @property
     def purpose(self) -> str:
@@ -200,8 +200,8 @@ class Run:
             from fairbench.results.shapes import SUMMARY_TEXTS
 
             with reading(self.path / "summary.csv"):
-                found = exact_summary(self.content("summary.csv"), SUMMARY_TEXTS)
-                return pa.Table.from_pandas(found, preserve_index=False)
+                summary = exact_summary(self.content("summary.csv"), SUMMARY_TEXTS)
+                return pa.Table.from_pandas(summary, preserve_index=False)
         return self.read_parquet(kind)
 
     def read_parquet(
@@ -253,11 +253,11 @@ class Run:
         table = self.table("summary")
         with reading(self.results):
             check_plain(table)
-            found = upgraded(table).to_pandas()
-            with_gaps = [name for name, kind in found.dtypes.items() if str(kind) == "Int64"]
-            found = found.astype(dict.fromkeys(with_gaps, "float64"))
-            check_summary(found)
-            return found
+            summary = upgraded(table).to_pandas()
+            with_gaps = [name for name, kind in summary.dtypes.items() if str(kind) == "Int64"]
+            summary = summary.astype(dict.fromkeys(with_gaps, "float64"))
+            check_summary(summary)
+            return summary
 
     def _summary(self) -> pd.DataFrame:
         import pyarrow as pa
@@ -268,14 +268,14 @@ class Run:
 
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
-            found = read_csv(content, SUMMARY_TEXTS)
-            if "statistic" not in found:
-                found = upgraded(pa.Table.from_pandas(found, preserve_index=False)).to_pandas()
-            check_summary(found)
-            return found
+            summary = read_csv(content, SUMMARY_TEXTS)
+            if "statistic" not in summary:
+                summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
+            check_summary(summary)
+            return summary
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return repeat, fold, part (2 test), row, and what was predicted of each row."""
+        """Return repeat, fold, part (2 is test), row and predictions of each row."""
         from fairbench.results.predictions import read_predictions
 
         table = self.table("predictions")
@@ -300,11 +300,11 @@ class Run:
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
-        found = self.content("cells.txt").decode(errors="replace").split()
+        ids = self.content("cells.txt").decode(errors="replace").split()
         with reading(self.path / "cells.txt"):
-            if not all(map(is_id, found)):  # they are parts of paths
+            if not all(map(is_id, ids)):  # they are parts of paths
                 raise DamagedError("an id of a cell is none")
-        return found
+        return ids
 
 
 def config_text(config: Mapping[str, Any]) -> str:
@@ -317,13 +317,13 @@ def config_text(config: Mapping[str, Any]) -> str:
 
 
 def read_environment(path: Path) -> dict[str, Any]:
-    """Return what a run's folder says of itself, nothing if the run is not finished.
+    """Return the record of a run's folder; empty if the run is not finished.
 
     A run whose file is damaged is not finished, nor is one of an earlier version.
     """
     try:
-        known = unsealed_json(read_bytes(path / LAST))
-        return known if is_record(known) else {}
+        record = unsealed_json(read_bytes(path / LAST))
+        return record if is_record(record) else {}
     except UNREADABLE:
         return {}
 
@@ -346,14 +346,14 @@ def is_of_figures(name: str) -> bool:
 
 def damaged_figures(run: Run) -> list[str]:
     """Return which of a run's figures are missing or not as they were drawn."""
-    there = {*names_in(run.figures)[0]} - {DRAWN}
+    present = {*names_in(run.figures)[0]} - {DRAWN}
     try:
         drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
         if not are_strings(drawn):
             raise DamagedError("no list of files")
     except UNREADABLE:
-        return sorted({*there, DRAWN})
-    return [name for name in sorted({*there, *drawn}) if not _intact(run.figures / name, drawn)]
+        return sorted({*present, DRAWN})
+    return [name for name in sorted({*present, *drawn}) if not _intact(run.figures / name, drawn)]
 
 
 def _intact(path: Path, sums: Mapping[str, str]) -> bool:

@@ -90,13 +90,13 @@ class _Swept:
 
 def _swept(sweeps: Iterable[Sweep]) -> dict[str, _Swept]:
     """Return run id -> its sweeps."""
-    found: dict[str, _Swept] = {}
+    sweeps_of_run: dict[str, _Swept] = {}
     for sweep in sweeps:
         for place, run in enumerate(sweep.runs if sweep.name else ()):
-            before = found.get(run, _Swept(place=place))
+            before = sweeps_of_run.get(run, _Swept(place=place))
             names = tuple(dict.fromkeys([*before.names, sweep.name]))
-            found[run] = _Swept(names, before.place)
-    return found
+            sweeps_of_run[run] = _Swept(names, before.place)
+    return sweeps_of_run
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,12 @@ class Tracking:
 
     def later(self, results: Path) -> str:
         """Return the command that logs the runs of a results folder later."""
-        said = {
+        options = {
             "results": "" if results == Path("results") else str(results),
             "uri": self.uri,
             "experiment": "" if self.experiment == Tracking.experiment else self.experiment,
         }
-        words = [f"{name}={value}" for name, value in said.items() if value]
+        words = [f"{name}={value}" for name, value in options.items() if value]
         return shlex.join(["fairbench", "sync", *words])
 
     def sync(
@@ -198,10 +198,12 @@ class Tracking:
         before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
         progress()
-        known = entries(client, experiment, [folder.id for folder in runs], progress)
+        entries_of_run = entries(client, experiment, [folder.id for folder in runs], progress)
         sender = _Sender(client, experiment, progress)
         logged = {
-            folder.id: sender.once(folder, known.get(folder.id, []), swept.get(folder.id, _Swept()))
+            folder.id: sender.once(
+                folder, entries_of_run.get(folder.id, []), swept.get(folder.id, _Swept())
+            )
             for folder in runs
         }
         sender.open_on_what_was_logged()
@@ -279,9 +281,9 @@ def _database(address: str) -> Path | None:
 
 def experiment_id(client: MlflowClient, name: str) -> str:
     """Return the id of an experiment, created with an absolute place for artifacts if need be."""
-    found = client.get_experiment_by_name(name)
-    if found is not None:
-        return str(found.experiment_id)
+    experiment = client.get_experiment_by_name(name)
+    if experiment is not None:
+        return str(experiment.experiment_id)
     local = client.tracking_uri.startswith("sqlite")
     # Without a location MLflow would note the creator's working directory, relative.
     location = (Path.cwd() / "mlartifacts").as_uri() if local else None
@@ -297,11 +299,11 @@ def set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -
     """
     tag = view_tag(VIEW)
     before = client.get_experiment(experiment).tags.get(tag, "")
-    shown = columns(names, before)
-    if view(shown) != before:
-        client.set_experiment_tag(experiment, PRIMARY, shown[0])
-        client.set_experiment_tag(experiment, tag, view(shown))
-    return shown
+    metric_columns = columns(names, before)
+    if view(metric_columns) != before:
+        client.set_experiment_tag(experiment, PRIMARY, metric_columns[0])
+        client.set_experiment_tag(experiment, tag, view(metric_columns))
+    return metric_columns
 
 
 def entries(
@@ -385,18 +387,18 @@ class _Sender:
     def _log(self, folder: Run, sweeps: str, place: int | None) -> str:
         client, environment = self.client, folder.environment
         began, ended = times(folder)
-        told = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}
+        run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}
         if sweeps:
-            told[SWEEP] = sweeps
+            run_tags[SWEEP] = sweeps
         if place is not None:  # MLflow's own colours, by chance, are often the same
-            told[COLOUR] = COLOURS[place % len(COLOURS)]
-        run = client.create_run(self.experiment, began, told, shown_name(folder))
+            run_tags[COLOUR] = COLOURS[place % len(COLOURS)]
+        run = client.create_run(self.experiment, began, run_tags, shown_name(folder))
         run_id = str(run.info.run_id)
         self.progress()
         client.log_inputs(run_id, [data_set(folder)])
         self.progress()
-        drawn = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
-        for path, subfolder in [*((folder.path / name, None) for name in _FILES), *drawn]:
+        figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
+        for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
             if is_file(path):  # what a link leads to is not part of the run
                 client.log_artifact(run_id, str(path), subfolder)
                 self.progress()
@@ -415,9 +417,9 @@ class _Sender:
         """
         run = self.client.get_run(run_id)
         self.progress()
-        there = run.data.metrics
-        points = [point for point in self._points(folder) if point.name not in there]
-        values = {**there, **latest_values(points)}
+        present = run.data.metrics
+        points = [point for point in self._points(folder) if point.name not in present]
+        values = {**present, **latest_values(points)}
         content = _content(values, run.data.params, run.info.artifact_uri)
         self._log_batch(run_id, points, {}, {VERSION_TAG: VERSION, _CONTENT: content})
 

@@ -112,7 +112,7 @@ _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "s
 
 
 def runs_lines(catalogue: Catalogue) -> list[str]:
-    """Return a line for each run, of 100 characters at most, after what all have in common.
+    """Return what all runs have in common, then a line for each run, of 100 characters at most.
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
@@ -120,26 +120,30 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
     from fairbench.results.record import GROUPS
 
     runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
-    chosen = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
-    telling = [key for key in _SHOWN if len({choices[key] for choices in chosen}) > 1]
-    same = [f"{key}={chosen[0][key]}" for key in _SHOWN if key not in telling]
-    names = [", ".join(choices[key] for key in telling) for choices in chosen]
-    options = [", ".join(own) for own in differing_options(names, runs, GROUPS)]
-    more = ["options"] * any(options)
-    rows = [("run", *telling, *more, "finished")]
+    choices_of_runs = [
+        run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs
+    ]
+    differing_keys = [
+        key for key in _SHOWN if len({choices[key] for choices in choices_of_runs}) > 1
+    ]
+    shared = [f"{key}={choices_of_runs[0][key]}" for key in _SHOWN if key not in differing_keys]
+    names = [", ".join(choices[key] for key in differing_keys) for choices in choices_of_runs]
+    options = [", ".join(differing) for differing in differing_options(names, runs, GROUPS)]
+    options_column = ["options"] * any(options)
+    rows = [("run", *differing_keys, *options_column, "finished")]
     rows += [
         (
-            *(run.id, *(choices[key] for key in telling), *[differs] * len(more)),
+            *(run.id, *(choices[key] for key in differing_keys), *[differs] * len(options_column)),
             f"{run.finished:%Y-%m-%d %H:%M}",
         )
-        for run, choices, differs in zip(runs, chosen, options, strict=True)
+        for run, choices, differs in zip(runs, choices_of_runs, options, strict=True)
     ]
     widths = _fitting([max(map(len, column)) for column in zip(*rows, strict=True)])
-    return [*textwrap.wrap("  ".join(same), _WIDTH), *(_line(row, widths) for row in rows)]
+    return [*textwrap.wrap("  ".join(shared), _WIDTH), *(_line(row, widths) for row in rows)]
 
 
 def _fitting(widths: list[int]) -> list[int]:
-    """Return widths of which the largest are cut until a line, two spaces between columns, fits."""
+    """Return column widths, the largest reduced until a line fits."""
     while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
         widths[widths.index(max(widths))] -= 1
     return widths
@@ -200,32 +204,32 @@ def gc(options: GarbageOptions) -> None:
     refuse_pack(options.results, "collecting garbage")
     store = Store(options.results)
     with alone(options.results, options.wait):
-        found = garbage.garbage(store, options.hours)
+        files = garbage.garbage(store, options.hours)
         if not options.dry_run:
-            garbage.remove(found)
-    _print_garbage(found)
-    size = sum(file.bytes for file in found)
+            garbage.remove(files)
+    _print_garbage(files)
+    size = sum(file.bytes for file in files)
     print_line(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
-    for file in found:
+    for file in files:
         if file.kind in garbage.STRAY:
             print_line(f"{file.kind}: {file.path}")
 
 
-def _print_garbage(found: Sequence[Garbage]) -> None:
-    """Print of each kind how many go, and their size."""
+def _print_garbage(items: Sequence[Garbage]) -> None:
+    """Print the number and the size of files of each kind."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table("what", "number", "MB")
-    for kind, number in Counter(item.kind for item in found).items():
-        size = sum(item.bytes for item in found if item.kind == kind)
+    for kind, number in Counter(item.kind for item in items).items():
+        size = sum(item.bytes for item in items if item.kind == kind)
         table.add_row(kind, str(number), f"{size / 1e6:.2f}")
-    if found:
+    if items:
         Console(width=_WIDTH).print(table)
 
 
 def rm(options: RemoveOptions) -> None:
-    """Remove runs, and what of the store they alone read."""
+    """Remove runs, and the cells that no other run uses."""
     from fairbench.core.locks import alone
     from fairbench.results import garbage
     from fairbench.results.cells import Store
@@ -237,19 +241,19 @@ def rm(options: RemoveOptions) -> None:
     store = Store(options.results)
     with alone(options.results, options.wait):
         runs = _selected_runs(options)
-        goes, lines = garbage.of_runs(store, list(runs)), runs_lines(runs)
+        removed, lines = garbage.of_runs(store, list(runs)), runs_lines(runs)
         cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
         if not options.dry_run:
-            garbage.remove(goes)
+            garbage.remove(removed)
     for line in lines:
         print_line(line)
-    _print_garbage(goes)
-    if stay := len(cells) - sum(goe.kind == garbage.OWN_CELL for goe in goes):
+    _print_garbage(removed)
+    if stay := len(cells) - sum(item.kind == garbage.OWN_CELL for item in removed):
         print_line(f"{stay} of {len(cells)} cells stay, as other runs share them")
-    size = sum(goe.bytes for goe in goes)
-    did, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
-    several = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    print_line(f"{did} {several} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
+    size = sum(item.bytes for item in removed)
+    verb, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
+    runs_text = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    print_line(f"{verb} {runs_text} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -260,22 +264,23 @@ def evaluate(options: EvaluateOptions) -> int:
 
     refuse_pack(options.results, "evaluating runs again")
     conf = components_folder() / "conf"
-    runs, again, left = list(_selected_runs(options)), 0, 0
+    runs, evaluated, failed = list(_selected_runs(options)), 0, 0
     for run in runs:
         try:
-            again += evaluate_again(run, conf, draw_figures)
+            evaluated += evaluate_again(run, conf, draw_figures)
         except UserError as error:
-            left += 1
+            failed += 1
             print_line(f"left as it is: {error}")
-    kept = len(runs) - again - left
+    unchanged = len(runs) - evaluated - failed
     print_line(
-        f"{again} evaluated again from their cells, {kept} as they would be; nothing was fitted"
+        f"{evaluated} evaluated again from their cells, {unchanged} as they would be; "
+        f"nothing was fitted"
     )
-    return 1 if left else 0
+    return 1 if failed else 0
 
 
 def _selected_runs(options: RemoveOptions | EvaluateOptions) -> Catalogue:
-    """Return the runs that are meant, of which each that is named by its id is there.
+    """Return the selected runs.
 
     Raises
     ------
@@ -284,12 +289,14 @@ def _selected_runs(options: RemoveOptions | EvaluateOptions) -> Catalogue:
     from fairbench.results.catalogue import Catalogue
 
     check_keys(options.keys)
-    whole = Catalogue(options.results)
-    catalogue = whole.only([whole.one(run_id) for run_id in options.ids]) if options.ids else whole
-    chosen = catalogue.matching([f"{name}={text}" for name, text in options.keys])
-    if not chosen.runs:
+    all_runs = Catalogue(options.results)
+    catalogue = (
+        all_runs.only([all_runs.one(run_id) for run_id in options.ids]) if options.ids else all_runs
+    )
+    selected = catalogue.matching([f"{name}={text}" for name, text in options.keys])
+    if not selected.runs:
         raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
-    return chosen
+    return selected
 
 
 def verify(options: VerifyOptions) -> int:
@@ -318,8 +325,8 @@ def verify(options: VerifyOptions) -> int:
             f"again: fairbench store verify {options.results} checks what it holds"
         )
     conf = components_folder() / "conf"
-    listed = "cells.txt" not in damaged_files(folder)
-    if listed and (damaged := verification.damaged(folder, store)):
+    has_list = "cells.txt" not in damaged_files(folder)
+    if has_list and (damaged := verification.damaged(folder, store)):
         for line in damaged:
             print_line(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")
@@ -329,13 +336,17 @@ def verify(options: VerifyOptions) -> int:
             print_line(f"corrupt: {folder.path / name}: it was made again from the cells")
         return 1
     cells = verification.sample(folder, conf, options.cells, options.seed)
-    found = [each for cell in cells if (each := verification.difference(cell, store))]
-    whole = len(folder.cells())
-    print_line(f"{whole} of {whole} cells are as they were written")
+    differing = [
+        found_difference
+        for cell in cells
+        if (found_difference := verification.difference(cell, store))
+    ]
+    total = len(folder.cells())
+    print_line(f"{total} of {total} cells are as they were written")
     print_line(
-        f"{len(cells) - len(found)} of {len(cells)} computed again are the same, bit for bit"
+        f"{len(cells) - len(differing)} of {len(cells)} computed again are the same, bit for bit"
     )
-    return _verdict(found, verification.changes_since(folder, cells[0])) if found else 0
+    return _verdict(differing, verification.changes_since(folder, cells[0])) if differing else 0
 
 
 def _verdict(found: Sequence[Difference], changes: Mapping[str, str]) -> int:

@@ -294,7 +294,7 @@ class AtlasFindings:
     @property
     def few(self) -> tuple[AtlasApproach, ...]:
         """Return the approaches that were run on too few tasks to be ranked."""
-        return tuple(each for each in self.approaches if each.tasks < self.fewest_tasks)
+        return tuple(approach for approach in self.approaches if approach.tasks < self.fewest_tasks)
 
     @property
     def families(self) -> int:

@@ -107,16 +107,20 @@ class _Results:
         scores = part_of(self.values, "results", self.name)
         inner = self.groups
         return {
-            task: as_object(own, f"the results of task '{task}' in {self.name}")
-            for task, own in scores.items()
+            task: as_object(task_scores, f"the results of task '{task}' in {self.name}")
+            for task, task_scores in scores.items()
             if not any(name in scores for name in inner.get(task, ()))
         }
 
     def direction(self, task: str, metric: str) -> Better:
         """Which values of a task's metric are good."""
-        ways = part_of(self.values, "higher_is_better", self.name).get(task)
-        way = ways.get(metric) if isinstance(ways, dict) else None
-        return _known_way(metric) if way is None else ("higher" if way is True else "lower")
+        of_metrics = part_of(self.values, "higher_is_better", self.name).get(task)
+        is_higher = of_metrics.get(metric) if isinstance(of_metrics, dict) else None
+        return (
+            _known_way(metric)
+            if is_higher is None
+            else ("higher" if is_higher is True else "lower")
+        )
 
 
 def _short(value: object) -> object:
@@ -172,7 +176,7 @@ def _score_name(metric: str, filtered: str, several: set[str]) -> str:
     return f"{metric}/{filtered}" if metric in several else metric
 
 
-def _of_several(pairs: set[tuple[str, str, str]]) -> set[str]:
+def _metrics_with_filters(pairs: set[tuple[str, str, str]]) -> set[str]:
     """Return the metrics that a task has with several filters, by (task, metric, filter)."""
     counts: dict[tuple[str, str], int] = {}
     for task, metric, _ in pairs:
@@ -181,23 +185,32 @@ def _of_several(pairs: set[tuple[str, str, str]]) -> set[str]:
 
 
 def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
-    owned = [(own, task, scores) for own in results for task, scores in own.tasks.items()]
+    scores_of_files = [
+        (results_file, task, scores)
+        for results_file in results
+        for task, scores in results_file.tasks.items()
+    ]
     methods = told_apart(
-        [own.model for own, _, _ in owned],
-        [own.settings(task) for own, task, _ in owned],
-        [task for _, task, _ in owned],
+        [results_file.model for results_file, _, _ in scores_of_files],
+        [results_file.settings(task) for results_file, task, _ in scores_of_files],
+        [task for _, task, _ in scores_of_files],
     )
-    _check_once([(m, task, own.name) for m, (own, task, _) in zip(methods, owned, strict=True)])
+    _check_once(
+        [
+            (m, task, results_file.name)
+            for m, (results_file, task, _) in zip(methods, scores_of_files, strict=True)
+        ]
+    )
     family = _families(results)
     pairs = {
         (task, *_metric_and_filter(key))
-        for _, task, scores in owned
+        for _, task, scores in scores_of_files
         for key, value in scores.items()
         if _is_score(key, value)
     }
-    several = _of_several(pairs)
-    rows, ways, errors = [], dict[str, Better](), set[str]()
-    for method, (own, task, scores) in zip(methods, owned, strict=True):
+    with_filters = _metrics_with_filters(pairs)
+    rows, directions, errors = [], dict[str, Better](), set[str]()
+    for method, (results_file, task, scores) in zip(methods, scores_of_files, strict=True):
         row: dict[str, Any] = {"method": method, "task": task}
         if family:
             row["family"] = family.get(task, task)
@@ -205,21 +218,21 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
             if not _is_score(key, value):
                 continue
             metric, filtered = _metric_and_filter(key)
-            name = _score_name(metric, filtered, several)
+            name = _score_name(metric, filtered, with_filters)
             row[name] = number(value)
-            ways[name] = ways.get(name, "") or own.direction(task, metric)
+            directions[name] = directions.get(name, "") or results_file.direction(task, metric)
             error = scores.get(f"{metric}{_STDERR},{filtered}")
             if isinstance(error, float):
                 row[f"{name}{_STDERR}"] = error
                 errors.add(name)
         rows.append(row)
-    if not ways:
+    if not directions:
         raise DataError(f"the {FORMAT} have no metrics")
-    described = tuple(
+    score_columns = tuple(
         Score(name, way, error=f"{name}{_STDERR}" if name in errors else "")
-        for name, way in ways.items()
+        for name, way in directions.items()
     )
-    return BenchmarkTable(tidy(rows, FORMAT), FORMAT, described)
+    return BenchmarkTable(tidy(rows, FORMAT), FORMAT, score_columns)
 
 
 def _is_score(key: str, value: object) -> bool:
@@ -238,8 +251,8 @@ def _metric_and_filter(key: str) -> tuple[str, str]:
 
 def _families(results: Sequence[_Results]) -> dict[str, str]:
     groups: dict[str, list[str]] = {}
-    for own in results:
-        for group, names in own.groups.items():
+    for results_file in results:
+        for group, names in results_file.groups.items():
             groups.setdefault(group, []).extend(names)
     return families(groups)
 
@@ -284,16 +297,16 @@ def _read_samples(
     family = _families(results)
     documents: dict[tuple[str, str], tuple[str, str]] = {}
     rows: list[dict[Any, Any]] = []
-    ways: dict[tuple[str, str], Better] = {}
+    directions: dict[tuple[str, str], Better] = {}
     left_out: set[str] = set()
     pairs: set[tuple[str, str, str]] = set()
     for method, run in zip(methods, runs, strict=True):
-        own: dict[str, dict[Any, Any]] = {}
+        row_of_item: dict[str, dict[Any, Any]] = {}
         for place, line in json_lines(run.path, run.name):
             item = _item(line, run.name, place)
             _check_document(documents, run, item, line)
             filtered = text_of(line, "filter") or _NO_FILTER
-            row = own.setdefault(item, {"method": method, "task": run.task, "item": item})
+            row = row_of_item.setdefault(item, {"method": method, "task": run.task, "item": item})
             if family:
                 row["family"] = family.get(run.task, run.task)
             for metric in _metrics(line):
@@ -308,14 +321,18 @@ def _read_samples(
                     )
                 row[metric, filtered] = float(value)
                 pairs.add((run.task, metric, filtered))
-                way = run.results.direction(run.task, metric) if run.results else _known_way(metric)
-                ways[metric, filtered] = ways.get((metric, filtered), "") or way
-        if not own:
+                direction = (
+                    run.results.direction(run.task, metric) if run.results else _known_way(metric)
+                )
+                directions[metric, filtered] = directions.get((metric, filtered), "") or direction
+        if not row_of_item:
             raise DataError(f"{run.name} has no lines")
-        rows += own.values()
-    if not ways:
+        rows += row_of_item.values()
+    if not directions:
         raise DataError(f"the {ITEMS_FORMAT} have no metrics that are numbers")
-    return _items_table(rows, ways, _of_several(pairs), (*_notes(runs, results, left_out),))
+    return _items_table(
+        rows, directions, _metrics_with_filters(pairs), (*_notes(runs, results, left_out),)
+    )
 
 
 def _items_table(
@@ -389,14 +406,14 @@ def _notes(
             f"{unnamed[0].name} has no results file of its date beside it: the model is called "
             f"{quoted(unnamed[0].model)}, as its folder is"
         )
-    there = {(run.results.path, run.task) for run in runs if run.results}
+    present = {(run.results.path, run.task) for run in runs if run.results}
     lacking = [
-        (own, task) for own in results for task in own.tasks if (own.path, task) not in there
+        (file, task) for file in results for task in file.tasks if (file.path, task) not in present
     ]
     if lacking:
-        own, task = lacking[0]
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        file, task = lacking[0]
+        rest = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         yield (
-            f"task {quoted(task)} of {own.name}{more} has no samples, and is left out: items and "
+            f"task {quoted(task)} of {file.name}{rest} has no samples, and is left out: items and "
             "aggregates are not ranked together"
         )

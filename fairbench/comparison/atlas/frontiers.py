@@ -29,12 +29,12 @@ from fairbench.comparison.atlas.values import (
     Contrast,
     contrasts,
     differences,
+    epsilon_of,
     without,
 )
 from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, all_hold
 from fairbench.core.arrays import Floats
 from fairbench.inference.comparing.family_means import family_means, mean_over_families
-from fairbench.metrics.registry import find
 
 GAPS = ("statistical_parity", "equalized_odds")
 ERROR = "error_rate"
@@ -324,15 +324,10 @@ def _verdict(margin: UnprocessingMargin, unreached: float) -> str:
     ----------
     unreached : lower limit of the gap of thresholds minus the intervention's.
     """
-    error, gap = _epsilon(ERROR), _epsilon(margin.gap_metric)
+    error, gap = epsilon_of(ERROR), epsilon_of(margin.gap_metric)
     if margin.upper < 0 and margin.margin < -error or unreached > gap:
         return FAILS
     return HOLDS if margin.lower > -error and margin.excess <= gap else OPEN
-
-
-def _epsilon(metric: str) -> float:
-    declared = find(metric)
-    return declared.epsilon if declared is not None else 0.01
 
 
 def task_verdicts(margins: list[UnprocessingMargin]) -> list[TaskVerdict]:

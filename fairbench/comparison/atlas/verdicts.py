@@ -9,11 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, deciding
-from fairbench.comparison.atlas.values import AtlasValues
+from fairbench.comparison.atlas.values import AtlasValues, epsilon_of
 from fairbench.core.arrays import Floats
 from fairbench.inference.comparing.family_means import family_means, mean_over_families
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES
-from fairbench.metrics.registry import find
 
 Judge = Callable[[float, float, float], str]
 HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
@@ -132,7 +131,7 @@ def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPar
             upper=float(single.upper[place]),
             all_lower=float(joint.lower[place]),
             all_upper=float(joint.upper[place]),
-            epsilon=_epsilon(part_series.metric),
+            epsilon=epsilon_of(part_series.metric),
             tasks=int(is_known.sum()),
             families=int(measured.families[place]),
             positive=int((measured.means[place][is_known] > 0).sum()),
@@ -148,7 +147,7 @@ def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPar
 def _verdicts(series: Sequence[ClaimSeries], lower: Floats, upper: Floats) -> list[str]:
     limits = zip(series, lower, upper, strict=True)
     return [
-        part_series.judge(float(low), float(high), _epsilon(part_series.metric))
+        part_series.judge(float(low), float(high), epsilon_of(part_series.metric))
         for part_series, low, high in limits
     ]
 
@@ -182,8 +181,3 @@ def claim_of_all(
         parts=parts,
         remarks=remarks,
     )
-
-
-def _epsilon(metric: str) -> float:
-    declared = find(metric)
-    return declared.epsilon if declared is not None and not declared.relative else 0.01

@@ -31,7 +31,8 @@ $(STAMP): requirements.lock requirements-torch.lock pyproject.toml
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	@$(BIN)/python -m pip check >/dev/null && $(BIN)/python -c 'import hydra, mlflow, torch, xgboost' \
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@# Without the warning that an editable install is one.
+	@PYTHONWARNINGS=ignore $(PIP) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m fairbench.tracking.database
 	@touch $@
 	@echo "Set up."

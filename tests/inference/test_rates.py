@@ -9,6 +9,7 @@ from fairbench.inference.rates import (
     difference_limits,
     mean_limits,
     probability_ratio_below,
+    quick_limits,
     rate_limits,
     ratio_limits,
     weighted_share,
@@ -43,6 +44,18 @@ def test_at_the_worst_rate_of_many_rows_coverage_is_over_92_percent(n):
     holds = (found.lower[:, None] <= rates) & (rates <= found.upper[:, None])
     covered = (stats.binom.pmf(x[:, None], n, rates) * holds).sum(axis=0)
     assert 0.923 < covered.min() < 0.93
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99, 0.9999])
+@pytest.mark.parametrize("n", [1, 5, 20, 60, 90, 1000, 10**6])
+def test_the_quick_limits_are_the_limits_to_a_hundredth_of_their_width(n, level):
+    """Of whole and broken counts, at the edges and inside."""
+    few = np.clip(np.linspace(0, 30, 301), 0, n)
+    x = np.concatenate([few, n - few, np.linspace(0, n, 101)])[:, None]
+    quick, limits = quick_limits(x, np.array([n]), level=level), rate_limits(x, n, level=level)
+    width = limits.upper - limits.lower
+    assert (np.abs(quick.lower - limits.lower) < 0.01 * width).all()
+    assert (np.abs(quick.upper - limits.upper) < 0.01 * width).all()
 
 
 def test_at_the_edges_they_are_the_modified_ones():

@@ -41,7 +41,8 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     (GAP, LARGE): "{by}the {first.measure} of {first.groups[0]} is higher than that of "
     "{first.groups[1]} by more than {bound}{scope}{difference}{unless}",
     (GAP, SMALL): "{by}no two groups differ by more than {bound} in {details}{scope}",
-    (GAP, OPEN): "{by}it is open whether groups differ by more than {bound} in {details}{scope}",
+    (GAP, OPEN): "{by}it is open whether groups differ by more than {bound} in {details}{scope}"
+    "{cannot_tell}",
     (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}: {first.needs}",
     (PAIR, LARGE): "{by}groups differ in {first.measure}{scope}: {pairs}",
     (LOWEST, LARGE): "The {first.attribute} of the lowest {first.measure} is {first.groups[0]} "
@@ -255,7 +256,6 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
         bound = f"{100 * first.bound:.3g} percentage points"
-    cannot_tell = ": these rows cannot tell" if brief and first.verdict == OPEN else ""
     size, ends = number(abs(first.value)), interval(*first.interval)
     nearest, farthest = sorted(map(abs, first.interval))
     between = f"{size}, 95 % interval {ends}" if ends else size
@@ -269,7 +269,8 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     return {
         "by": "".join(f"{part}, " for part in (by, first.given) if part),
         "bound": bound,
-        "scope": f", {first.scope}" if first.scope else cannot_tell,
+        "scope": f", {first.scope}" if first.scope else "",
+        "cannot_tell": ": these rows cannot tell" if brief and not first.scope else "",
         "measures": _measures(findings),
         "details": _measures(findings) if brief else _details(findings),
         "size": size,

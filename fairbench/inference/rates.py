@@ -17,7 +17,7 @@ from scipy import special
 from fairbench.core.arrays import Floats
 
 # Rows up to which a rate's limits are halfway to the exact ones, and from which on Jeffreys'.
-FEW, MANY = 30, 90
+_FEW, _MANY = 30, 90
 
 
 class Limits(NamedTuple):
@@ -57,9 +57,9 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     Between whole numbers the two are mixed linearly, so that nothing jumps.
 
     At rates where both ends fail at once, Jeffreys' limits of few rows cover 90 to 93 %. So the
-    lower limit of :data:`FEW` rows or fewer is the quantile of Beta(x + 1/4, n - x + 3/4), halfway
+    lower limit of 30 rows or fewer is the quantile of Beta(x + 1/4, n - x + 3/4), halfway
     between Jeffreys' and Clopper and Pearson's Beta(x, n - x + 1), and Jeffreys' own from
-    :data:`MANY` rows on. By enumeration, the 95 % intervals of 1 to 90 rows then cover every rate
+    90 rows on. By enumeration, the 95 % intervals of 1 to 90 rows then cover every rate
     at least 92.9 % of the time, and are 5 % wider at up to 50 rows. Of more rows, the worst rate is
     one at which some seven are expected: 92.4 % of 1,000 rows, 92.3 % in the limit.
 
@@ -80,19 +80,19 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     return Limits(value, np.fmin(lower, value), np.fmax(1 - opposite, value))
 
 
-def pseudo_count(size: ArrayLike) -> Floats:
+def _pseudo_count(size: ArrayLike) -> Floats:
     """Return c: the lower limit of x of so many rows is a quantile of Beta(x + c, n - x + 1 - c).
 
     The upper one is that of Beta(x + 1 - c, n - x + c): Jeffreys' limits have c = 1/2, those of
     Clopper and Pearson c = 0.
     """
-    few: Floats = np.clip((MANY - np.asarray(size, float)) / (MANY - FEW), 0, 1)
+    few: Floats = np.clip((_MANY - np.asarray(size, float)) / (_MANY - _FEW), 0, 1)
     return 0.5 - 0.25 * few
 
 
 def _lower(x: Floats, n: Floats, tail: Floats) -> Floats:
     """Return the lower limits."""
-    added = pseudo_count(n)
+    added = _pseudo_count(n)
     inner = special.betaincinv(x + added, np.maximum(n - x, 0) + 1 - added, tail)
     inner_share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)
     edge = inner_share < 1
@@ -136,7 +136,7 @@ def _quick_ends(counts: Floats, size: Floats, level: float) -> tuple[Floats, Flo
 
     Abramowitz and Stegun (1964), "Handbook of Mathematical Functions", 26.5.22.
     """
-    wide, added = -special.ndtri((1 - level) / 2), pseudo_count(size)
+    wide, added = -special.ndtri((1 - level) / 2), _pseudo_count(size)
     failures, bend = size - counts, (wide**2 - 3) / 6
     ends = []
     for sign, a in ((1, added), (-1, 1 - added)):

@@ -284,7 +284,11 @@ def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
         ({"people": -1}, ["weight=people"], "column 'people', row 1: '-1' is not a weight of 0 or"),
         ({"people": "many"}, ["weight=people"], "is no number"),
         ({"people": 0}, ["weight=people"], "column 'people' is 0 in every row"),
-        ({"home": "one"}, ["cluster=home"], "column 'home' has one mark in all rows"),
+        (
+            {"home": "one"},
+            ["cluster=home"],
+            "column 'home' has one mark in all rows: intervals need at least two clusters",
+        ),
         ({"home": None}, ["cluster=home"], "column 'home', row 1: '' is not a mark of rows"),
         ({}, ["weight=people", "labelled=is_labelled"], "weight= and cluster= need a label in"),
         ({}, ["cluster=home", "interval=dirichlet"], "interval=dirichlet takes neither weights"),

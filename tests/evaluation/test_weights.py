@@ -244,7 +244,10 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
         ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 in every row"),
         ({"sample_weight": [1, 1]}, "sample_weight has shape (2,)"),
         ({"clusters": [1, 1, 1]}, "clusters has shape (3,)"),
-        ({"clusters": [7, 7, 7, 7]}, "clusters has one mark in all rows"),
+        (
+            {"clusters": [7, 7, 7, 7]},
+            "clusters has one mark in all rows: intervals need at least two clusters",
+        ),
         ({"clusters": ["a", None, "b", "b"]}, "clusters is missing in row 1"),
         (
             {"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},

@@ -70,10 +70,10 @@ def _carried_out(configs: Sequence[Any]) -> list[PlannedRun]:
 def _rows(title: str, folder: str) -> Iterator[dict[str, Any]]:
     """Yield the CPU milliseconds a cell of each data set's runs, by stage, and of the bare fits."""
     configs: list[Any] = []
-    sweep, found = SWEEPS[title], str(Path(folder) / title.partition(",")[0])
-    composing = cpu_of(lambda: configs.extend(_composed(sweep, DATA_SETS, found, repeats=REPEATS)))
+    sweep, result = SWEEPS[title], str(Path(folder) / title.partition(",")[0])
+    composing = cpu_of(lambda: configs.extend(_composed(sweep, DATA_SETS, result, repeats=REPEATS)))
     for name in DATA_SETS:
-        mine = [each for each in configs if choice(each, "dataset") == name]
+        mine = [config for config in configs if choice(config, "dataset") == name]
         row = _measured(mine) | {"composing": 1e3 * composing / len(configs) / REPEATS}
         yield row | {"name": f"{name}: {title}", "ours": row["ours"] + row["composing"]}
 

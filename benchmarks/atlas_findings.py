@@ -156,27 +156,27 @@ def _by_size(found: MarginsBySize | None) -> Iterator[str]:
         ),
         (
             (
-                each.label,
-                str(each.tasks),
-                str(each.families),
-                f"{each.difference:.4f} ({_ends(each.lower, each.upper)})",
-                f"{each.positive} of {each.tasks}",
-                f"{each.above} of {each.compared}",
+                family_class.label,
+                str(family_class.tasks),
+                str(family_class.families),
+                f"{family_class.difference:.4f} ({_ends(family_class.lower, family_class.upper)})",
+                f"{family_class.positive} of {family_class.tasks}",
+                f"{family_class.above} of {family_class.compared}",
             )
-            for each in found.classes
+            for family_class in found.classes
         ),
     )
     yield from table(
         ("data set", "protected", "family", "rows", "difference, 95 %"),
         (
             (
-                each.dataset,
-                each.protect,
-                each.family,
-                f"{each.rows:.0f}",
-                f"{each.difference:.4f} ({_ends(each.lower, each.upper)})",
+                task.dataset,
+                task.protect,
+                task.family,
+                f"{task.rows:.0f}",
+                f"{task.difference:.4f} ({_ends(task.lower, task.upper)})",
             )
-            for each in sorted(found.tasks, key=lambda each: each.rows)
+            for task in sorted(found.tasks, key=lambda each: each.rows)
         ),
     )
 
@@ -184,21 +184,21 @@ def _by_size(found: MarginsBySize | None) -> Iterator[str]:
 def _verdicts(findings: AtlasFindings) -> Iterator[str]:
     yield "## Thresholds for each group against interventions, task by task\n"
     yield "\n".join(sentences(findings)[3][1]) + "\n"
-    for gap in dict.fromkeys(each.gap_metric for each in findings.verdicts):
+    for gap in dict.fromkeys(verdict.gap_metric for verdict in findings.verdicts):
         yield f"At the same {label(gap)}:\n"
         yield from table(
             ("data set", "protected", "compared", "no worse than", "worse than", "verdict"),
             (
                 (
-                    each.dataset,
-                    each.protect,
-                    str(each.compared),
-                    str(each.holds),
-                    str(each.fails),
-                    each.verdict,
+                    verdict.dataset,
+                    verdict.protect,
+                    str(verdict.compared),
+                    str(verdict.holds),
+                    str(verdict.fails),
+                    verdict.verdict,
                 )
-                for each in findings.verdicts
-                if each.gap_metric == gap
+                for verdict in findings.verdicts
+                if verdict.gap_metric == gap
             ),
         )
 
@@ -218,17 +218,17 @@ def _ranks(standings: MetricStandings) -> Iterator[str]:
         ),
         (
             (
-                each.approach,
-                f"{each.first_rank} to {each.last_rank}",
-                "yes" if each.may_be_best else "",
-                f"{each.mean:.4f}",
-                f"{each.difference:.4f} ({_ends(each.lower, each.upper)})",
-                each.near_percent,
+                standing.approach,
+                f"{standing.first_rank} to {standing.last_rank}",
+                "yes" if standing.may_be_best else "",
+                f"{standing.mean:.4f}",
+                f"{standing.difference:.4f} ({_ends(standing.lower, standing.upper)})",
+                standing.near_percent,
             )
-            for each in standings.standings[:_MOST]
+            for standing in standings.standings[:_MOST]
         ),
     )
-    told = [each for each in standings.explanations if each.verdict != OPEN]
+    told = [explanation for explanation in standings.explanations if explanation.verdict != OPEN]
     if told:
         yield "Where approaches do better, of what is resolved, all slopes at once:\n"
         yield from table(
@@ -249,15 +249,15 @@ def _ranks(standings: MetricStandings) -> Iterator[str]:
 def _few_tasks(findings: AtlasFindings) -> Iterator[str]:
     rows = [
         (
-            label(each.metric),
+            label(standing.metric),
             few.approach,
             f"{few.difference:.4f}",
             _ends(few.lower, few.upper),
             str(few.tasks),
             str(few.families),
         )
-        for each in findings.standings
-        for few in each.few
+        for standing in findings.standings
+        for few in standing.few
     ]
     if not rows:
         return
@@ -272,11 +272,11 @@ def _few_tasks(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _seeds(seeds: Sequence[SeedComparison], answered: Collection[int]) -> Iterator[str]:
-    for each in seeds:
-        yield f"## Another seed: {each.second}\n"
-        part = "a" if each.second in answered else "no"
+    for seed in seeds:
+        yield f"## Another seed: {seed.second}\n"
+        part = "a" if seed.second in answered else "no"
         yield f"Its runs are {part} part of the answers on this page."
-        yield from lines_of(each)
+        yield from lines_of(seed)
 
 
 def _costs(findings: AtlasFindings) -> Iterator[str]:
@@ -285,13 +285,13 @@ def _costs(findings: AtlasFindings) -> Iterator[str]:
         ("approach", "tasks", "fit, CPU s", "times the reference", "group needed to predict"),
         (
             (
-                each.name,
-                str(each.tasks),
-                f"{each.fit_seconds:.2f}",
-                f"{each.relative_cost:.1f}",
-                "yes" if each.group_at_prediction else "no",
+                approach.name,
+                str(approach.tasks),
+                f"{approach.fit_seconds:.2f}",
+                f"{approach.relative_cost:.1f}",
+                "yes" if approach.group_at_prediction else "no",
             )
-            for each in sorted(findings.approaches, key=lambda each: each.relative_cost)
+            for approach in sorted(findings.approaches, key=lambda each: each.relative_cost)
         ),
     )
 

@@ -299,8 +299,8 @@ def main(words: list[str]) -> int:
     comparisons = seed_comparisons(list(Catalogue(Path(words[0]))))
     if not comparisons:
         print("All runs have one seed: there is nothing to compare.")
-    for each in comparisons:
-        print("\n".join(lines_of(each)))
+    for comparison in comparisons:
+        print("\n".join(lines_of(comparison)))
     return 0
 
 

@@ -25,14 +25,14 @@ SWEEPS, MOST, ATLAS = ("9_reductions", "9_boosted_reductions"), 50, 10
 
 def main(words: Sequence[str]) -> int:
     """Print a line a fit, and how many converge within the atlas's iterations and within all."""
-    found = list(fits(words))
-    for names, iterations, gap, tolerance in found:
+    result = list(fits(words))
+    for names, iterations, gap, tolerance in result:
         end = "converged" if gap < tolerance else "did not converge"
         print(f"{names}: {iterations} iterations, gap {gap:.4f}, tolerance {tolerance:.4f}: {end}")
     for most in (ATLAS, MOST):
-        within = sum(gap < tolerance and used <= most for _, used, gap, tolerance in found)
-        print(f"within {most} iterations {within} of {len(found)} fits converge")
-    print(f"{sum(tolerance == 0 for *_, tolerance in found)} fits have a tolerance of 0")
+        within = sum(gap < tolerance and used <= most for _, used, gap, tolerance in result)
+        print(f"within {most} iterations {within} of {len(result)} fits converge")
+    print(f"{sum(tolerance == 0 for *_, tolerance in result)} fits have a tolerance of 0")
     return 0
 
 

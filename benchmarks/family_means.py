@@ -62,7 +62,9 @@ def main(words: list[str]) -> int:
         families = list(pack_families(claims))
         for noise in (0.0, _NOISE):
             draw = rng(0, "family means of a pack", str(noise))
-            several = [_covered(_like(each, noise, draw), each.mean(), draw) for each in families]
+            several = [
+                _covered(_like(family, noise, draw), family.mean(), draw) for family in families
+            ]
             name = f"{len(families)} differences of the pack, noise of {noise:g}"
             rows.append((name, *np.mean(several, axis=0)))
     show(f"{FAMILIES} families: share of 95 % intervals that hold", heads, rows)
@@ -83,8 +85,8 @@ def _like(families: Floats, noise: float, draw: np.random.Generator) -> Floats:
 
 
 def _covered(values: Floats, mean: float, draw: np.random.Generator) -> list[float]:
-    found = constructions(values, draw).values()
-    return [float(np.mean((lower <= mean) & (mean <= upper))) for lower, upper in found]
+    result = constructions(values, draw).values()
+    return [float(np.mean((lower <= mean) & (mean <= upper))) for lower, upper in result]
 
 
 def constructions(values: Floats, draw: np.random.Generator) -> dict[str, Ends]:
@@ -146,8 +148,8 @@ def held_at_once(parts: Sequence[ClaimPart], noise: float) -> tuple[int, float]:
     for _ in range(OF_A_PACK):
         drawn = values[:, draw.integers(0, most, most)]
         drawn = drawn + noise * values.std(axis=1)[:, None] * draw.standard_normal(drawn.shape)
-        found = mean_over_families(drawn, level=level)
-        held.append(bool(((found.lower <= mean) & (mean <= found.upper)).all()))
+        result = mean_over_families(drawn, level=level)
+        held.append(bool(((result.lower <= mean) & (mean <= result.upper)).all()))
     return len(values), float(np.mean(held))
 
 

@@ -81,13 +81,13 @@ def calibration(dataset: str, splits: int) -> None:
 def judged(dataset: str, learner: str, splits: int, words: Sequence[str] = ()) -> Floats:
     """Return (splits, 3) errors of test rows."""
     options = (f"learner={learner}", *words, f"split.repeats={splits}")
-    found = []
+    result = []
     for target, raw, groups in outputs(dataset, *options):
         score = raw["score"]
         losses = (brier_rows(target, score), log_loss_rows(target, score, floor=1e-4))
-        means = (float(each.mean()) for each in losses)
-        found.append(Judged(worst_error(target, score, groups), *means))
-    return np.array(found)
+        means = (float(loss.mean()) for loss in losses)
+        result.append(Judged(worst_error(target, score, groups), *means))
+    return np.array(result)
 
 
 def worst_error(target: Floats, score: Floats, groups: Parts) -> float:
@@ -96,8 +96,8 @@ def worst_error(target: Floats, score: Floats, groups: Parts) -> float:
     for attribute in groups.attributes:
         for label, own in zip(attribute.split(target), attribute.split(score), strict=True):
             if len(own) >= FEWEST:
-                found = reliability(label, own, equal_mass=True)
-                each.append((found.size, found.size * found.base_rate, found.mean_score))
+                result = reliability(label, own, equal_mass=True)
+                each.append((result.size, result.size * result.base_rate, result.mean_score))
     bins = Bins(*(np.array(part, float) for part in zip(*each, strict=True)))
     return max(float(largest_calibration_error(bins).value), 0.0)
 
@@ -105,7 +105,7 @@ def worst_error(target: Floats, score: Floats, groups: Parts) -> float:
 def coverage(dataset: str, splits: int) -> None:
     """Print each group's mean coverage, with its Monte Carlo error, and its sets' mean size."""
     options = ("method=conformal", "method.levels=[0.9]", f"split.repeats={splits}")
-    found: dict[str, list[list[tuple[float, float]]]] = {}
+    result: dict[str, list[list[tuple[float, float]]]] = {}
     rows: dict[str, list[int]] = {}
     for target, raw, groups in outputs(dataset, *options):
         p = np.stack([1 - raw["score"], raw["score"]])
@@ -117,10 +117,10 @@ def coverage(dataset: str, splits: int) -> None:
                 own = attribute.codes == g
                 rows.setdefault(name, []).append(int(own.sum()))
                 both = [(held[k][own].mean(), sets[k][:, own].sum(axis=0).mean()) for k in sets]
-                found.setdefault(name, []).append(both)
+                result.setdefault(name, []).append(both)
     lines = [
         (name or "everyone", int(np.median(rows[name])), *_covered(np.array(each)))
-        for name, each in found.items()
+        for name, each in result.items()
         if np.median(rows[name]) >= LARGE
     ]
     title = f"{dataset}, sets at 90 %, {splits} splits: coverage (Monte Carlo error), mean size"
@@ -144,7 +144,7 @@ def outputs(dataset: str, *words: str) -> Iterator[tuple[Floats, dict[str, Float
         data = cell.study.dataset.take(columns["row"][test].astype(np.intp))
         groups = {name: data.groups(name) for name in protect}
         groups[" x ".join(protect)] = data.groups(protect)
-        raw = {name: each[test] for name, each in raw_outputs(columns).items()}
+        raw = {name: raw_output[test] for name, raw_output in raw_outputs(columns).items()}
         named = (Groups.of(name, labels) for name, labels in groups.items())
         yield data.target.to_numpy(float), raw, Parts((Groups.everyone(len(data)), *named))
 
@@ -152,8 +152,8 @@ def outputs(dataset: str, *words: str) -> Iterator[tuple[Floats, dict[str, Float
 def _mean(change: Floats) -> str:
     """Return the mean of differences with its corrected interval (Nadeau and Bengio 2003)."""
     none = np.full(len(change), np.nan)
-    found = mean_limits(change, none, none, Splits(REPEATS, len(change), 1 - TRAINED))
-    ends = (float(each) for each in (found.value, found.lower, found.upper))
+    limits = mean_limits(change, none, none, Splits(REPEATS, len(change), 1 - TRAINED))
+    ends = (float(each) for each in (limits.value, limits.lower, limits.upper))
     return "{:+.4f} ({:+.4f} to {:+.4f})".format(*ends)
 
 

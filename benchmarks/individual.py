@@ -20,10 +20,10 @@ def main() -> None:
     )
     values = rng(0, "benchmark", "individual").random((3, len(encoded)))
     Neighbours.of(encoded[: 2 * K], K)  # imports
-    found: list[Neighbours] = []
-    search = cpu_of(lambda: found.append(Neighbours.of(encoded, K)))
-    fairness = cpu_of(lambda: [individual_fairness(column, found[0]) for column in values])
-    points = len(found[0].nearest)
+    result: list[Neighbours] = []
+    search = cpu_of(lambda: result.append(Neighbours.of(encoded, K)))
+    fairness = cpu_of(lambda: [individual_fairness(column, result[0]) for column in values])
+    points = len(result[0].nearest)
     rows = [
         (f"neighbours of {len(encoded)} rows on {points} points", search, TARGET),
         ("three kinds of values, k = 1..20", fairness, float("nan")),

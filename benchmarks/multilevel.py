@@ -29,9 +29,9 @@ def main() -> None:
     """Print coverage and mean widths."""
     rows = []
     for name, options in CASES.items():
-        found = simulated(DIFFERENCES, np.random.default_rng(11), **options)
-        posterior = fit(found, generator=np.random.default_rng(2), draws=DRAWS)
-        told = posterior.interval(), mean_over_families(family_means(found))[1:]
+        simulation = simulated(DIFFERENCES, np.random.default_rng(11), **options)
+        posterior = fit(simulation, generator=np.random.default_rng(2), draws=DRAWS)
+        told = posterior.interval(), mean_over_families(family_means(simulation))[1:]
         rows.append((name, *(f(ends) for ends in told for f in (_held, _width))))
     title = f"{sum(SIZES)} data sets of 20 families, {DIFFERENCES} differences each"
     show(title, ("", "the model's mean", "width", "mean over families", "width"), rows)

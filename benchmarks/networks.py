@@ -80,9 +80,9 @@ def finished(dataset: str, learner: str, method: str, results: Path) -> Run:
 def _level(run: Run, metric: str) -> str:
     """Return a mean over splits; of a gap with its 95 % interval."""
     rows = _rows(run.summary(), run, metric)
-    found = rows.iloc[0]
-    value = f"{found['mean']:.4f}"
-    return value if metric not in GAPS else f"{value} ({found['lower']:.3f}-{found['upper']:.3f})"
+    result = rows.iloc[0]
+    value = f"{result['mean']:.4f}"
+    return value if metric not in GAPS else f"{value} ({result['lower']:.3f}-{result['upper']:.3f})"
 
 
 def _difference(run: Run, other: Run, metric: str) -> str:
@@ -92,8 +92,8 @@ def _difference(run: Run, other: Run, metric: str) -> str:
         for each in (run, other)
     )
     none = np.full(len(first), np.nan)
-    found = mean_limits(first - second, none, none, Splits(REPEATS, len(first), 1 - TRAINED))
-    ends = (float(each) for each in (found.value, found.lower, found.upper))
+    limits = mean_limits(first - second, none, none, Splits(REPEATS, len(first), 1 - TRAINED))
+    ends = (float(each) for each in (limits.value, limits.lower, limits.upper))
     return "{:+.4f} ({:+.4f} to {:+.4f})".format(*ends)
 
 

@@ -285,10 +285,10 @@ def populations(count: int = 100, seed: int = 0) -> list[Population]:
     def pick(*values: object) -> object:
         return values[int(random.integers(len(values)))]
 
-    found: list[Population] = []
-    while len(found) < count:
+    result: list[Population] = []
+    while len(result) < count:
         truth, holes = pick("alike", "tied", "near", "far"), pick("none", "none", "random", "half")
-        if len(found) % 3 == 2:
+        if len(result) % 3 == 2:
             tasks = int(pick(1, 1, 8, 30))  # type: ignore[call-overload]
             size = int(pick(100, 500, 2000, 20_000))  # type: ignore[call-overload]
             size = size if tasks == 1 else max(min(size, 2000) // tasks, 10)
@@ -305,8 +305,8 @@ def populations(count: int = 100, seed: int = 0) -> list[Population]:
         population = Population(truth=truth, holes=holes, **options)  # type: ignore[arg-type]
         size = population.methods * population.tasks * max(population.splits, population.questions)
         if size <= 1_500_000 and population.units > 1 or population.questions:
-            found.append(population)
-    return found
+            result.append(population)
+    return result
 
 
 def held_at_most(successes: int, runs: int) -> float:

@@ -81,7 +81,7 @@ def _whole(pack: Path) -> None:
 
 
 def _merged(packs: Sequence[Path], out: Path) -> None:
-    report = write_pack([list(Catalogue(each)) for each in packs], out, Contents())
+    report = write_pack([list(Catalogue(pack)) for pack in packs], out, Contents())
     if report.counts["cells"] != 2 * MOST_TABLES:
         raise RuntimeError(f"{report.counts['cells']} cells were merged")
 
@@ -107,17 +107,17 @@ def _written(
     with open(out / name, "wb") as file:
         writer = PackFileWriter(file, KINDS[kind], first[1].table.schema, group=group)
         writer.add(*first)
-        for each in tables:
-            writer.add(*each)
-            names.append(each[0])
+        for table in tables:
+            writer.add(*table)
+            names.append(table[0])
         yield name, Listed(kind, names[0], names[-1], len(names), writer.close())
 
 
 def _write_index(out: Path, listed: dict[str, Listed]) -> None:
     options = {n: v for n, v in asdict(Contents()).items() if n != "first"}
     files = {name: asdict(each) for name, each in listed.items()}
-    for each in files.values():
-        each["sums"] = list(each["sums"].values())
+    for file in files.values():
+        file["sums"] = list(file["sums"].values())
     about = {"format": FORMAT, "options": options, "left_out": {}, "files": files}
     write_text(out / PACK, sealed_json(about, indent=1))
 

@@ -75,14 +75,14 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
     rows = tried[0].rows.looks(people)
     for promise, one, two in zip(answer.promises, default, chosen, strict=True):
         naive = gain_limits(one, two, rows, PLAIN, fresh=True)
-        found = [promise.goal.estimate(each) for each in looked]
-        own = gain_limits(found[0], found[1], looked[0].looks(), PLAIN)
+        result = [promise.goal.estimate(each) for each in looked]
+        own = gain_limits(result[0], result[1], looked[0].looks(), PLAIN)
         yield {
             "task": " ".join(word for word in task.split() if "hydra" not in word),
             "split": split,
             "objective": promise.goal.metric.name,
             "promised": promise.gain,
-            "shown": found[0].value - found[1].value,
+            "shown": result[0].value - result[1].value,
             "lower": promise.fresh[0],
             "upper": promise.fresh[1],
             "naive_lower": naive[0],
@@ -119,13 +119,13 @@ def coverage(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     some["width"] = table["upper"] - table["lower"]
     some["naive width"] = table["naive_upper"] - table["naive_lower"]
     some["promised too much"] = table["promised"] - shown
-    found = some.groupby(list(by))[
+    result = some.groupby(list(by))[
         ["covers", "naive covers", "tuned wins", "untuned wins", "width", "naive width",
          "promised", "shown"]
     ].mean()  # fmt: skip
-    found.insert(0, "splits", some.groupby(list(by)).size())
-    found["error"] = np.sqrt(found["covers"] * (1 - found["covers"]) / found["splits"])
-    return found.round(4)
+    result.insert(0, "splits", some.groupby(list(by)).size())
+    result["error"] = np.sqrt(result["covers"] * (1 - result["covers"]) / result["splits"])
+    return result.round(4)
 
 
 def main(words: Sequence[str]) -> None:
@@ -137,11 +137,11 @@ def main(words: Sequence[str]) -> None:
     for split in range(first, first + splits):
         for task in TASKS:
             with tempfile.TemporaryDirectory() as folder:
-                found = list(looks(task, split, trials, Path(folder)))
-            lines += found
+                result = list(looks(task, split, trials, Path(folder)))
+            lines += result
             if out:
                 with out.open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps(line) + "\n" for line in found)
+                    file.writelines(json.dumps(line) + "\n" for line in result)
     table = pd.DataFrame(lines)
     table["winner"] = np.select(
         [table["shown"] > 0, table["shown"] < 0], ["tuned", "untuned"], "neither"

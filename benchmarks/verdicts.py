@@ -109,7 +109,7 @@ def _named(pools: Pools, number: int) -> Mask:
     """Return which groups (G,) the check of one audit names."""
     rows = np.flatnonzero(pools.known[number])
     columns = (pools.score, pools.label, pools.group)
-    score, label, group = (each[number][rows] for each in columns)
+    score, label, group = (column[number][rows] for column in columns)
     values = unlike(score, label, group, pools.groups, np.random.default_rng(number))
     asked = np.isfinite(values)
     named: Mask = asked & (np.nan_to_num(values, nan=1) * asked.sum() < ALARMS)
@@ -121,9 +121,9 @@ def main(replications: int = 1000) -> bool:
     rows: list[list[str]] = []
     held = True
     for population in populations():
-        found = study(population, replications)
-        held &= found.wrong <= 0.05
-        rows.append([population.name, *(f"{each:.3f}" for each in astuple(found))])
+        result = study(population, replications)
+        held &= result.wrong <= 0.05
+        rows.append([population.name, *(f"{each:.3f}" for each in astuple(result))])
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     show(f"{replications} audits of each population", HEADER, rows)
     return held

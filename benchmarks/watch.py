@@ -107,17 +107,17 @@ def delay(
     """Return mean rows until a gap is found, what was said of them, and the fixed test's."""
     fixed, draw = fixed_rows(rates, share, gaps), rng(0, "delay", str(rates), str(share), gaps)
     reach, most = float(needed(risks(gaps, 4)[0])), int(8 * fixed)
-    found = [
+    result = [
         first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
     ]
-    mean = float(np.mean([most if each is None else each + 1 for each in found]))
+    mean = float(np.mean([most if each is None else each + 1 for each in result]))
     return mean, rows_until_beyond(*rates, share, epsilon, reach), fixed
 
 
 def show_false_alarms(repetitions: int) -> None:
     """Print the share of watches with a false alarm."""
-    found = np.array(false_alarms(repetitions))
-    row = (repetitions, int((found > 0).sum()), float((found > 0).mean()))
+    result = np.array(false_alarms(repetitions))
+    row = (repetitions, int((result > 0).sum()), float((result > 0).mean()))
     title = "Three gaps of 0.05 to the hair and four scores, 100,000 rows looked at after each"
     show(title, ("watches", "with a false alarm", "share (at most 0.05)"), [row])
 

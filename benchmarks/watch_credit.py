@@ -35,11 +35,11 @@ def figure(repetitions: int) -> None:
     draw = rng(0, "credit")
     rows = []
     for name, test in _tests(shift).items():
-        found = [test(*_shuffled(draw, first, second), 0.0) for _ in range(repetitions)]
+        result = [test(*_shuffled(draw, first, second), 0.0) for _ in range(repetitions)]
         false = [test(*_shuffled(draw, first, second), shift) for _ in range(repetitions)]
-        pairs = np.mean([each[0] for each in found], axis=0)
+        pairs = np.mean([each[0] for each in result], axis=0)
         share = np.mean([each[1] for each in false], axis=0)
-        rows.append((name, *(f"{each:.0f}" for each in pairs), *map(float, share)))
+        rows.append((name, *(f"{pair:.0f}" for pair in pairs), *map(float, share)))
     columns = [f"{what} {alpha:g}" for what in ("pairs", "false") for alpha in ALPHAS]
     gap = f"{first.mean():.3f} and {second.mean():.3f} of {len(first)} and {len(second)} people"
     show(f"Predicted defaults {gap}; {repetitions} repetitions", ("test", *columns), rows)
@@ -94,10 +94,10 @@ def _bets(first: Floats, second: Floats, shift: float) -> Found:
         total += slope**2
         bet = max(min(bet - step * slope / (1 + total), 0.5), -0.5)
     reached = path[:, None] > np.log(1 / ALPHAS)
-    found = reached.any(axis=0)
-    pairs = np.where(found, reached.argmax(axis=0) + 1, len(gains))
+    result = reached.any(axis=0)
+    pairs = np.where(result, reached.argmax(axis=0) + 1, len(gains))
     last = wealth > np.log(rng(0, "last", int(1e6 * abs(wealth))).random() / ALPHAS)
-    return pairs, found | last
+    return pairs, result | last
 
 
 def _watch(first: Floats, second: Floats, shift: float) -> Found:
@@ -108,13 +108,13 @@ def _watch(first: Floats, second: Floats, shift: float) -> Found:
         first, second = pool[: len(first)], pool[len(first) :]
     size = np.arange(1, len(first) + 1).astype(np.float64)
     pair = Pair(np.cumsum(first), size, np.cumsum(second), size, np.full(len(size), 0.5))
-    found = []
+    result = []
     for alpha in ALPHAS:
         both = [
             first_beyond(each, 0.0, float(np.log(2 / alpha))) for each in (pair, pair.swapped())
         ]
-        found.append(min((each + 1 for each in both if each is not None), default=0))
-    places = np.array(found)
+        result.append(min((each + 1 for each in both if each is not None), default=0))
+    places = np.array(result)
     return np.where(places > 0, places, len(size)), places > 0
 
 
@@ -127,8 +127,8 @@ def _permutations(size: int, *, corrected: bool) -> Test:
         p = np.array([_p_value(size, int(a), int(b), shift) for a, b in zip(*ones, strict=True)])
         levels = ALPHAS / 2.0 ** np.arange(1, batches + 1)[:, None] if corrected else ALPHAS
         reached = np.less_equal(p[:, None], levels)
-        found = np.asarray(reached.any(axis=0))
-        return np.where(found, (reached.argmax(axis=0) + 1) * size, len(first)), found
+        result = np.asarray(reached.any(axis=0))
+        return np.where(result, (reached.argmax(axis=0) + 1) * size, len(first)), result
 
     return test
 

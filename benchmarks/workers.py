@@ -15,7 +15,7 @@ REPEATS = 2
 def main() -> None:
     seconds = {workers: wall_of(partial(_sweep, workers)) for workers in (1, 2)}
     rows = [
-        *((f"{workers} workers, s", each, "") for workers, each in seconds.items()),
+        *((f"{workers} workers, s", second, "") for workers, second in seconds.items()),
         ("times as fast", seconds[1] / seconds[2], ">= 1.8"),
     ]
     show(f"Table 1, {REPEATS} repeats, in fresh processes", ("", "measured", "target"), rows)

@@ -171,7 +171,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
         # Estimators are imported by the learner that makes one, when it makes it.
         if not module(path).startswith(f"{COMPONENTS}algorithms.estimators."):
             heavy[module(path)] = roots(path, top_level=True) & HEAVY - allowed
-    assert not {name: found for name, found in heavy.items() if found}
+    assert not {name: result for name, result in heavy.items() if result}
 
 
 def private(name):

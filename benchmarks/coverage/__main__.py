@@ -63,7 +63,7 @@ def run(options: Options) -> list[Cell]:
     names = [family.name for family in FAMILIES] + [NOTHING]
     if options.family and options.family not in names:
         raise unknown_name("family", options.family, names)
-    known = {each.name for family in FAMILIES for each in family.constructions}
+    known = {construction.name for family in FAMILIES for construction in family.constructions}
     if options.construction and options.construction not in known:
         raise unknown_name("construction", options.construction, sorted(known))
     cells: list[Cell] = []

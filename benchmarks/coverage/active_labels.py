@@ -94,8 +94,8 @@ class Counted:
         """The group that looks worst, (R, 1)."""
         with np.errstate(invalid="ignore"):
             value = self.helped[0] / self.helped[1]
-        found: Codes = np.where(np.isnan(value), np.inf, value).argmin(axis=1)[:, None]
-        return found
+        result: Codes = np.where(np.isnan(value), np.inf, value).argmin(axis=1)[:, None]
+        return result
 
 
 def _said(short: bool) -> Sequence[Labelling]:
@@ -156,10 +156,10 @@ def _labelled(
             arm = np.where(behind, given.argmin(axis=1), arm)
         which = each[going]
         mine = arm[going]
-        found = right[which, (first[which, mine] + given[which, mine]).astype(np.int64)]
-        arms.record(which, mine, found.astype(np.int64))
+        result = right[which, (first[which, mine] + given[which, mine]).astype(np.int64)]
+        arms.record(which, mine, result.astype(np.int64))
         given[which, mine] += 1
-        won[which, mine] += found
+        won[which, mine] += result
         looked = turn + 1 >= FIRST_LOOK and (turn + 1) % EVERY == 0
         if population.pleased and looked:
             going &= ~_pleases(won, given)
@@ -201,10 +201,10 @@ def _of_block(pools: Pools, given: Codes, order: Codes) -> tuple[Floats, Floats,
     code = (pools.group + groups * np.arange(count)[:, None]).ravel()
     rows, label = np.flatnonzero(known.ravel()), pools.label.ravel()
     decision = pools.decision.ravel()
-    found = LabelledRows(
+    result = LabelledRows(
         pools.score.ravel(), decision, code, count * groups, rows, label[rows]
     ).effective_counts([accuracy])
-    helped, worth = (each.reshape(count, groups) for each in found)
+    helped, worth = (each.reshape(count, groups) for each in result)
     right = np.bincount(code[rows], label[rows] == decision[rows], minlength=count * groups)
     return helped, worth, right.reshape(count, groups).astype(float), given.astype(float)
 
@@ -235,8 +235,8 @@ def _levels(data: Counted) -> tuple[float, float]:
 
 
 def _ends(data: Counted, single: Limits, all_together: Limits) -> Mapping[str, Interval]:
-    found = found_limits(single, all_together, lowest=True)
-    lower, upper = (np.take_along_axis(each, data.found, 1) for each in found[1:])
+    result = found_limits(single, all_together, lowest=True)
+    lower, upper = (np.take_along_axis(each, data.found, 1) for each in result[1:])
     return {OF_ALL: (single.lower, single.upper), OF_FOUND: (lower, upper)}
 
 
@@ -285,8 +285,8 @@ def main() -> None:
     labels = (50, 100, 150, 200, 300)
     name = "ten groups, one overconfident"
     for strategy in (RANDOM, TOP_TWO, THOMPSON):
-        found = found_by(name, strategy, labels, 500, 0)
-        print(strategy, " ".join(f"{number}: {share:.2f}" for number, share in found))
+        result = found_by(name, strategy, labels, 500, 0)
+        print(strategy, " ".join(f"{number}: {share:.2f}" for number, share in result))
 
 
 if __name__ == "__main__":

@@ -156,14 +156,14 @@ def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, Interval]:
     """Return the intervals of one look; of differences, as a report joins those of two groups."""
     metrics = metrics_of(BINARY, "rate")
     ends = intervals.rates([metrics[name] for name in METRICS])
-    found = {name: (ends[0][m, :runs], ends[1][m, :runs]) for m, name in enumerate(METRICS)}
+    result = {name: (ends[0][m, :runs], ends[1][m, :runs]) for m, name in enumerate(METRICS)}
     for rate in DIFFERENCES:
-        rates = Limits(*(each[0] for each in intervals.limits([rate])))
+        rates = Limits(*(limit[0] for limit in intervals.limits([rate])))
         shared = np.asarray(intervals.correlation(rate))
         together = np.diagonal(shared, runs) if shared.ndim else shared
         apart = difference_limits(rates.take(slice(runs)), rates.take(slice(runs, None)), together)
-        found[APART + rate.name] = apart.lower, apart.upper
-    return found
+        result[APART + rate.name] = apart.lower, apart.upper
+    return result
 
 
 def _whenever(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:

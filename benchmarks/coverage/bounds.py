@@ -82,21 +82,21 @@ def draw_selection(population: Selection, replications: int, draw: np.random.Gen
     drawn = draw.multinomial(population.rows, cells).reshape(shape)
     known = draw.binomial(drawn[:, :, 1], population.labelled)
     positive = draw.binomial(known, share)
-    found = [drawn[:, :, 0], drawn[:, :, 1], known, positive]
+    result = [drawn[:, :, 0], drawn[:, :, 1], known, positive]
     cells = cells.reshape(shape)
     labels = np.stack([_unseen(population, share, draw), share], axis=2)
     ones, zeros = ((cells * each).sum(axis=(2, 4)) for each in (labels, 1 - labels))
-    flat = SelectedLabels(*(each.reshape(-1, 2, BANDS).astype(float) for each in found))
+    flat = SelectedLabels(*(each.reshape(-1, 2, BANDS).astype(float) for each in result))
     return Sample((population, flat), _truths(np.concatenate([zeros, ones], axis=-1)))
 
 
 def _truths(cells: Floats) -> Mapping[str, Floats]:
     """Return the rates (R, 2) of cells (R, 2, 4), and their differences (R,)."""
-    found: dict[str, Floats] = {}
+    result: dict[str, Floats] = {}
     for rate in RATES:
         value = rate(cells)
-        found |= {rate.name: value, _difference(rate): value[:, 1] - value[:, 0]}
-    return found
+        result |= {rate.name: value, _difference(rate): value[:, 1] - value[:, 0]}
+    return result
 
 
 def _difference(rate: Rate) -> str:
@@ -105,16 +105,16 @@ def _difference(rate: Rate) -> str:
 
 def _intervals(ends: Mapping[str, Ends]) -> Mapping[str, Interval]:
     """Return the intervals of rates (R, 2) from their ends, and of differences (R,)."""
-    found: dict[str, Interval] = {}
+    result: dict[str, Interval] = {}
     for rate in RATES:
         each = ends[rate.name]
         low, high = each.limits(LEVEL)
-        found[rate.name] = each.interval(LEVEL)
-        found[_difference(rate)] = (
+        result[rate.name] = each.interval(LEVEL)
+        result[_difference(rate)] = (
             difference_limits(low.take(1), high.take(0)).lower,
             difference_limits(high.take(1), low.take(0)).upper,
         )
-    return found
+    return result
 
 
 def _bounds(
@@ -136,7 +136,7 @@ def _of_selected(labels: SelectedLabels, odds: float) -> Mapping[str, Interval]:
 
 def _by_group(ends: Ends) -> Ends:
     parts = (ends.lower, ends.upper, ends.lower_rows, ends.upper_rows)
-    return Ends(*(each.reshape(-1, GROUPS) for each in parts))
+    return Ends(*(part.reshape(-1, GROUPS) for part in parts))
 
 
 @dataclass(frozen=True)
@@ -185,14 +185,14 @@ def proxy_rows(
 @cache
 def proxy_truth(population: Proxies) -> Floats:
     """Return the shares (2, 4) of the cells of the confusion table in both groups."""
-    found, member = proxy_rows(population, _WHOLE, np.random.default_rng(99))
-    return np.stack([np.bincount(found.cell[member == g], minlength=4) for g in (0, 1)]) / _WHOLE
+    result, member = proxy_rows(population, _WHOLE, np.random.default_rng(99))
+    return np.stack([np.bincount(result.cell[member == g], minlength=4) for g in (0, 1)]) / _WHOLE
 
 
 def _draw_proxies(population: Proxies, replications: int, draw: np.random.Generator) -> Sample:
-    found = [proxy_rows(population, population.rows, draw)[0] for _ in range(replications)]
+    result = [proxy_rows(population, population.rows, draw)[0] for _ in range(replications)]
     cells = np.broadcast_to(proxy_truth(population), (replications, GROUPS, 4))
-    return Sample(found, _truths(cells))
+    return Sample(result, _truths(cells))
 
 
 def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[str, Interval]:

@@ -86,8 +86,8 @@ class Estimated:
 def _populations(short: bool) -> Sequence[Many]:
     counts = (10,) if short else (10, 50, 500)
     correlations = (0.0, 0.9) if short else (0.0, 0.7, 0.9)
-    found = [Many(*each) for each in product(counts, correlations, SHAPES, (False, True))]
-    return [each for each in found if not (each.slow and each.bounded)]
+    result = [Many(*each) for each in product(counts, correlations, SHAPES, (False, True))]
+    return [each for each in result if not (each.slow and each.bounded)]
 
 
 def _draw(population: Many, replications: int, draw: np.random.Generator) -> Sample:
@@ -96,9 +96,9 @@ def _draw(population: Many, replications: int, draw: np.random.Generator) -> Sam
     estimates = truth + population.noise(replications, draw)
     bound = 0.0 if population.bounded else np.inf
     data = Estimated(estimates, population.noise(DRAWS, draw), bound)
-    places = [choose(data.candidates(each)) for each in estimates]
-    found = np.array([[np.nan] * 2 if place is None else truth[place] for place in places])
-    return Sample(data, {"gap of the chosen": found[:, 0], "error of the chosen": found[:, 1]})
+    places = [choose(data.candidates(estimate)) for estimate in estimates]
+    result = np.array([[np.nan] * 2 if place is None else truth[place] for place in places])
+    return Sample(data, {"gap of the chosen": result[:, 0], "error of the chosen": result[:, 1]})
 
 
 def _intervals(data: Estimated, *, corrected: bool) -> Mapping[str, Interval]:

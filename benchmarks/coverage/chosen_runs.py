@@ -65,13 +65,13 @@ class ManyRuns:
         tested = tested_rows(people.label.shape, REPEATS, draw)
         signal = moved(people.label, people.group, self.people.shift)[..., None]
         shared = np.sqrt(self.correlation) * (people.features - signal) + signal
-        found = []
+        result = []
         for _ in range(self.count):
             own = draw.standard_normal(shared.shape, np.float32)
             features = (shared + np.sqrt(1 - self.correlation) * own).astype(np.float32)
-            found.append(fits(replace(people, features=features), tested, self.people))
-        predictions = np.stack([each for each, _ in found], axis=-1)[0]
-        shares = np.stack([each.mean(axis=1)[0] for _, each in found])
+            result.append(fits(replace(people, features=features), tested, self.people))
+        predictions = np.stack([each for each, _ in result], axis=-1)[0]
+        shares = np.stack([each.mean(axis=1)[0] for _, each in result])
         return _rows(people, tested[0], predictions), shares
 
 
@@ -111,7 +111,10 @@ def _draw(population: ManyRuns, replications: int, draw: np.random.Generator) ->
     choices = [_chosen(rows, bounds) for rows in data]
     truth = {
         name: np.array(
-            [own[each.place] if each else np.nan for own, each in zip(of, choices, strict=True)]
+            [
+                own[choice.place] if choice else np.nan
+                for own, choice in zip(of, choices, strict=True)
+            ]
         )
         for name, of in zip(NAMES, (gaps, errors), strict=True)
     }
@@ -128,12 +131,14 @@ def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
 
 def _intervals(choices: Sequence[Choice | None], side: str) -> Mapping[str, Interval]:
     def ends(judged: Judged) -> tuple[float, float]:
-        found: tuple[float, float] = getattr(judged, side)
-        return found
+        result: tuple[float, float] = getattr(judged, side)
+        return result
 
     nothing = [(np.nan, np.nan)] * len(NAMES)
-    found = np.array([[ends(e) for e in each.judged] if each else nothing for each in choices])
-    return {name: (found[:, i, 0], found[:, i, 1]) for i, name in enumerate(NAMES)}
+    result = np.array(
+        [[ends(e) for e in choice.judged] if choice else nothing for choice in choices]
+    )
+    return {name: (result[:, i, 0], result[:, i, 1]) for i, name in enumerate(NAMES)}
 
 
 def _ours(choices: Sequence[Choice | None], _: np.random.Generator) -> Mapping[str, Interval]:

@@ -49,11 +49,11 @@ class TwoLearners:
 
 
 def _learners(short: bool) -> Sequence[TwoLearners]:
-    found = [
+    result = [
         TwoLearners(RunPopulation(rows, groups, 0.3, shift, REPEATS), noise)
         for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0))
     ]
-    return thinned(found, 4) if short else found
+    return thinned(result, 4) if short else result
 
 
 def _draw_two(population: TwoLearners, replications: int, draw: np.random.Generator) -> Sample:
@@ -70,7 +70,7 @@ def _draw_two(population: TwoLearners, replications: int, draw: np.random.Genera
         ]
         groups = population.people.groups
         counts.append(
-            np.stack([tested_counts(people, found, tested, groups) for found, _ in both], axis=2)
+            np.stack([tested_counts(people, result, tested, groups) for result, _ in both], axis=2)
         )
         shares.append(np.stack([share.mean(axis=1) for _, share in both], axis=1))
     of_fits = np.concatenate(shares)[:replications]  # (R, 2, G, 2) selected by label
@@ -97,8 +97,8 @@ def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval
 
 def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Mapping[str, Interval]:
     """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
-    found = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
-    return {name: (found[:, 0, i], found[:, 1, i]) for i, name in enumerate(("accuracy", "gap"))}
+    result = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
+    return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(("accuracy", "gap"))}
 
 
 def _mean_delta(own: Floats, draw: np.random.Generator) -> Floats:

@@ -226,7 +226,7 @@ def _extremes(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the group of the highest and of the lowest rate."""
     places = (limits.value.argmax(axis=-1), limits.value.argmin(axis=-1))
     high, low = (
-        Limits(*(np.take_along_axis(each, place[:, None], axis=-1)[:, 0] for each in limits))
+        Limits(*(np.take_along_axis(limit, place[:, None], axis=-1)[:, 0] for limit in limits))
         for place in places
     )
     return high, low

@@ -108,8 +108,8 @@ class Tiny:
 def _tiny(short: bool) -> Sequence[Tiny]:
     sizes = ((50000, 5), (50000, 500, 50, 5), (50000, 5000, 500, 50, 5))
     shares, gaps = (1.0, 0.3, 0.1), (0.2, 0.4)
-    found = [Tiny(*each) for each in product(sizes, shares, (0.6, 0.95), gaps)]
-    return found[::3] if short else found
+    result = [Tiny(*each) for each in product(sizes, shares, (0.6, 0.95), gaps)]
+    return result[::3] if short else result
 
 
 def _draw_tiny(population: Tiny, replications: int, draw: np.random.Generator) -> Sample:
@@ -136,8 +136,8 @@ def _of_both_shares(interval: made.OfCounts) -> made.Intervals:
 
 
 def _populations(short: bool, *, groups: Sequence[int], few: int) -> Sequence[Population]:
-    found = all_populations(groups)
-    return thinned(found, few) if short else found
+    result = all_populations(groups)
+    return thinned(result, few) if short else result
 
 
 def _counts(population: Population, rates: Floats, draw: np.random.Generator) -> made.Counts:

@@ -173,10 +173,10 @@ def _intervals(evaluator: Evaluator, data: Known, _: np.random.Generator) -> Map
     for arguments, known in zip(data.arguments, data.rows, strict=True):
         table = _same_bins(_rows(arguments, evaluator), known)
         parts.append(known[KEY].merge(table[[*KEY, "lower", "upper"]], on=KEY, how="left"))
-    found = pd.concat(parts, ignore_index=True)
+    result = pd.concat(parts, ignore_index=True)
     ends = {
         str(metric): (of["lower"].to_numpy(), of["upper"].to_numpy())
-        for metric, of in found.groupby("metric", sort=False)
+        for metric, of in result.groupby("metric", sort=False)
     }
     return {metric: pair for metric, pair in ends.items() if not np.isnan(pair[0]).all()}
 

@@ -109,8 +109,8 @@ def _populations(short: bool) -> Sequence[Audited]:
     shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
     shaped += [(ten, AMONG_TEN)]
     some = shaped[::3] if short else shaped
-    found = [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
-    return found + [
+    result = [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
+    return result + [
         Audited(shares, name, n, False, scores)
         for scores, name, (shares, n) in product(
             [kind for kind in SCORES if kind != TWO_HUMPS],
@@ -183,15 +183,15 @@ def _truths(population: Audited, grid: Floats, moved: Floats) -> Mapping[str, Fl
     of_map = [_cells(population, grid, last, moved) for last in (False, True)]
     cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
     several = len(population.shares) > 1
-    found: dict[str, Floats] = {}
+    result: dict[str, Floats] = {}
     for rate in RATES:
         value = rate(cells)
-        found[_of_groups(rate)] = value
+        result[_of_groups(rate)] = value
         if several:
-            found[_difference(rate)] = value[:, -1] - value[:, 0]
-            found[_gap(rate)] = np.ptp(value, axis=-1)
+            result[_difference(rate)] = value[:, -1] - value[:, 0]
+            result[_gap(rate)] = np.ptp(value, axis=-1)
     everyone = np.einsum("rgc,g->rc", cells, np.array(population.shares))
-    return found | {
+    return result | {
         BALANCED: rates.balanced_accuracy(cells),
         EVERYONE: rates.accuracy(everyone),
     }
@@ -223,19 +223,19 @@ def _gap(rate: Rate) -> str:
 
 def _intervals(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
     """Return the intervals of counts (K, R, G) of every rate."""
-    found: dict[str, Interval] = {}
+    result: dict[str, Interval] = {}
     for rate, x, n in zip(RATES, successes, sizes, strict=True):
         limits = rate_limits(x, n, level=LEVEL)
-        found[_of_groups(rate)] = limits.lower, limits.upper
+        result[_of_groups(rate)] = limits.lower, limits.upper
         if x.shape[-1] == 1:
             continue
         value = np.where(n > 0, limits.value, 0.5)  # of no rows, all is possible
         whole = Limits(value, limits.lower, limits.upper)
         difference = difference_limits(whole.take(-1), whole.take(0))
-        found[_difference(rate)] = difference.lower, difference.upper
+        result[_difference(rate)] = difference.lower, difference.upper
         gap = largest_gap(GroupLimits.of(x, n, level=LEVEL))
-        found[_gap(rate)] = gap.lower, gap.upper
-    return found
+        result[_gap(rate)] = gap.lower, gap.upper
+    return result
 
 
 def _balanced(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
@@ -263,8 +263,8 @@ def _in_blocks(
 ) -> tuple[Floats, Floats]:
     parts = []
     for block, code in _blocks(pools):
-        found = worth(_labelled(pools, block, code, len(code) * pools.groups))
-        parts.append([each.reshape(len(each), len(code), pools.groups) for each in found])
+        result = worth(_labelled(pools, block, code, len(code) * pools.groups))
+        parts.append([each.reshape(len(each), len(code), pools.groups) for each in result])
     successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     return successes, sizes
 
@@ -296,8 +296,8 @@ def _everyone(pools: Pools) -> Interval:
 
 def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
     of_mean = _in_blocks(pools, lambda labelled: labelled.effective_counts_of_mean(OF_MEAN))
-    found = _intervals(*counts_assisted(pools))
-    return {**found, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
+    result = _intervals(*counts_assisted(pools))
+    return {**result, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
 
 
 def counts_alone(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Floats, Floats]:

@@ -67,8 +67,8 @@ def _draw_odds(population: TwoRates, replications: int, draw: np.random.Generato
 
 def _odds_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
     (x, y), (n, m) = counts.successes.T, counts.size
-    found = odds_ratios((x, y), (n, m), level=LEVEL)
-    return {ODDS: (found.lower, found.upper)}
+    result = odds_ratios((x, y), (n, m), level=LEVEL)
+    return {ODDS: (result.lower, result.upper)}
 
 
 def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:

@@ -98,7 +98,7 @@ PROMISES = (
 
 def tables_of(text: str) -> list[list[Row]]:
     """Return the tables of a text in Markdown, a mapping of column to cell for each row."""
-    found: list[list[Row]] = []
+    result: list[list[Row]] = []
     header: list[str] | None = None
     for line in text.splitlines():
         if not line.startswith("| "):
@@ -107,10 +107,10 @@ def tables_of(text: str) -> list[list[Row]]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if header is None:
             header = cells
-            found.append([])
+            result.append([])
         elif not set("".join(cells)) <= set("-: "):
-            found[-1].append(dict(zip(header, cells, strict=True)))
-    return found
+            result[-1].append(dict(zip(header, cells, strict=True)))
+    return result
 
 
 def sections_of(text: str) -> dict[str, str]:
@@ -236,8 +236,8 @@ def _of_intervals(promise: Promise, sections: Mapping[str, str]) -> Sequence[str
         kept += read(family.title, text)
     if not kept:
         return None
-    cells, failed = sum(each.cells for each in kept), sum(each.failed for each in kept)
-    mean = sum(each.mean * each.cells for each in kept) / cells
+    cells, failed = sum(cell.cells for cell in kept), sum(cell.failed for cell in kept)
+    mean = sum(cell.mean * cell.cells for cell in kept) / cells
     worst = min(kept, key=lambda each: each.worst)
     rows = all(family.one_row_each for family in there)
     unit = "rows" if rows else "cells"

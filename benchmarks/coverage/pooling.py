@@ -63,7 +63,7 @@ def _draw(population: Alike, replications: int, draw: np.random.Generator) -> Sa
 
 def _ours(data: Counted, draw: np.random.Generator) -> Mapping[str, Interval]:
     size = np.full(data.successes.shape[1], data.rows)
-    ends = [pool(each, size, draw).interval(LEVEL) for each in data.successes]
+    ends = [pool(success, size, draw).interval(LEVEL) for success in data.successes]
     lower, upper = (np.stack(each) for each in zip(*ends, strict=True))
     return {"rate of every group": (lower, upper)}
 

@@ -88,11 +88,11 @@ def varied(base: float, replications: int, generator: np.random.Generator) -> Fl
 
 def all_populations(groups: Sequence[int] = GROUPS) -> list[Population]:
     """Return every population of so many groups: some 1,600 of all numbers of groups."""
-    found = []
+    result = []
     for sizes, count, base, gap in product((*SIZES, *UNEQUAL_SIZES), groups, BASE_RATES, GAPS):
         for shape in _shapes(sizes, count, gap):
-            found.append(Population(sizes, count, base, gap, shape))
-    return found
+            result.append(Population(sizes, count, base, gap, shape))
+    return result
 
 
 def _shapes(sizes: tuple[int, int], groups: int, gap: float) -> list[str]:

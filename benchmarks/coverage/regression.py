@@ -211,12 +211,12 @@ def _truth(errors: str, sd: Floats) -> dict[str, Floats]:
 
 def _ours(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
     limits: dict[str, list[Limits]] = {}
-    for each in groups:
-        losses = each.losses()
+    for group in groups:
+        losses = group.losses()
         for name, made in (
             ("MAE", mean_ours(losses["MAE"], MAE.fewest)),
-            ("RMSE", root_ours((each.target - each.prediction) ** 2)),
-            ("R2", explained_ours(each.target, each.prediction)),
+            ("RMSE", root_ours((group.target - group.prediction) ** 2)),
+            ("R2", explained_ours(group.target, group.prediction)),
             ("CRPS", mean_ours(losses["CRPS"], CRPS.fewest)),
             ("NLL", heavy_ours(losses["NLL"])),
             ("interval coverage", share_ours(losses["interval coverage"])),
@@ -231,19 +231,19 @@ def _before(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str,
 
 
 def _wald(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
-    first, second = (each.losses() for each in groups)
-    found = {name: mean_normal(second[name]) for name in second}
+    first, second = (group.losses() for group in groups)
+    result = {name: mean_normal(second[name]) for name in second}
     for name in second:
-        found[f"difference of {name}"] = mean_normal(second[name], first[name])
-    return found
+        result[f"difference of {name}"] = mean_normal(second[name], first[name])
+    return result
 
 
 def _bootstrapped(groups: Sequence[Predicted], draw: np.random.Generator) -> Mapping[str, Interval]:
-    first, second = (each.losses() for each in groups)
-    found = {name: means_bootstrap(draw, second[name]) for name in second}
+    first, second = (group.losses() for group in groups)
+    result = {name: means_bootstrap(draw, second[name]) for name in second}
     for name in second:
-        found[f"difference of {name}"] = means_bootstrap(draw, second[name], first[name])
-    return found
+        result[f"difference of {name}"] = means_bootstrap(draw, second[name], first[name])
+    return result
 
 
 FAMILIES = (

@@ -138,8 +138,8 @@ def _worst(cells: Sequence[Cell]) -> list[str]:
     """Return sentences on where our own intervals and those of before hold least often."""
     lines = []
     for name, words in ((OURS, "Ours hold"), (BEFORE, "Before, they held")):
-        found = [cell for cell in cells if cell.construction == name and cell.printed]
-        lowest = sorted(_of_many(found), key=lambda cell: (cell.coverage, cell.population))[:WORST]
+        result = [cell for cell in cells if cell.construction == name and cell.printed]
+        lowest = sorted(_of_many(result), key=lambda cell: (cell.coverage, cell.population))[:WORST]
         named = "; ".join(f"{cell.population} ({100 * cell.coverage:.1f} %)" for cell in lowest)
         if named:
             lines += [f"{words} least often with {named}.", ""]

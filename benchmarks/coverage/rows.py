@@ -76,14 +76,14 @@ def share_ours(successes: Floats) -> Limits:
 def explained_ours(target: Floats, prediction: Floats) -> Limits:
     """Return coefficients of determination with our limits."""
     codes = replication(target)
-    found = explained(target.ravel(), prediction.ravel(), codes, len(target))
-    return explained_limits(found, level=LEVEL)
+    result = explained(target.ravel(), prediction.ravel(), codes, len(target))
+    return explained_limits(result, level=LEVEL)
 
 
 def area_ours(label: Floats, score: Floats) -> Limits:
     """Return areas under ROC curves with our limits."""
-    found = areas(label.ravel(), score.ravel(), replication(score), len(score))
-    return area_limits(found, level=LEVEL)
+    result = areas(label.ravel(), score.ravel(), replication(score), len(score))
+    return area_limits(result, level=LEVEL)
 
 
 def calibration_ours(size: Floats, positives: Floats, mean_score: Floats) -> Limits:

@@ -91,7 +91,11 @@ def _populations(short: bool) -> Sequence[LearnerPopulation]:
             (*_DESIGNS, *(_DESIGNS_OF_MANY if learner in _STABLE else ())),
         )
     ]
-    return thinned([each for each in populations if each.rows < 500], 4) if short else populations
+    return (
+        thinned([population for population in populations if population.rows < 500], 4)
+        if short
+        else populations
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +174,7 @@ def _of_scores(scores: Floats, label: NDArray[np.int64], tested: NDArray[np.bool
         area_limits(areas(target.astype(float), score, split, splits), level=LEVEL),
         outcome_limits(moments.take(np.arange(2 * splits).reshape(-1, 2)), level=LEVEL, least=0.0),
     ]
-    return np.array([list(each) for each in limits])
+    return np.array([list(limit) for limit in limits])
 
 
 def _of_new(scores: Floats, positive: float) -> Floats:
@@ -230,7 +234,7 @@ def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     for name, (value, lower, upper) in data.losses.items():
         chance = np.full(len(value), 0.5 if name == "AUC" else np.nan)
         limits[name] = mean_limits(value, lower, upper, splits, level=LEVEL, chance=chance)
-    return {name: (each.lower, each.upper) for name, each in limits.items()}
+    return {name: (limit.lower, limit.upper) for name, limit in limits.items()}
 
 
 def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
@@ -248,7 +252,7 @@ def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     for name, value in values.items():
         none = np.full_like(value, np.nan)
         limits[name] = mean_limits(value, none, none, data.counts.splits, level=LEVEL)
-    return {name: (each.lower, each.upper) for name, each in limits.items()}
+    return {name: (limit.lower, limit.upper) for name, limit in limits.items()}
 
 
 FAMILIES = (

@@ -69,14 +69,14 @@ class RunPopulation:
 
 
 def _populations(short: bool) -> Sequence[RunPopulation]:
-    found = [
+    result = [
         RunPopulation(rows, groups, selected, shift, kind)
         for rows, groups, selected, shift, kind in product(
             (500, 2000), (2, 4, 10), (0.003, 0.03, 0.3), (0.0, 0.05, 0.3), (REPEATS, FOLDS)
         )
         if rows * selected >= 6
     ]
-    return thinned(found, 10) if short else found
+    return thinned(result, 10) if short else result
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +100,8 @@ class People:
 
 def moved(label: Labels, group: Labels, shift: float) -> Floats:
     """Return how far every feature of a person is moved."""
-    found: Floats = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
-    return found
+    result: Floats = label * 2 / np.sqrt(FEATURES) + shift * (group == 0)
+    return result
 
 
 def tested_rows(
@@ -181,8 +181,8 @@ def _draw(population: RunPopulation, replications: int, draw: np.random.Generato
     for _ in range(0, replications, CHUNK):
         people = People.drawn(population, CHUNK, draw)
         tested = tested_rows(people.label.shape, population.kind, draw)
-        found, selected = fits(people, tested, population)
-        counts.append(tested_counts(people, found, tested, population.groups))
+        result, selected = fits(people, tested, population)
+        counts.append(tested_counts(people, result, tested, population.groups))
         shares.append(selected)
     truth = _truth(np.concatenate(shares).mean(axis=1))
     return Sample(RunCounts(np.concatenate(counts), population.splits), truth)
@@ -240,8 +240,8 @@ def _ours(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
 
 def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the medians over splits of their own intervals, which was printed before."""
-    errors, rates = ([each.values * each.sizes, each.sizes] for each in _rates(data))
-    hits, rows = (np.nan_to_num(each).transpose(0, 2, 1) for each in rates)
+    errors, rates = ([rate.values * rate.sizes, rate.sizes] for rate in _rates(data))
+    hits, rows = (np.nan_to_num(rate).transpose(0, 2, 1) for rate in rates)
     groups = GroupLimits.of(hits, rows, level=LEVEL)
     single = groups.single
     pair = difference_limits(single.take(slice(1, None)), single.take(slice(0, 1)))
@@ -255,14 +255,14 @@ def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
 
 def _plain(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return t intervals of the splits' values as if splits were independent; gaps too."""
-    errors, rates = (each.values for each in _rates(data))
+    errors, rates = (rate.values for rate in _rates(data))
     values = {
         "error rate": errors,
         "selection rate": rates,
         "difference": rates[:, 1:] - rates[:, :1],
         "largest gap": rates.max(axis=1) - rates.min(axis=1),
     }
-    return {name: _t_interval(each) for name, each in values.items()}
+    return {name: _t_interval(value) for name, value in values.items()}
 
 
 def _t_interval(values: Floats) -> Interval:

@@ -166,25 +166,25 @@ def _binned(score: Floats, label: Floats) -> tuple[Floats, Floats, Floats]:
 def _losses(groups: Sequence[Scored]) -> dict[str, list[Floats]]:
     """Return each loss's (R, n) values in both groups."""
     return {
-        name: [rows(each.label, each.score) for each in groups]
+        name: [rows(group.label, group.score) for group in groups]
         for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows))
     }
 
 
 def _ours(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
-    labels = [each.label for each in groups]
-    others = _losses([Scored(each.score, 1 - each.label) for each in groups])
-    found = {
+    labels = [group.label for group in groups]
+    others = _losses([Scored(group.score, 1 - group.label) for group in groups])
+    result = {
         name: [outcome_ours(*each) for each in zip(losses, others[name], labels, strict=True)]
         for name, losses in _losses(groups).items()
     }
-    found["AUC"] = [area_ours(each.label, each.score) for each in groups]
-    found["calibration error"] = []
-    for each in groups:
-        size, ones, scores = _binned(each.score, each.label)
+    result["AUC"] = [area_ours(group.label, group.score) for group in groups]
+    result["calibration error"] = []
+    for group in groups:
+        size, ones, scores = _binned(group.score, group.label)
         limits = calibration_ours(size, ones, scores / np.maximum(size, 1))
-        found["calibration error"].append(limits)
-    ends = with_differences({name: (first, second) for name, (first, second) in found.items()})
+        result["calibration error"].append(limits)
+    ends = with_differences({name: (first, second) for name, (first, second) in result.items()})
     lower, upper = ends["calibration error"]
     return ends | {"calibration error": (np.maximum(lower, 0), upper)}
 
@@ -196,19 +196,19 @@ def _before(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, In
 
 def _wald(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
     """Return normal intervals of mean losses and of their differences."""
-    found = {}
+    result = {}
     for name, (first, second) in _losses(groups).items():
-        found[name] = mean_normal(second)
-        found[f"difference of {name}"] = mean_normal(second, first)
-    return found
+        result[name] = mean_normal(second)
+        result[f"difference of {name}"] = mean_normal(second, first)
+    return result
 
 
 def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
-    found = {}
+    result = {}
     for name, (first, second) in _losses(groups).items():
-        found[name] = means_bootstrap(draw, second)
-        found[f"difference of {name}"] = means_bootstrap(draw, second, first)
-    return found
+        result[name] = means_bootstrap(draw, second)
+        result[f"difference of {name}"] = means_bootstrap(draw, second, first)
+    return result
 
 
 @dataclass(frozen=True)
@@ -285,14 +285,14 @@ def _draw_clustered(population: Clustered, replications: int, draw: np.random.Ge
 
 def _clustered_ours(data: ClusteredRows, _: np.random.Generator) -> Mapping[str, Interval]:
     design = Design.of(len(data.unit), clusters=data.unit)
-    found = areas(data.label, data.score, data.replication, data.replications, design=design)
-    limits = area_limits(found, level=LEVEL)
+    result = areas(data.label, data.score, data.replication, data.replications, design=design)
+    limits = area_limits(result, level=LEVEL)
     return {"AUC of clusters": (limits.lower, limits.upper)}
 
 
 def _clustered_unaware(data: ClusteredRows, _: np.random.Generator) -> Mapping[str, Interval]:
-    found = areas(data.label, data.score, data.replication, data.replications)
-    limits = area_limits(found, level=LEVEL)
+    result = areas(data.label, data.score, data.replication, data.replications)
+    limits = area_limits(result, level=LEVEL)
     return {"AUC of clusters": (limits.lower, limits.upper)}
 
 
@@ -353,23 +353,23 @@ def _nearly_alike(base: float, rows: int) -> list[Law]:
     alike = np.full(_QUADRATURE, base)
     uniform = Law(f"uniform scores, base rate {base:g}", rows, even, calibrated.weight, alike)
     # Labels 0 have a score of their own, and may not have been seen.
-    found = [calibrated, uniform]
+    result = [calibrated, uniform]
     for zero, one in ((0.5, 0.7), (0.999, 0.97), (0.3, 0.999)):
         weight, chance = np.array([1 - base, base]), np.array([0.0, 1.0])
         law = f"scores {zero:g} of label 0 and {one:g} of label 1, base rate {base:g}"
-        found.append(Law(law, rows, np.array([zero, one]), weight, chance))
-    return found
+        result.append(Law(law, rows, np.array([zero, one]), weight, chance))
+    return result
 
 
 def _laws(short: bool) -> Sequence[Law]:
-    found = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30)]
+    result = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30)]
     if short:
-        return found
-    found += [_hard(*each) for each in ((0.005, 150), (0.005, 1000), (0.05, 200), (0.3, 200))]
-    found += [_votes(100), _votes(1000)]
-    found += [_of_logits("rounded to tenths", rows, 0.3, 1) for rows in (100, 300, 3000)]
-    found += _nearly_alike(0.999, 200) + _nearly_alike(0.999, 3000)
-    return found
+        return result
+    result += [_hard(*each) for each in ((0.005, 150), (0.005, 1000), (0.05, 200), (0.3, 200))]
+    result += [_votes(100), _votes(1000)]
+    result += [_of_logits("rounded to tenths", rows, 0.3, 1) for rows in (100, 300, 3000)]
+    result += _nearly_alike(0.999, 200) + _nearly_alike(0.999, 3000)
+    return result
 
 
 def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> Sample:
@@ -394,8 +394,8 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
 
 
 def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
-    found = _ours(groups, draw)
-    return {name: ends for name, ends in found.items() if "AUC" not in name}
+    result = _ours(groups, draw)
+    return {name: ends for name, ends in result.items() if "AUC" not in name}
 
 
 FAMILIES = (

@@ -142,8 +142,8 @@ def simulate(
                 draw = rng(seed, "coverage", *keys)
                 samples[replications] = family.draw(population, replications, draw)
             sample = samples[replications]
-            found = each.intervals(sample.data, rng(seed, "intervals", *keys))
-            for metric, interval in found.items():
+            result = each.intervals(sample.data, rng(seed, "intervals", *keys))
+            for metric, interval in result.items():
                 names = (family.name, metric, each.name, population.name)
                 yield count(names, sample.truth[metric], interval, family.width)
 

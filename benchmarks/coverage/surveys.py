@@ -132,13 +132,13 @@ def _each(made: Made) -> Callable[[Any, np.random.Generator], Mapping[str, Inter
     """Return a construction of single replications as one of all."""
 
     def intervals(rows: Rows, _: np.random.Generator) -> Mapping[str, Interval]:
-        found = [made(rows, r) for r in range(len(rows.outcome))]
+        result = [made(rows, r) for r in range(len(rows.outcome))]
         return {
             metric: (
-                np.array([float(each[i].lower) for each in found]),
-                np.array([float(each[i].upper) for each in found]),
+                np.array([float(each[i].lower) for each in result]),
+                np.array([float(each[i].upper) for each in result]),
             )
-            for i, metric in enumerate(METRICS[: len(found[0])])
+            for i, metric in enumerate(METRICS[: len(result[0])])
         }
 
     return intervals

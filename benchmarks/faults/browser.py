@@ -54,7 +54,7 @@ class Seen:
 
 def browser_path() -> str | None:
     """Return where a browser is, if there is one."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((result for name in NAMES if (result := shutil.which(name))), None)
 
 
 # Chromium reads what it is asked from 3, and answers on 4.
@@ -106,18 +106,18 @@ class Browser:
     def open(self, page: Path, *, policy: bool = True) -> Seen:
         """Open a page, with its content security policy or without, and look at it."""
         text = page.read_text(encoding="utf-8")
-        found = _POLICY.search(text)
-        if not found:
+        result = _POLICY.search(text)
+        if not result:
             raise ValueError(f"{page} has no content security policy")
         if not policy:
             page = page.with_name(f"{page.stem}-without-policy.html")
-            page.write_text(text.replace(found[0], ""), encoding="utf-8")
+            page.write_text(text.replace(result[0], ""), encoding="utf-8")
         self._events.clear()
         self._ask("Page.navigate", url=page.resolve().as_uri())
         self._until("Page.loadEventFired")
         answer = self._ask("Runtime.evaluate", expression=_LOOK, returnByValue=True)
         seen = answer["result"]["value"]
-        return Seen(**seen, said=[s for each in self._events if (s := _said(each, page))])
+        return Seen(**seen, said=[s for event in self._events if (s := _said(event, page))])
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._number += 1
@@ -134,7 +134,7 @@ class Browser:
                 return dict(message["result"])
 
     def _until(self, method: str) -> None:
-        while all(each["method"] != method for each in self._events):
+        while all(event["method"] != method for event in self._events):
             self._read()
 
     def _read(self) -> dict[str, Any]:

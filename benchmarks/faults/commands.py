@@ -94,9 +94,9 @@ class Outcome:
     def said(self) -> str:
         """The line of the first command that tells of MLflow."""
         lines = "\n".join(self.printed[-1:]).splitlines()
-        told = [each for each in lines if each.startswith(("warning: not", "not sync"))]
-        told = told or [each[each.index("MLflow") :] for each in lines if "MLflow" in each]
-        aside = [each for each in lines if "set aside" in each]
+        told = [line for line in lines if line.startswith(("warning: not", "not sync"))]
+        told = told or [line[line.index("MLflow") :] for line in lines if "MLflow" in line]
+        aside = [line for line in lines if "set aside" in line]
         return "; ".join([*aside, *told])
 
 

@@ -146,10 +146,10 @@ def _figures(place: Place) -> None:
 def _cached(place: Place) -> Any:
     (path,) = (place.root / "cache").glob("*.parquet")
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        found = place.load()
+        result = place.load()
     if said.getvalue().startswith(f"{path} is not as it was written"):
         raise UserError(said.getvalue())
-    return found.digest, found.sources
+    return result.digest, result.sources
 
 
 def _listed(place: Place) -> Any:
@@ -206,7 +206,7 @@ def whole(rows: Sequence[Row]) -> bool:
     """
     again = {kind.name: kind.again for kind in KINDS}
     return all(
-        not believed and made >= found * again[name] for name, _, found, made, _, believed in rows
+        not believed and made >= result * again[name] for name, _, result, made, _, believed in rows
     )
 
 
@@ -289,7 +289,7 @@ def damaged(content: bytes, draw: np.random.Generator) -> bytes:
 
 def _verdict(kind: Kind, place: Place, expected: Any) -> str:
     try:
-        found = kind.read(place)
+        result = kind.read(place)
     except (UserError, DamagedError, CorruptCellError):
         return "found"
-    return "no effect" if found == expected else "believed"
+    return "no effect" if result == expected else "believed"

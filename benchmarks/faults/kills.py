@@ -164,19 +164,19 @@ class Attack:
 
     def look(self) -> int:
         """Return how many cells are finished, counting what happened to those there were."""
-        found = {}
+        result = {}
         for path in self.folder.glob("results/cells/*/*.parquet"):
             try:
                 status = path.stat()
             except FileNotFoundError:
                 continue
-            found[path.name] = (status.st_ino, status.st_mtime_ns)
+            result[path.name] = (status.st_ino, status.st_mtime_ns)
         before = self.cells
-        again = [name for name in before if found.get(name, before[name]) != before[name]]
+        again = [name for name in before if result.get(name, before[name]) != before[name]]
         self.counts["finished cells written again"] += len(again)
-        self.counts["finished cells deleted"] += len(before.keys() - found)
-        self.cells = found
-        return len(found)
+        self.counts["finished cells deleted"] += len(before.keys() - result)
+        self.cells = result
+        return len(result)
 
     def kill(self, process: subprocess.Popen[bytes], mark: str, draw: np.random.Generator) -> bool:
         """Kill a worker or the parent, somewhere within a second; say whether one was hit."""

@@ -120,11 +120,11 @@ def _encoded() -> list[Kind]:
     codes = {"utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "utf-16-le": "UTF-16 bare",
              "utf-16-be": "UTF-16 bare", "latin-1": "Latin-1", "cp1252": "Latin-1",
              "utf-32": "UTF-32"}  # fmt: skip
-    found = [Kind(kind, f"{code}.csv", plain.encode(code)) for code, kind in codes.items()]
+    result = [Kind(kind, f"{code}.csv", plain.encode(code)) for code, kind in codes.items()]
     half = plain.encode().replace("ü".encode(), b"\xfc", 1)
     ends = Kind("ends of lines", "cr.csv", plain.replace("\n", "\r").encode())
     blank = Kind("ends of lines", "blank.csv", plain.replace("\n", "\r\n\r\n").encode())
-    return [*found, ends, blank,
+    return [*result, ends, blank,
             Kind("two encodings", "both.csv", half, "other lines are: save it")]  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def _scores() -> list[Kind]:
 
 def _others() -> list[Kind]:
     records = people().to_dict("records")
-    lines = "\n".join(json.dumps(each) for each in records)
+    lines = "\n".join(json.dumps(record) for record in records)
     return [
         Kind("JSON", "records.json", json.dumps(records).encode(), "JSON"),
         Kind("JSON", "lines.csv", lines.encode(), "JSON"),

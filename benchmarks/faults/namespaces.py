@@ -62,7 +62,7 @@ def at_once(words: list[str], folder: Path) -> Counter[str]:
         if process.returncode:
             print(f"exit status {process.returncode}: {text[-2000:]}", flush=True)
     fitted = [_FITTED.search(text.rpartition("runs finished")[2]) for text in said]
-    counts["cells fitted"] = sum(int(found[1]) for found in fitted if found)
+    counts["cells fitted"] = sum(int(result[1]) for result in fitted if result)
     left, lacks = left_over(folder), missing(folder)
     for each in [*left, *lacks]:
         print(f"left over or missing: {each}", flush=True)

@@ -84,10 +84,10 @@ class Folders:
     def places(self) -> Mapping[Item, set[str]]:
         """Which of the pack's files each item is read from."""
         pack = open_pack(self.root / "whole-pack")
-        found = {("cell", cell): _files(pack, ("cells", cell)) for cell in pack.ids("cells")}
+        result = {("cell", cell): _files(pack, ("cells", cell)) for cell in pack.ids("cells")}
         for run in Catalogue(pack.path):
-            found |= {(what, run.id): _files(pack, *_tables(what, run)) for what in READS}
-        return found
+            result |= {(what, run.id): _files(pack, *_tables(what, run)) for what in READS}
+        return result
 
 
 def _run(results: Path, *sizes: int) -> None:
@@ -109,7 +109,7 @@ def _files(pack: Pack, *tables: Item) -> set[str]:
 
 def read(results: Path, cells: Sequence[str]) -> dict[Item, Any]:
     """Return all that can be read of a folder or pack; what is refused is not in it."""
-    found: dict[Item, Any] = {}
+    result: dict[Item, Any] = {}
     runs: list[Run] = []
     with contextlib.redirect_stderr(io.StringIO()):
         with contextlib.suppress(UserError):
@@ -117,13 +117,13 @@ def read(results: Path, cells: Sequence[str]) -> dict[Item, Any]:
         for run in runs:
             for what, get in READS.items():
                 with contextlib.suppress(UserError):
-                    found[what, run.id] = get(run)
+                    result[what, run.id] = get(run)
         for cell in cells:
             with contextlib.suppress(UserError, CorruptCellError):
                 kept = Store(results).read(cell)
                 columns = {name: values.tobytes() for name, values in kept.columns.items()}
-                found["cell", cell] = columns, kept.notes
-    return found
+                result["cell", cell] = columns, kept.notes
+    return result
 
 
 def quietly(words: Sequence[str]) -> tuple[str, int]:

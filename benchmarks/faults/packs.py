@@ -58,7 +58,7 @@ def _rows(faults: Sequence[Counts], header: Sequence[str], kinds: Sequence[str])
     """Return a row for each kind, whose faults are counted under its name, and one for all."""
     rows: list[Any] = []
     for name in (*kinds, "all"):
-        total = sum((each for each in faults if name == "all" or each[name]), Counts())
+        total = sum((fault for fault in faults if name == "all" or fault[name]), Counts())
         rows.append((name, *(total[each] for each in header[1:])))
     return rows
 
@@ -91,15 +91,15 @@ def _came_of(folders: Folders, pack: Path, hit: set[str]) -> Counts:
     expected = folders.expected["pack"]
     said, status = quietly(["store", "verify", str(pack)])
     believed = _called_whole(said, hit) or any(_made_of(folders, pack))
-    found = read(pack, folders.cells)
-    beside = {item for item in expected.keys() - found.keys() if not folders.places[item] & hit}
+    result = read(pack, folders.cells)
+    beside = {item for item in expected.keys() - result.keys() if not folders.places[item] & hit}
     return Counts(
         {
             "found": int(status == 1),
-            "no effect": int(status == 0 and found == expected),
-            "lost unsaid": int(status == 0 and found != expected),
+            "no effect": int(status == 0 and result == expected),
+            "lost unsaid": int(status == 0 and result != expected),
             "lost beside it": int(bool(beside) and PACK not in hit),
-            "believed": int(believed or _differs(found, expected)),
+            "believed": int(believed or _differs(result, expected)),
         }
     )
 
@@ -117,10 +117,10 @@ def _made_of(folders: Folders, pack: Path) -> Iterator[bool]:
         ("merge", folders.words("merge", name, "theirs", f"out={name}-merge")),
     ):
         said, status = quietly(words)
-        found = read(folders.root / f"{name}-{part}", folders.cells)
+        result = read(folders.root / f"{name}-{part}", folders.cells)
         expected = folders.expected[part]
         told = status or "left out" in said
-        yield _differs(found, expected) or not (told or found.keys() == expected.keys())
+        yield _differs(result, expected) or not (told or result.keys() == expected.keys())
 
 
 def _differs(found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> bool:

@@ -749,7 +749,7 @@ OUTSIDE = ("kept",)
 
 def outside(place: Place) -> tuple[str, ...]:
     """Return the names beside the folder: who follows ``../`` writes there."""
-    names = {each.name for each in place.root.parent.iterdir()} - {place.root.name}
+    names = {path.name for path in place.root.parent.iterdir()} - {place.root.name}
     return tuple(sorted(names))
 
 

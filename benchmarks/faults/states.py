@@ -394,13 +394,13 @@ class Watching(Trial):
                 )
         again = self.state.parent / "again.json"
         for number in range(WEEKS):
-            found = self.look(self.state, self.path(number))
+            result = self.look(self.state, self.path(number))
             expected = self.look(again, self.path(number))
         self.counts["other counts than one after the other"] += self._counted(
-            found
+            result
         ) != self._counted(expected)
-        self.counts["people counted twice"] += found.rows - found.repeats != WEEKS * OF_WEEK
-        marks = [mark.row for mark in found.marks]
+        self.counts["people counted twice"] += result.rows - result.repeats != WEEKS * OF_WEEK
+        marks = [mark.row for mark in result.marks]
         self.counts["marks out of order"] += marks != sorted(marks)
 
     def _counted(self, state: WatchState) -> Mapping[str, object]:

@@ -114,8 +114,8 @@ def state_of(pid: int) -> str:
 
 def left_over(folder: Path) -> list[Path]:
     """Return the temporary files, locks and damaged files under a folder."""
-    found = [path for pattern in TEMPORARY for path in folder.rglob(pattern)]
-    return [path for path in found if "slurm" not in path.parts]
+    result = [path for pattern in TEMPORARY for path in folder.rglob(pattern)]
+    return [path for path in result if "slurm" not in path.parts]
 
 
 def missing(folder: Path) -> list[str]:

@@ -70,7 +70,7 @@ def main(number: int = 0) -> bool:
         pages = [*look(results, reported(Path(name)))]
     rows: list[Sequence[object]] = []
     for kind, cases in KINDS.items():
-        mine = [each for each in results if each.case in cases]
+        mine = [result for result in results if result.case in cases]
         taken = [sum(each.taken.get(verb, False) for each in mine) for verb in ("run", "audit")]
         wrong = sum(bool(each.wrong) for each in mine)
         rows.append([kind, len(mine), *(len(mine) - each for each in taken), *taken, wrong])
@@ -78,7 +78,9 @@ def main(number: int = 0) -> bool:
     show(f"{len(results)} hostile tables", HEADER, rows)
     for sentence in pages:
         print(sentence)
-    return not any(each.wrong for each in results) and not any("wrong" in each for each in pages)
+    return not any(result.wrong for result in results) and not any(
+        "wrong" in page for page in pages
+    )
 
 
 def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:
@@ -92,10 +94,10 @@ def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> Comple
 @cache
 def _warm() -> Any:
     """Return the module of the tests that forks; another package may be called ``tests``."""
-    found = spec_from_file_location("warm", ROOT / "tests" / "warm.py")
-    assert found and found.loader
-    module = module_from_spec(found)
-    found.loader.exec_module(module)
+    outcome = spec_from_file_location("warm", ROOT / "tests" / "warm.py")
+    assert outcome and outcome.loader
+    module = module_from_spec(outcome)
+    outcome.loader.exec_module(module)
     return module
 
 
@@ -118,9 +120,9 @@ class Trial:
     def result(self) -> Result:
         """Return what came of it."""
         if done := self._verb("run", self._run_words()):
-            found = re.search(r"results/runs/([0-9a-f]+)", " ".join(done.stdout.split()))
-            if found:
-                self._exported(found[1])
+            outcome = re.search(r"results/runs/([0-9a-f]+)", " ".join(done.stdout.split()))
+            if outcome:
+                self._exported(outcome[1])
             else:
                 self._wrong("run: no run is named")
         if self._verb("audit", self._audit_words()):
@@ -192,7 +194,7 @@ class Trial:
         data = json.loads((self.folder / "out" / "audit.json").read_text(encoding="utf-8"))
         if "sizes" not in data:  # so many groups are estimated together
             return self._counted("audit", _together(data, self.case.group), self._selected())
-        sizes = {each["group"]: each["rows"] for each in data["sizes"]}
+        sizes = {size["group"]: size["rows"] for size in data["sizes"]}
         if sizes != self.case.groups:
             self._wrong(f"audit: {_difference(sizes, self.case.groups)}")
         return self._counted("audit", pd.DataFrame(data["metrics"]), self._selected())
@@ -224,9 +226,9 @@ class Trial:
         metrics = values_of(metrics)
         mine = metrics[(metrics["metric"] == "selection_rate") & (metrics["group"] != "")]
         mine = mine[mine["attribute"] == self.case.group]
-        found = mine.groupby("group", observed=True)["n"].sum().to_dict()
-        if found != self.case.groups:
-            self._wrong(f"{verb}: {_difference(found, self.case.groups)}")
+        outcome = mine.groupby("group", observed=True)["n"].sum().to_dict()
+        if outcome != self.case.groups:
+            self._wrong(f"{verb}: {_difference(outcome, self.case.groups)}")
         chosen = (mine["value"].fillna(0) * mine["n"]).groupby(mine["group"]).sum()
         for group, number in chosen.items():
             if not math.isclose(number, selected[str(group)], abs_tol=1e-6):
@@ -285,7 +287,7 @@ def look(results: Sequence[Result], report: Path) -> Iterator[str]:
         yield "no page was looked at: there is no Chromium here"
         return
     number = 0
-    pages = [(each.page, each.case) for each in results if each.page]
+    pages = [(result.page, result.case) for result in results if result.page]
     with browser(path) as opened:
         for page, case in [*pages, (report, None)]:
             for policy in (True, False):

@@ -196,7 +196,7 @@ def structure(path: Path) -> set[str]:
         from markdown_it import MarkdownIt
 
         tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
-        return {part.type for each in tokens for part in (each, *(each.children or ()))} - {
+        return {part.type for token in tokens for part in (token, *(token.children or ()))} - {
             "text_special"
         }
     if path.suffix == ".csv":
@@ -293,11 +293,11 @@ class Look:
 
     def at(self, text: str) -> None:
         """Make every surface, and note what differs from what a harmless text gives."""
-        for name, found in self.surfaces(text):
+        for name, result in self.surfaces(text):
             usual = self.usual.get(name, set())
             kind = name.partition(": ")[2] or name
             self.counts["looked at", kind] += 1
-            if odd := found - usual:
+            if odd := result - usual:
                 self.counts["interpreted", kind] += 1
                 self.wrong.append(f"{name} of {text!r}: {sorted(odd)[:4]}")
 
@@ -333,8 +333,8 @@ def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
             text = PLAIN if seed < 0 else hostile_text(seed)
             put(look.place, text)
             if seed < 0:
-                for surface, found in look.surfaces(text):
-                    usual.setdefault(surface, set()).update(found)
+                for surface, result in look.surfaces(text):
+                    usual.setdefault(surface, set()).update(result)
                 continue
             before = len(look.wrong)
             look.at(text)
@@ -353,7 +353,7 @@ def main(number: int = 400) -> bool:
         workers = min(os.cpu_count() or 1, 8)
         with multiprocessing.get_context("fork").Pool(workers) as pool:
             looks = pool.map(partial(looked, place.root, number, workers=workers), range(workers))
-    total: Counter[tuple[str, str]] = sum((each.counts for each in looks), Counter())
+    total: Counter[tuple[str, str]] = sum((look.counts for look in looks), Counter())
     rows: list[list[Any]] = [
         [name, *(total[column, name] for column in HEADER[1:])]
         for name in dict.fromkeys(name for _, name in total)

@@ -256,9 +256,9 @@ def differences(uri: str, experiment: str, runs: Sequence[Run]) -> list[str]:
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(uri)
-    found = client.get_experiment_by_name(experiment)
-    entries = client.search_runs([found.experiment_id]) if found else []
-    named = Counter(each.data.tags.get("fairbench.run_id", "") for each in entries)
+    result = client.get_experiment_by_name(experiment)
+    entries = client.search_runs([result.experiment_id]) if result else []
+    named = Counter(entry.data.tags.get("fairbench.run_id", "") for entry in entries)
     problems = [f"{named[run.id]} entries of {run.id}" for run in runs if named[run.id] != 1]
     if strays := set(named) - {run.id for run in runs}:
         problems.append(f"entries of {', '.join(sorted(strays))}")

@@ -48,14 +48,12 @@ def _compare() -> int:
             both.submit(_answers, ROOT, CURRENT, selection, lambda done: None),
         ]
         frozen, today = (each.result() for each in asked)
-    found = [f"today's tree: {each}" for each in failures(today)]
-    found += differences(of_today(frozen), comparable(today), same_but_for_sums)
-    for sentence in found[:SHOWN]:
+    result = [f"today's tree: {failure}" for failure in failures(today)]
+    result += differences(of_today(frozen), comparable(today), same_but_for_sums)
+    for sentence in result[:SHOWN]:
         print(sentence)
-    if found:
-        print(
-            f"{len(found)} differences from {COMMIT[:12]}, of which {min(SHOWN, len(found))} shown"
-        )
+    if result:
+        print(f"{len(result)} differences to {COMMIT[:12]}, {min(SHOWN, len(result))} shown")
         return 1
     cases = ", ".join(f"{len(of_kind)} {kind}" for kind, of_kind in today.items())
     print(f"the same as {COMMIT[:12]}, to twelve digits: {cases}")

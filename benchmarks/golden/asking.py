@@ -80,8 +80,8 @@ def evaluate_in_process(tree: Path) -> Evaluate:
         if not Path(content["library"]).is_relative_to(tree):
             raise GoldenError(f"{tree} was asked, and {content['library']} answered")
         return [
-            pd.read_parquet(folder / each["table"]) if each["table"] else each["refusal"]
-            for each in content["answers"]
+            pd.read_parquet(folder / answer["table"]) if answer["table"] else answer["refusal"]
+            for answer in content["answers"]
         ]
 
     return evaluate

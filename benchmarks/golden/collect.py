@@ -98,7 +98,7 @@ def answer_arrays(
         for case in cases
     ]
     answers = evaluate(questions, folder)
-    return {case.name: _unworded(case, each) for case, each in zip(cases, answers, strict=True)}
+    return {case.name: _unworded(case, answer) for case, answer in zip(cases, answers, strict=True)}
 
 
 def _unworded(case: ArrayCase, answer: Any) -> Any:

@@ -32,11 +32,11 @@ def _by_row(value: Any) -> Any:
     if is_table(value):
         return {"columns": list(value), "rows": _rows(zip(*value.values(), strict=True))}
     if _is_records(value):
-        return {"keys": list(value[0]), "rows": _rows(each.values() for each in value)}
+        return {"keys": list(value[0]), "rows": _rows(part.values() for part in value)}
     if isinstance(value, dict):
-        return {key: _by_row(each) for key, each in value.items()}
+        return {key: _by_row(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_by_row(each) for each in value]
+        return [_by_row(part) for part in value]
     return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
@@ -47,7 +47,7 @@ def _rows(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
 def _is_records(value: Any) -> bool:
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
         return False
-    return all(isinstance(each, dict) and list(each) == list(value[0]) for each in value)
+    return all(isinstance(part, dict) and list(part) == list(value[0]) for part in value)
 
 
 def _read(value: Any) -> Any:
@@ -61,7 +61,7 @@ def _read(value: Any) -> Any:
     if value.keys() == _RECORDS:
         rows = map(_read, value["rows"])
         return [dict(zip(value["keys"], row, strict=True)) for row in rows]
-    return {key: _read(each) for key, each in value.items()}
+    return {key: _read(part) for key, part in value.items()}
 
 
 def _text(value: Any) -> str:
@@ -71,5 +71,5 @@ def _text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, list):
         return "[\n" + ",\n".join(map(_text, value)) + "\n]"
-    items = (f"{json.dumps(key)}: {_text(each)}" for key, each in value.items())
+    items = (f"{json.dumps(key)}: {_text(part)}" for key, part in value.items())
     return "{\n" + ",\n".join(items) + "\n}"

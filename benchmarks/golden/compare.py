@@ -132,7 +132,7 @@ def is_table(value: Any) -> bool:
     if not (isinstance(value, dict) and value):
         return False
     columns = list(value.values())
-    if not all(isinstance(each, list) for each in columns):
+    if not all(isinstance(column, list) for column in columns):
         return False
-    plain = not any(isinstance(item, dict | list) for each in columns for item in each)
-    return plain and len({len(each) for each in columns}) == 1
+    plain = not any(isinstance(item, dict | list) for column in columns for item in column)
+    return plain and len({len(column) for column in columns}) == 1

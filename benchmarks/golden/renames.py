@@ -27,10 +27,10 @@ IGNORED = frozenset({"version", "path", "out", "made"})
 def of_today(value: Any) -> Any:
     """Return an answer of the frozen tree in today's names."""
     if isinstance(value, dict):
-        kept = {key: each for key, each in value.items() if key not in IGNORED}
-        return {KEYS.get(key, key): of_today(each) for key, each in kept.items()}
+        kept = {key: part for key, part in value.items() if key not in IGNORED}
+        return {KEYS.get(key, key): of_today(part) for key, part in kept.items()}
     if isinstance(value, list):
-        return [of_today(each) for each in value]
+        return [of_today(part) for part in value]
     return _text(value) if isinstance(value, str) else value
 
 
@@ -38,8 +38,8 @@ def comparable(value: Any) -> Any:
     """Return an answer of today's tree without what the frozen one has not."""
     if isinstance(value, dict):
         left_out = IGNORED | ADDED
-        return {key: comparable(each) for key, each in value.items() if key not in left_out}
-    return [comparable(each) for each in value] if isinstance(value, list) else value
+        return {key: comparable(part) for key, part in value.items() if key not in left_out}
+    return [comparable(part) for part in value] if isinstance(value, list) else value
 
 
 def worded(table: pd.DataFrame) -> pd.DataFrame:

@@ -48,7 +48,7 @@ def only(paths: Iterable[Path]) -> Path:
     ------
     GoldenError : there is none, or several.
     """
-    found = list(paths)
-    if len(found) != 1:
-        raise GoldenError(f"there are {len(found)} files where one is expected: {found}")
-    return found[0]
+    result = list(paths)
+    if len(result) != 1:
+        raise GoldenError(f"there are {len(result)} files where one is expected: {result}")
+    return result[0]

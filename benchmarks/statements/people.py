@@ -143,7 +143,7 @@ class People:
             " x ".join(names[i][place] for i, place in enumerate(which)): np.array(
                 [all(place[a] == w for a, w in zip(at, which, strict=True)) for place in places]
             )
-            for which in product(*(range(len(each)) for each in names))
+            for which in product(*(range(len(name)) for name in names))
         }
 
     def of_groups(
@@ -202,7 +202,7 @@ class People:
         draws = generator.random((2, len(cell)))
         return Rows(
             self.groups,
-            np.stack(np.unravel_index(cell, [len(each) for each in self.groups.values()])),
+            np.stack(np.unravel_index(cell, [len(group) for group in self.groups.values()])),
             column["score"],
             column["other"],
             (draws[0] < column["chance"]).astype(float),

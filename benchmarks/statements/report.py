@@ -60,7 +60,7 @@ def _overview(results: Sequence[Result]) -> list[str]:
     ]
     gaps = [result for result in results if result.gaps and result.alone]
     if gaps:
-        ours, alone = sum(each.gaps_found for each in gaps), sum(each.alone for each in gaps)
+        ours, alone = sum(gap.gaps_found for gap in gaps), sum(gap.alone for gap in gaps)
         lines += [
             f"Of large gaps, pages find {100 * ours / alone:.0f} % of what labels alone find at "
             "the same budget."

@@ -185,12 +185,12 @@ def _audit(sample: Sample, truth: Truth, sizeable: Set[Difference], tally: _Tall
     wrong = [finding for finding in findings if is_wrong(finding, truth)]
     tally.wrong += bool(wrong)
     tally.kinds.update(f"{finding.about} {finding.verdict}" for finding in wrong)
-    found = {difference_of(finding) for finding in findings if not finding.given} & sizeable
-    tally.found += len(found)
+    result = {difference_of(finding) for finding in findings if not finding.given} & sizeable
+    tally.found += len(result)
     questions = _tested(sizeable)
     if questions and sample.alone is not None:
         tally.alone += len(sample.alone() & questions)
-        tally.gaps_found += sum(1 for each in found if each is not None and each[0] in questions)
+        tally.gaps_found += sum(1 for each in result if each is not None and each[0] in questions)
     tally.amiss += of_findings(findings)
     tally.amiss += of_gaps(gaps, sample.options.epsilon)
 

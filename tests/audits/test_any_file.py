@@ -13,8 +13,8 @@ KINDS = kinds()
 
 def test_there_are_sixty_files_of_twenty_kinds():
     assert len(KINDS) >= 60
-    assert len({each.kind for each in KINDS}) >= 20
-    assert len({each.name for each in KINDS}) == len(KINDS)
+    assert len({kind.kind for kind in KINDS}) >= 20
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,9 @@ def test_a_file_is_read_as_the_plain_one_or_refused(kind, plain, tmp_path, capsy
         assert len(f"error: {caught.value}") <= 300
         assert len(str(caught.value).splitlines()) == 1
         return
-    found = read_audit_table(options)
-    np.testing.assert_array_equal(found.label, plain.label)
-    np.testing.assert_allclose(found.score, plain.score, rtol=0, atol=1e-12)
+    table = read_audit_table(options)
+    np.testing.assert_array_equal(table.label, plain.label)
+    np.testing.assert_allclose(table.score, plain.score, rtol=0, atol=1e-12)
     for name, groups in plain.groups.items():
-        assert found.groups[name].tolist() == groups.tolist()
+        assert table.groups[name].tolist() == groups.tolist()
     assert len(capsys.readouterr().err.splitlines()) <= 1

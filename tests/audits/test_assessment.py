@@ -224,8 +224,8 @@ def test_json_holds_every_metric(tmp_path, capsys):
     content = json.loads((tmp_path / "audit.json").read_text(), parse_constant=pytest.fail)
     assert (content["rows"], content["labels"]) == (300, 40)
     assert {row["metric"] for row in content["if_calibrated_alike"]} >= {"accuracy"}
-    found = {(row["metric"], row["statistic"]) for row in content["metrics"]}
-    assert found >= {("accuracy", "value"), ("equalized_odds", "below_epsilon")}
+    result = {(row["metric"], row["statistic"]) for row in content["metrics"]}
+    assert result >= {("accuracy", "value"), ("equalized_odds", "below_epsilon")}
     assert len(content["gaps"]) == 5
     assert capsys.readouterr().out.count("written:") == 1
 
@@ -235,7 +235,7 @@ def test_the_same_command_gives_the_same_report(tmp_path):
     words = ("labelled=is_labelled", "epsilon=0.2")
     first, second = (assessed(frame, tmp_path, *words, group="group=[sex]") for _ in range(2))
     pd.testing.assert_frame_equal(first.metrics, second.metrics)
-    one, other = ([gap.needed.settled for gap in found.gaps] for found in (first, second))
+    one, other = ([gap.needed.settled for gap in result.gaps] for result in (first, second))
     assert one == other
 
 
@@ -247,7 +247,7 @@ def test_without_words_it_says_where_to_begin(capsys):
 def surveyed(frame, folder, seed=4):
     draw = np.random.default_rng(seed)
     people, home = draw.lognormal(0, 1, len(frame)), draw.integers(0, len(frame) // 4, len(frame))
-    return frame.assign(people=people, home=[f"home {each}" for each in home])
+    return frame.assign(people=people, home=[f"home {number}" for number in home])
 
 
 def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
@@ -269,9 +269,7 @@ def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
     assert "Rows count by 'people'" in said
     assert "Rows with the same 'home' belong together" in said
     table = result.metrics.set_index(["metric", "attribute", "group"]).sort_index()
-    (gap,) = (
-        each for each in result.gaps if (each.attribute, each.metric) == ("sex", "accuracy_gap")
-    )
+    (gap,) = (gap for gap in result.gaps if (gap.attribute, gap.metric) == ("sex", "accuracy_gap"))
     row = table.loc[("accuracy_difference", "sex", "Female")].iloc[0]
     ends = row["value"], row["lower"], row["upper"]
     assert (gap.value, gap.lower, gap.upper) == pytest.approx(ends)

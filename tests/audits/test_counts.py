@@ -55,22 +55,22 @@ def test_ratios_of_counts_equal_those_of_the_rows_that_are_counted(tmp_path):
     report = fairbench.audit(frame, prediction="hired", favourable="1", groups="race")
     data = json.loads(report.to_json())
     expected = {row["group"]: row for row in data["impact"]}
-    found = rows_of(audit)
+    rows = rows_of(audit)
     for name in race:
-        ours = found["race", name]["ours"]
+        ours = rows["race", name]["ours"]
         for end in ("ratio", "lower", "upper", "below", "rate_lower"):
             assert ours[end] == pytest.approx(expected[name][end]), (name, end)
-    assert found["race", "Native"]["ratio"] == 1  # as the rules divide
-    assert found["race", "Black"]["ratio"] == pytest.approx(542 / 678 / (10 / 11))
+    assert rows["race", "Native"]["ratio"] == 1  # as the rules divide
+    assert rows["race", "Black"]["ratio"] == pytest.approx(542 / 678 / (10 / 11))
 
 
 def test_a_blank_or_total_is_of_all_levels_and_unknown_people_are_compared_with_nobody(tmp_path):
     audit = made(tmp_path, TABLE, *COUNTS, "group=[sex,race]")
-    found = rows_of(audit)
-    assert found["sex", "Male"]["rows"] == 5187
-    assert ("sex x race", "Female x Asian") in found
+    rows = rows_of(audit)
+    assert rows["sex", "Male"]["rows"] == 5187
+    assert ("sex x race", "Female x Asian") in rows
     assert audit["unknown"] == {"race": 1075}
-    assert ("race", "Unknown") not in found
+    assert ("race", "Unknown") not in rows
     said = " ".join(audit["conclusions"]["notes"])
     assert "race 8,782" in said and "sex 7,980" in said
 
@@ -78,10 +78,10 @@ def test_a_blank_or_total_is_of_all_levels_and_unknown_people_are_compared_with_
 def test_margins_that_are_not_published_are_summed(tmp_path):
     rows = "g,h,n,s\na,x,50,20\na,y,30,15\nb,x,40,10\nb,y,60,30\n"
     audit = made(tmp_path, rows, "selected=s", "total=n", "group=[g,h]")
-    found = rows_of(audit)
-    assert (found["g", "a"]["rows"], found["g", "a"]["selected"]) == (80, 35)
-    assert (found["h", "y"]["rows"], found["h", "y"]["selected"]) == (90, 45)
-    assert found["g x h", "b x y"]["selected"] == 30
+    result = rows_of(audit)
+    assert (result["g", "a"]["rows"], result["g", "a"]["selected"]) == (80, 35)
+    assert (result["h", "y"]["rows"], result["h", "y"]["selected"]) == (90, 45)
+    assert result["g x h", "b x y"]["selected"] == 30
 
 
 def test_verdicts_share_the_error_rate_and_need_enough_people(tmp_path):

@@ -75,13 +75,13 @@ def test_groups_that_share_no_cluster_and_weights(tmp_path):
 
 
 def test_nothing_is_said_of_what_decisions_do_not_show(decided):
-    found = audited(decided[0])
-    shown = set(found.metrics["metric"])
+    audit = audited(decided[0])
+    shown = set(audit.metrics["metric"])
     assert {"selection_rate", "statistical_parity"} <= shown
     assert not [name for name in shown if not name.startswith(("selection", "statistical"))]
-    assert not found.calibrations
-    assert not any(gap.needed.labels or gap.stress for gap in found.gaps)
-    assert [each.group for each in found.impact] == ["b", "w"]
+    assert not audit.calibrations
+    assert not any(gap.needed.labels or gap.stress for gap in audit.gaps)
+    assert [impact_ratio.group for impact_ratio in audit.impact] == ["b", "w"]
 
 
 def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):

@@ -63,13 +63,13 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     assert Counter(left["race"]) == {"a": 200, "b": 190}
     assert "race: the 4 rows of 'd' are left out, as asked" in said.notes
     _, said = read(frame, group=("race",))
-    assert any("2 groups, such as 'c', have fewer than 10 rows" in each for each in said.notes)
+    assert any("2 groups, such as 'c', have fewer than 10 rows" in note for note in said.notes)
 
 
 @pytest.mark.parametrize("form", ["{:.2f}", "{:.2f} %", "{:.2f}%"])
 def test_percents_are_shares(form):
     frame = predictions(60)
-    percents = frame.assign(score=[form.format(100 * each) for each in frame["score"]])
+    percents = frame.assign(score=[form.format(100 * score) for score in frame["score"]])
     _, table = read(percents, scale="percent")
     np.testing.assert_allclose(table.score, frame["score"], atol=5e-5 + 1e-12)
 
@@ -138,9 +138,9 @@ def test_spellings_of_one_period_are_alike():
 
 
 def test_ages_are_told_from_codes():
-    assert are_quantities([str(each) for each in range(18, 80)])
-    assert are_quantities([f"{each / 7:.3f}" for each in range(40)])
-    assert not are_quantities([str(each) for each in range(1, 57)])
+    assert are_quantities([str(age) for age in range(18, 80)])
+    assert are_quantities([f"{number / 7:.3f}" for number in range(40)])
+    assert not are_quantities([str(number) for number in range(1, 57)])
     assert not are_quantities(
-        ["10115", "10117", "10119", *(str(each) for each in range(20000, 20040))]
+        ["10115", "10117", "10119", *(str(code) for code in range(20000, 20040))]
     )

@@ -34,7 +34,9 @@ FAULTS = {
         r"column 'score', row .* is not a probability between 0 and 1; of percents give scale=perc",
     ),
     "percents with signs": (
-        predictions(60).assign(score=lambda frame: [f"{100 * each:.1f} %" for each in frame.score]),
+        predictions(60).assign(
+            score=lambda frame: [f"{100 * probability:.1f} %" for probability in frame.score]
+        ),
         {},
         r"column 'score', row 1: '.* %' is no number: of percents give scale=percent",
     ),

@@ -84,8 +84,8 @@ def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     summary = replace(document.summary, sure=endless, unseen=endless, todo=endless)
     lines = printed(print_summary, replace(document, summary=summary)).splitlines()
     assert len(lines) <= MOST_LINES - 3
-    found = [sentence.split()[1] for sentence in document.summary.found[:3]]
-    assert all(any(word in line for line in lines) for word in found)
+    result = [sentence.split()[1] for sentence in document.summary.found[:3]]
+    assert all(any(word in line for line in lines) for word in result)
     assert any(line.endswith(" …") for line in lines)
 
 

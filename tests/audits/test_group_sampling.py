@@ -46,8 +46,8 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     weighed = assess(table, options).metrics
     plain = assess(replace(table, sampling=None), options).metrics
     keys = ["metric", "attribute", "group", "setting"]
-    tables = (values_of(each) for each in (weighed, plain))
-    weighed, plain = (each.assign(setting=setting_text(each)) for each in tables)
+    tables = (values_of(frame) for frame in (weighed, plain))
+    weighed, plain = (table.assign(setting=setting_text(table)) for table in tables)
     both = weighed.merge(plain, on=keys, suffixes=("", "_plain")).query("metric in @SCORES")
     assert len(both) >= 5 * 12
     np.testing.assert_allclose(both["value"], both["value_plain"], atol=1e-12)
@@ -89,9 +89,9 @@ def test_excess_of_scores_is_that_of_the_pool(attribute, tmp_path):
         table, _ = chosen_table(frame, tmp_path, "sex")
         excess = pd.Series(frame["score"] - frame["label"])
         truth = excess.groupby(table.groups[attribute].to_numpy()).mean()
-        for each in calibrations(table):
-            if each.attribute == attribute and each.labels >= 20:
-                held += int(each.lower <= truth[each.group] <= each.upper)
+        for calibration in calibrations(table):
+            if calibration.attribute == attribute and calibration.labels >= 20:
+                held += int(calibration.lower <= truth[calibration.group] <= calibration.upper)
                 total += 1
     assert total > 80
     # One in twenty may miss, and the pool is finite: 4 standard errors.
@@ -107,9 +107,9 @@ def test_overall_rates_follow_rows_not_labels(tmp_path):
         right = (frame["score"] > 0.5) == frame["label"]
         everyone = one_group(len(table))
         counted = rows_of(table).counted("", everyone, np.random.default_rng(0), 0.95)
-        found = counted.intervals.limits([accuracy])
-        held += int(found.lower.item() <= right.mean() <= found.upper.item())
-        ours.append(found.value.item() - right.mean())
+        result = counted.intervals.limits([accuracy])
+        held += int(result.lower.item() <= right.mean() <= result.upper.item())
+        ours.append(result.value.item() - right.mean())
         plain.append(right[frame["is_labelled"]].mean() - right.mean())
     assert held >= 17
     assert abs(np.mean(ours)) < 4 * np.std(ours) / np.sqrt(20)

@@ -48,13 +48,13 @@ def test_the_default_is_the_four_fifths_rules_group(tmp_path):
 
 def test_a_reference_may_be_named_and_is_that_of_all_comparisons(tmp_path):
     words = ("group=[sex,race]", "reference=[Female,race:White]")
-    found = ratios(people(), tmp_path, *words)
-    assert {each.attribute: each.reference for each in found} == {
+    result = ratios(people(), tmp_path, *words)
+    assert {ratio.attribute: ratio.reference for ratio in result} == {
         "sex": "Female",
         "race": "White",
         "sex x race": "Female x White",
     }
-    male = next(each for each in found if each.group == "Male")
+    male = next(ratio for ratio in result if ratio.group == "Male")
     assert male.ratio == pytest.approx(0.4 / 0.25)
     assert male.below < 0.01
     table = read_audit_table(parse([str(tmp_path / "predictions.csv"), "prediction=decision",
@@ -69,13 +69,13 @@ def test_the_favourable_decision_may_be_that_of_label_0(tmp_path):
 
 
 def test_nobody_is_compared_with_a_very_small_group(tmp_path):
-    found = ratios(people(others=(12, 12)), tmp_path, "group=sex")
-    assert {each.reference for each in found} == {"Male"}
-    other = next(each for each in found if each.group == "Other")
+    result = ratios(people(others=(12, 12)), tmp_path, "group=sex")
+    assert {ratio.reference for ratio in result} == {"Male"}
+    other = next(ratio for ratio in result if ratio.group == "Other")
     assert other.ratio == pytest.approx(2.5)
-    female = [each for each in found if each.group == "Female"]
+    female = [ratio for ratio in result if ratio.group == "Female"]
     assert sentences_of(
-        impact_findings(female, female, "selected", attributes_of_large(found))
+        impact_findings(female, female, "selected", attributes_of_large(result))
     ) == [
         "By sex, the share selected of Female (ratio 0.62) is less than four fifths of that of the "
         "group selected most often of the groups of at least 10 rows and 2 % of all."
@@ -83,9 +83,9 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
 
 
 def test_of_two_groups_a_very_small_one_is_compared_with(tmp_path):
-    found = ratios(people(men=(500, 200), women=(8, 8)), tmp_path, "group=sex")
-    assert {each.reference for each in found} == {"Female"}
-    assert attributes_of_large(found) == set()
+    result = ratios(people(men=(500, 200), women=(8, 8)), tmp_path, "group=sex")
+    assert {ratio.reference for ratio in result} == {"Female"}
+    assert attributes_of_large(result) == set()
 
 
 def test_who_is_selected_needs_no_label(tmp_path):
@@ -135,5 +135,5 @@ def test_the_report_shows_them(tmp_path, capsys):
     assert "Impact ratios" in printed
     assert "P(<0.8)" in printed
     content = json.loads((tmp_path / "audit.json").read_text())
-    assert [each["group"] for each in content["impact"]] == ["Male", "Female"]
+    assert [ratio["group"] for ratio in content["impact"]] == ["Male", "Female"]
     assert "Impact ratios" in (tmp_path / "audit.html").read_text()

@@ -32,8 +32,8 @@ def test_the_number_that_is_said_to_be_enough_often_is(tmp_path):
     """Labels are really bought: 0.8 was promised, 0.55 is 3 standard errors of 24 under it."""
     settled, asked = 0, 0
     for seed in range(24):
-        found = needed(assessed(tmp_path, 150, "group=[sex]", bias=0.3, seed=seed))
-        said = found.get(("sex", "false_positive_rate_gap"))
+        result = needed(assessed(tmp_path, 150, "group=[sex]", bias=0.3, seed=seed))
+        said = result.get(("sex", "false_positive_rate_gap"))
         if said is None or said.enough is None:
             continue
         after = assessed(tmp_path, 150 + said.enough, "group=[sex]", bias=0.3, seed=seed)
@@ -49,10 +49,10 @@ def test_two_seeds_agree_and_other_groups_change_nothing(tmp_path):
     first = needed(assessed(tmp_path, *few, "group=[sex]"))
     both = needed(assessed(tmp_path, *few, "group=[sex,race]"))
     other = needed(assessed(tmp_path, *few, "group=[sex]", "seed=9"))
-    compared = [name for name, each in first.items() if each.enough and other[name].enough]
+    compared = [name for name, curve in first.items() if curve.enough and other[name].enough]
     assert compared
-    for name, each in first.items():
-        assert list(each.settled) == list(both[name].settled)
+    for name, curve in first.items():
+        assert list(curve.settled) == list(both[name].settled)
     for name in compared:
         assert other[name].enough == pytest.approx(first[name].enough, rel=0.2)
 
@@ -75,25 +75,25 @@ def test_two_seeds_agree_in_nine_files_of_ten(tmp_path):
 
 
 def test_more_labels_settle_more(tmp_path):
-    found = needed(assessed(tmp_path, 100, "group=[sex]"))
-    assert found
-    for each in found.values():
-        assert list(each.labels) == sorted(each.labels)
-        assert each.settled[-1] >= each.settled[0]
+    result = needed(assessed(tmp_path, 100, "group=[sex]"))
+    assert result
+    for curve in result.values():
+        assert list(curve.labels) == sorted(curve.labels)
+        assert curve.settled[-1] >= curve.settled[0]
 
 
 def test_without_labels_scores_say_how_many_are_needed(tmp_path):
     words = [str(written(predictions(2000), tmp_path)), "score=score", "group=[sex]"]
     options = parse(words)
-    found = needed(assess(read_audit_table(options), options))
-    assert ("sex", "statistical_parity") not in found
-    assert found["sex", "accuracy_gap"].labels
+    result = needed(assess(read_audit_table(options), options))
+    assert ("sex", "statistical_parity") not in result
+    assert result["sex", "accuracy_gap"].labels
 
 
 def test_enough_lies_between_the_numbers_that_were_tried():
-    found = FurtherLabels([10, 20, 50], [0.1, 0.7, 0.9], 100)
-    assert 20 < found.enough < 50
-    assert 10 < found.few < 20
+    result = FurtherLabels([10, 20, 50], [0.1, 0.7, 0.9], 100)
+    assert 20 < result.enough < 50
+    assert 10 < result.few < 20
     assert FurtherLabels([10], [0.5], 10).enough is None
     assert FurtherLabels([10], [0.85], 10).enough == 10
     assert [two_digits(labels) for labels in (7, 84, 1234, 98_765)] == [

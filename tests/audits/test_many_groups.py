@@ -131,8 +131,8 @@ def test_what_is_said_of_groups_is_rarely_wrong(base, main_effect, own):
         )
         rates = special.expit(logits + generator.normal(0, own, 150))
         sizes = generator.multinomial(8000, generator.dirichlet(np.full(150, 2.0)))
-        found = audit_many(*of_rates(parts, rates, sizes, generator))
-        table = pd.DataFrame(found.figures)
+        result = audit_many(*of_rates(parts, rates, sizes, generator))
+        table = pd.DataFrame(result.figures)
         by_name = dict(zip(map(name, parts), zip(rates, sizes, strict=True), strict=True))
         truth, size = np.array([by_name[group] for group in table["group"]]).T
         near = np.abs(truth - truth @ size / size.sum()) < EPSILON
@@ -141,7 +141,7 @@ def test_what_is_said_of_groups_is_rarely_wrong(base, main_effect, own):
         wrong += ((verdict == WITHIN) & ~near).sum() + ((verdict == BEYOND) & near).sum()
         covered.append((table["lower"] <= truth) & (truth <= table["upper"]))
         enough = truth[size >= 10]
-        lower, upper = found.data["rates"][0]["interval"]
+        lower, upper = result.data["rates"][0]["interval"]
         gaps.append(lower <= np.ptp(enough) <= upper)
     assert said > 200
     assert wrong < 0.05 * said

@@ -99,7 +99,7 @@ def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
     assert audit([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
     assert "Without labels, only decisions are compared" in capsys.readouterr().out
     conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
-    assert all("selection rate" in each for each in conclusions["can"])
+    assert all("selection rate" in sentence for sentence in conclusions["can"])
     everyone, _, sex = conclusions["cannot"]
     assert everyone == "Accuracy is not compared: there are no labels."
     assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")

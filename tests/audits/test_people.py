@@ -212,9 +212,9 @@ def test_two_looks_at_once_count_each_row_once(first, watched, monkeypatch, caps
 
     def slowly(*words):
         monkeypatch.setattr(looking, "read_watched", read)
-        found = read(*words)
+        result = read(*words)
         assert look_at(table[:200]).state.rows == 200  # another person's, meanwhile
-        return found
+        return result
 
     monkeypatch.setattr(looking, "read_watched", slowly)
     done = look_at(table[:200])

@@ -26,10 +26,10 @@ def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
     sizes = generator.multinomial(labels, shares, repeats)
     if equally:
         sizes = np.full((repeats, len(shares)), labels // len(shares))
-    found = generator.binomial(sizes, rates)
+    result = generator.binomial(sizes, rates)
     if gap is not None:
-        return (largest_gap(GroupLimits.of(found, sizes, level=1 - 2 * RISK)).upper < gap).mean()
-    return (largest_gap(GroupLimits.of(found, sizes, level=1 - RISK)).lower > 0).mean()
+        return (largest_gap(GroupLimits.of(result, sizes, level=1 - 2 * RISK)).upper < gap).mean()
+    return (largest_gap(GroupLimits.of(result, sizes, level=1 - RISK)).lower > 0).mean()
 
 
 @pytest.mark.thorough

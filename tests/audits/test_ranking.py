@@ -36,36 +36,36 @@ def places(audit):
 
 def test_shares_are_those_counted_by_hand(tmp_path):
     frame = candidates()
-    found = assessed(frame, tmp_path, "top=5", "lists=vacancy")
+    assessment = assessed(frame, tmp_path, "top=5", "lists=vacancy")
     place = frame.groupby("vacancy")["rating"].rank(ascending=False)
     women = frame["sex"] == "Female"
     by_hand = {
         TOP: women[place <= 5].mean(),
         EXPOSURE: (women / np.log2(1 + place)).sum() / (1 / np.log2(1 + place)).sum(),
     }
-    mine = places(found).query("group == 'Female'").set_index("kind")
+    mine = places(assessment).query("group == 'Female'").set_index("kind")
     assert mine["share"].to_dict() == pytest.approx(by_hand)
     assert mine["of_rows"].tolist() == pytest.approx([women.mean()] * 2)
     assert mine["ratio"].tolist() == pytest.approx(mine["share"] / women.mean())
     assert (mine["ratio_lower"] < mine["ratio"]).all()
     assert (mine["ratio"] < mine["ratio_upper"]).all()
-    assert found.data["lists"] == 30
+    assert assessment.data["lists"] == 30
 
 
 def test_a_shift_is_found(tmp_path):
-    found = assessed(candidates(shift=8), tmp_path, "top=0.2")
-    (women,) = places(found).query("group == 'Female' and kind == @TOP").itertuples()
+    assessment = assessed(candidates(shift=8), tmp_path, "top=0.2")
+    (women,) = places(assessment).query("group == 'Female' and kind == @TOP").itertuples()
     assert women.below > 0.95
     assert women.surely
-    said = can_be_concluded(found.findings)
-    assert any("Female gets less than its share" in each for each in said)
+    said = can_be_concluded(assessment.findings)
+    assert any("Female gets less than its share" in sentence for sentence in said)
 
 
 def test_without_one_hardly_anything_is_called_unfair(tmp_path):
     called = 0
     for seed in range(12):
-        found = assessed(candidates(seed=seed), tmp_path, "top=5", "lists=vacancy")
-        called += places(found)["surely"].any()
+        assessment = assessed(candidates(seed=seed), tmp_path, "top=5", "lists=vacancy")
+        called += places(assessment)["surely"].any()
     assert called <= 2
 
 

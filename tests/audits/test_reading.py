@@ -41,17 +41,21 @@ def test_a_page_opens_with_the_summary_then_pictures_then_tables(document):
 
 
 def test_nothing_that_is_open_is_called_settled(document):
-    found = " ".join(document.summary.found)
-    assert "the precision is" in found and "surely more than 5" in found
+    result = " ".join(document.summary.found)
+    assert "the precision is" in result and "surely more than 5" in result
     for gap in document.data["gaps"]:
         if gap["verdict"] == OPEN and gap["attribute"] == "sex":
-            sentences = [each for each in document.summary.found if each.startswith("By sex,")]
+            sentences = [
+                sentence for sentence in document.summary.found if sentence.startswith("By sex,")
+            ]
             name = gap["metric"]
-            assert not any(name in each and "no two groups" in each for each in sentences)
+            assert not any(
+                name in sentence and "no two groups" in sentence for sentence in sentences
+            )
 
 
 def test_a_gap_of_several_groups_has_no_probability_beside_its_interval(document):
-    (table,) = [each for each in document.tables if "verdict" in [c.title for c in each.columns]]
+    (table,) = [table for table in document.tables if "verdict" in [c.title for c in table.columns]]
     titles = [column.title for column in table.columns]
     for row in table.rows:
         value = row[titles.index("P(<0.05)")]
@@ -93,7 +97,7 @@ def test_a_page_needs_no_script():
     )
     page = to_html(tabs)
     hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
-    assert all(".js" in each or "@media" not in page for each in hidden if "section" in each)
+    assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)
 
 
 def test_a_table_is_made_to_fit_the_paper():

@@ -60,15 +60,17 @@ def test_it_gives_what_evaluate_gives(tmp_path):
 
 
 def test_planted_differences_are_found_and_no_others(tmp_path):
-    found = audited(incomes(6000, bias=2500, noise=0.6), tmp_path, "bounds=[low,high]")
-    verdicts = {(gap.attribute, gap.measure): gap.verdict for gap in found.findings}
+    result = audited(incomes(6000, bias=2500, noise=0.6), tmp_path, "bounds=[low,high]")
+    verdicts = {(gap.attribute, gap.measure): gap.verdict for gap in result.findings}
     assert verdicts["sex", "mean residual"] == "large"
     assert verdicts["race", "MAE"] == "large"
     assert verdicts["race", "coverage"] == "large"
     assert verdicts["race", "mean residual"] == "small"
-    said = document_of(found).data["conclusions"]["can"]
-    assert any("By sex, groups differ" in each and "mean residual" in each for each in said)
-    women = next(each for each in found.data["residuals"] if each["group"] == "Female")
+    said = document_of(result).data["conclusions"]["can"]
+    assert any(
+        "By sex, groups differ" in sentence and "mean residual" in sentence for sentence in said
+    )
+    women = next(residual for residual in result.data["residuals"] if residual["group"] == "Female")
     assert women["mean"][1] < -2500 < women["mean"][2]
 
 
@@ -77,17 +79,17 @@ def test_verdicts_are_wrong_in_at_most_one_audit_of_twenty(tmp_path):
     """Nobody differs in residuals or errors: nothing is called large."""
     larges = 0
     for seed in range(12):
-        found = audited(incomes(300, seed=seed), tmp_path, "epsilon=0.01")
-        larges += any(gap.verdict == "large" for gap in found.findings)
+        result = audited(incomes(300, seed=seed), tmp_path, "epsilon=0.01")
+        larges += any(gap.verdict == "large" for gap in result.findings)
     assert larges <= 1
 
 
 def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     frame = incomes(300)
     frame["income"] = frame["income"].astype(object).where(frame.index % 3 > 0, "")
-    found = audited(frame, tmp_path)
-    assert found.rows == 200
-    assert any("100 rows without one are left out" in each for each in found.basis)
+    result = audited(frame, tmp_path)
+    assert result.rows == 200
+    assert any("100 rows without one are left out" in sentence for sentence in result.basis)
 
 
 def test_weights_and_clusters_widen(tmp_path):
@@ -95,7 +97,7 @@ def test_weights_and_clusters_widen(tmp_path):
     twice = pd.concat([frame, frame]).assign(household=np.tile(np.arange(600), 2), weight=2)
     once = metrics_of(frame, tmp_path)
     both = metrics_of(twice, tmp_path, "cluster=household", "weight=weight")
-    mae = [each[each["metric"] == "mae"].iloc[0] for each in (once, both)]
+    mae = [table[table["metric"] == "mae"].iloc[0] for table in (once, both)]
     assert mae[1]["value"] == pytest.approx(mae[0]["value"])
     assert mae[1]["upper"] == pytest.approx(mae[0]["upper"], rel=0.01)
 

@@ -49,7 +49,7 @@ def test_at_most_one_page_of_twenty_is_wrong(key):
 def test_a_quick_look_at_a_population_of_every_kind():
     first = {kind: population for (kind, _), population in reversed(SHORT.items())}
     assert set(first) == set(KINDS)
-    results = [simulate(each, replications=2, pages=1) for each in first.values()]
+    results = [simulate(setting, replications=2, pages=1) for setting in first.values()]
     assert not [result.amiss for result in results if result.amiss]
     assert sum(result.wrong for result in results) <= 2
     assert all(result.name in written(results) for result in results)

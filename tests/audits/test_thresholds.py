@@ -21,8 +21,8 @@ def thresholds(frame, folder, *more, words=WORDS):
 
 
 def test_curves_are_the_rates_at_each_threshold(tmp_path):
-    table, _, found = thresholds(predictions(500), tmp_path)
-    curve = found.curves[0]
+    table, _, result = thresholds(predictions(500), tmp_path)
+    curve = result.curves[0]
     assert curve.attribute == "sex"
     codes = table.groups["sex"].cat.codes
     for k in (0, 30, 77):
@@ -33,18 +33,22 @@ def test_curves_are_the_rates_at_each_threshold(tmp_path):
 
 
 def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them(tmp_path):
-    table, options, found = thresholds(predictions(500), tmp_path, "threshold=0.45")
-    mine = [each for each in found.table.itertuples() if each.attribute == "sex"]
+    table, options, result = thresholds(predictions(500), tmp_path, "threshold=0.45")
+    mine = [row for row in result.table.itertuples() if row.attribute == "sex"]
     assert len(mine) == STEPS + 1
-    assert [each.threshold for each in mine if each.current] == [0.45]
-    shares = [each.selected for each in mine if not each.current]
+    assert [row.threshold for row in mine if row.current] == [0.45]
+    shares = [row.selected for row in mine if not row.current]
     assert shares == pytest.approx(np.arange(9, 0, -1) / 10, abs=0.01)
-    (today,) = [each for each in mine if each.current]
-    ratios = [each.ratio for each in impact_ratios(table) if each.attribute == "sex"]
+    (today,) = [row for row in mine if row.current]
+    ratios = [
+        impact_ratio.ratio
+        for impact_ratio in impact_ratios(table)
+        if impact_ratio.attribute == "sex"
+    ]
     assert today.ratio == pytest.approx(min(ratios))
-    for each in found.table.itertuples():
-        assert each.ratio_lower <= each.ratio <= each.ratio_upper <= 1
-        assert each.gap_lower <= each.gap <= each.gap_upper
+    for row in result.table.itertuples():
+        assert row.ratio_lower <= row.ratio <= row.ratio_upper <= 1
+        assert row.gap_lower <= row.gap <= row.gap_upper
 
 
 def test_the_favourable_decision_may_be_below_the_threshold(tmp_path):
@@ -53,10 +57,12 @@ def test_the_favourable_decision_may_be_below_the_threshold(tmp_path):
     for one, other in zip(above.table.itertuples(), below.table.itertuples(), strict=True):
         assert other.selected == pytest.approx(1 - one.selected)
         assert other.gap == pytest.approx(one.gap)
-    (today,) = [
-        each for each in below.table.itertuples() if each.current and each.attribute == "sex"
+    (today,) = [row for row in below.table.itertuples() if row.current and row.attribute == "sex"]
+    ratios = [
+        impact_ratio.ratio
+        for impact_ratio in impact_ratios(table)
+        if impact_ratio.attribute == "sex"
     ]
-    ratios = [each.ratio for each in impact_ratios(table) if each.attribute == "sex"]
     assert today.ratio == pytest.approx(min(ratios))
 
 
@@ -79,8 +85,8 @@ def biased(rows, shift, seed=0):
 
 def test_the_nearest_threshold_that_meets_a_constraint_is_found_and_judged(tmp_path):
     words = ("score=score", "target=label", "group=sex")
-    _, _, found = thresholds(biased(4000, 0.15), tmp_path, "constraint=ratio:0.8", words=words)
-    asked = found.constrained
+    _, _, result = thresholds(biased(4000, 0.15), tmp_path, "constraint=ratio:0.8", words=words)
+    asked = result.constrained
     assert asked.rows == (2000, 2000)
     assert asked.threshold < 0.5  # where more are selected, ratios are nearer to 1
     (judged,) = asked.judged
@@ -94,10 +100,10 @@ def test_the_nearest_threshold_that_meets_a_constraint_is_found_and_judged(tmp_p
 def test_todays_threshold_stays_where_it_meets_the_constraint(tmp_path):
     words = ("score=score", "target=label", "group=sex")
     frame = biased(2000, 0)
-    _, _, found = thresholds(frame, tmp_path, "constraint=selection_rate:0.2", words=words)
-    assert found.constrained.threshold == 0.5
-    assert found.constrained.changed == 0
-    assert found.constrained.judged[0].holds is True
+    _, _, result = thresholds(frame, tmp_path, "constraint=selection_rate:0.2", words=words)
+    assert result.constrained.threshold == 0.5
+    assert result.constrained.changed == 0
+    assert result.constrained.judged[0].holds is True
 
 
 def test_what_judges_a_threshold_was_not_used_to_choose_it(tmp_path):
@@ -109,11 +115,11 @@ def test_what_judges_a_threshold_was_not_used_to_choose_it(tmp_path):
     ]
     covered, flattered = 0, 0
     for seed in range(60):
-        _, _, found = thresholds(
+        _, _, result = thresholds(
             biased(400, 0.1, seed), tmp_path, "constraint=selection_rate:0.05", words=words
         )
-        (judged,) = found.constrained.judged
-        men, women = ((each > found.constrained.threshold).mean() for each in scores)
+        (judged,) = result.constrained.judged
+        men, women = ((score > result.constrained.threshold).mean() for score in scores)
         covered += judged.lower - 0.005 <= abs(men - women) <= judged.upper + 0.005
         flattered += judged.chosen < abs(men - women)
     assert covered >= 53  # of 60, 95 % less three standard errors

@@ -27,8 +27,8 @@ def counted(counts):
 
 def gaps(each, epsilon):
     bounds = bounds_of(epsilon, 1)
-    found = gaps_of([each], bounds, assumed=False)
-    return {gap.metric: gap for gap in with_tipping(found, [each], bounds)}
+    result = gaps_of([each], bounds, assumed=False)
+    return {gap.metric: gap for gap in with_tipping(result, [each], bounds)}
 
 
 def verdicts_with(counts, group, wrong, metric, epsilon):
@@ -75,10 +75,10 @@ def test_a_verdict_holds_with_so_many_wrong_labels_and_not_with_one_more(counts,
 
 
 def test_only_verdicts_that_rest_on_labels_have_a_tipping_point():
-    found = gaps(counted([[300, 50, 200, 50], [20, 500, 30, 400]]), 0.05)
-    assert found["statistical_parity"].verdict == LARGE
-    assert found["statistical_parity"].tipping is None
-    assert found["equal_opportunity"].tipping.groups == ["a", "b"]
+    result = gaps(counted([[300, 50, 200, 50], [20, 500, 30, 400]]), 0.05)
+    assert result["statistical_parity"].verdict == LARGE
+    assert result["statistical_parity"].tipping is None
+    assert result["equal_opportunity"].tipping.groups == ["a", "b"]
 
 
 def labelled(seed, rows=3000, labels=300):
@@ -104,8 +104,8 @@ def test_where_scores_help_no_wrong_labels_undo_a_verdict_before_its_tipping_poi
     generator, tried = np.random.default_rng(5), 0
     for seed in range(3):
         labels = labelled(seed)
-        found = gaps(of_labels(labels), 0.02)
-        for gap in found.values():
+        result = gaps(of_labels(labels), 0.02)
+        for gap in result.values():
             for name, share in gap.tipping.alone if gap.tipping else ():
                 mine = np.flatnonzero(labels.group[labels.rows] == "ab".index(name))
                 wrong = int(round(share * len(mine)))
@@ -131,8 +131,8 @@ def test_rows_of_one_group_are_worth_the_same_by_themselves():
     whole = labels.effective_counts(rates)
     for g in (0, 1):
         alone = labels.of_group(g).effective_counts(rates)
-        for each, mine in zip(whole, alone, strict=True):
-            np.testing.assert_allclose(each[:, g], mine[:, 0], rtol=1e-9)
+        for of_all, mine in zip(whole, alone, strict=True):
+            np.testing.assert_allclose(of_all[:, g], mine[:, 0], rtol=1e-9)
 
 
 @pytest.mark.parametrize(

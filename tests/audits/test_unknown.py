@@ -44,12 +44,12 @@ def test_bounds_hold_the_rates_of_everyone(tmp_path):
     decision = (frame["score"] > 0.5).to_numpy().astype(int)
     counts = binary_confusion(truth, decision, group, n_groups=2)
     rates = {rate.name: rate for rate in RATE_OF.values()}
-    for each in rates_of_everyone:
-        if each["rate"] in rates:
-            value = rates[each["rate"]](counts)[["Male", "Female"].index(each["group"])]
-            assert each["lowest"] - 1e-9 <= value <= each["highest"] + 1e-9
+    for row in rates_of_everyone:
+        if row["rate"] in rates:
+            value = rates[row["rate"]](counts)[["Male", "Female"].index(row["group"])]
+            assert row["lowest"] - 1e-9 <= value <= row["highest"] + 1e-9
             # Labels that are missing depend on the score alone here.
-            assert each["assumed_lower"] <= value <= each["assumed_upper"]
+            assert row["assumed_lower"] <= value <= row["assumed_upper"]
     for metric, gap in gaps.items():
         values = RATE_OF[metric](counts)
         assert gap["lower"] <= values[1] - values[0] <= gap["upper"]
@@ -188,16 +188,16 @@ def reported(frame, folder, *words):
 
 def test_bounds_hold_whoever_belongs_to_which_group(tmp_path, capsys):
     frame, member = by_proxy(gap=0.2)
-    found = reported(frame, tmp_path, "proxy=[men,women]")
+    result = reported(frame, tmp_path, "proxy=[men,women]")
     decision = (frame["score"] > 0.5).astype(int)
     counts = binary_confusion(frame["label"], decision, member, n_groups=2)
-    for each in found["figures"]:
-        rate = {rate.name: rate for rate in RATES}[each["metric"]]
-        value = rate(counts)[["men", "women"].index(each["group"])]
-        assert each["lower"] <= value <= each["upper"]
-        assert each["lowest"] - 1e-9 <= each["weighted"] <= each["highest"] + 1e-9
+    for figure in result["figures"]:
+        rate = {rate.name: rate for rate in RATES}[figure["metric"]]
+        value = rate(counts)[["men", "women"].index(figure["group"])]
+        assert figure["lower"] <= value <= figure["upper"]
+        assert figure["lowest"] - 1e-9 <= figure["weighted"] <= figure["highest"] + 1e-9
     metrics = {name: metric for metric, name in RATE_NAMES.items()}
-    for gap in found["gaps"]:
+    for gap in result["gaps"]:
         men, women = RATE_OF[metrics[gap["measure"]]](counts)
         assert gap["interval"][0] <= women - men <= gap["interval"][1]
     printed = " ".join(capsys.readouterr().out.split())
@@ -206,8 +206,8 @@ def test_bounds_hold_whoever_belongs_to_which_group(tmp_path, capsys):
 
 def test_sure_proxies_settle_what_groups_would(tmp_path, capsys):
     frame, _ = by_proxy(6000, spread=0.001, gap=0.3)
-    found = reported(frame, tmp_path, "proxy=[men,women]", "epsilon=0.08")
-    verdicts = {gap["measure"]: gap["verdict"] for gap in found["gaps"]}
+    result = reported(frame, tmp_path, "proxy=[men,women]", "epsilon=0.08")
+    verdicts = {gap["measure"]: gap["verdict"] for gap in result["gaps"]}
     assert verdicts["selection rate"] == LARGE
     printed = " ".join(capsys.readouterr().out.split())
     assert "The selection rate of women is higher than that of men by more than 0.08" in printed
@@ -215,9 +215,9 @@ def test_sure_proxies_settle_what_groups_would(tmp_path, capsys):
 
 def test_one_column_is_of_a_group_and_everybody_else(tmp_path):
     frame, _ = by_proxy(500)
-    found = reported(frame.drop(columns="men"), tmp_path, "proxy=women")
-    assert list(found["groups"]) == ["not women", "women"]
-    assert sum(found["groups"].values()) == pytest.approx(500)
+    result = reported(frame.drop(columns="men"), tmp_path, "proxy=women")
+    assert list(result["groups"]) == ["not women", "women"]
+    assert sum(result["groups"].values()) == pytest.approx(500)
 
 
 def test_without_labels_there_are_selection_rates_alone(tmp_path, capsys):
@@ -227,8 +227,8 @@ def test_without_labels_there_are_selection_rates_alone(tmp_path, capsys):
     assert audit([path, *words]) == 0
     printed = capsys.readouterr().out
     assert "500 rows, 0 of them with a label" in " ".join(printed.split())
-    found = json.loads((tmp_path / "out" / "audit.json").read_text())
-    known = {gap["measure"] for gap in found["gaps"] if gap["lower"] is not None}
+    result = json.loads((tmp_path / "out" / "audit.json").read_text())
+    known = {gap["measure"] for gap in result["gaps"] if gap["lower"] is not None}
     assert known == {"selection rate"}
 
 

@@ -40,11 +40,11 @@ def test_a_category(answer):
 
 def test_what_was_taken_for_unknown_is_said_with_its_number():
     race = pd.Series(["White", "N/A", "Other", "Declined", "N/A", "X"], dtype="category")
-    found = unknown_of({"race": race}, ["other"])
-    assert found.known["race"].tolist() == [True, False, False, False, False, True]
-    assert found.answers == {"race": {"N/A": 2, "Other": 1, "Declined": 1}}
-    (sentence,) = found.sentences
-    assert "'N/A' (2), 'Other' (1), 'Declined' (1)" in sentence and found.surprising
+    result = unknown_of({"race": race}, ["other"])
+    assert result.known["race"].tolist() == [True, False, False, False, False, True]
+    assert result.answers == {"race": {"N/A": 2, "Other": 1, "Declined": 1}}
+    (sentence,) = result.sentences
+    assert "'N/A' (2), 'Other' (1), 'Declined' (1)" in sentence and result.surprising
 
 
 def test_blanks_alone_are_no_surprise():

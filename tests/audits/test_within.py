@@ -102,7 +102,7 @@ def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
     positives = frame[frame["label"] == "1"]
     weights = [row.weight for row in gaps["equal_opportunity"].strata]
     assert weights[0] == pytest.approx((positives["age"] < 40).mean())
-    section = next(each for each in report.document.sections if "same band" in each.title)
+    section = next(section for section in report.document.sections if "same band" in section.title)
     assert section.title == "Among people of the same band of age"
     html = report.to_html()
     assert "standardised" in html

@@ -19,20 +19,20 @@ from benchmarks.verdicts import study
 )
 def test_few_audits_have_a_wrong_verdict(shares, name, labels, active):
     """One of twenty may: of 400 audits 35 wrong ones are more than 3 standard errors too many."""
-    found = study(Audited(shares, name, labels, active), 400, checked=1)
-    assert 400 * found.wrong < 35
+    result = study(Audited(shares, name, labels, active), 400, checked=1)
+    assert 400 * result.wrong < 35
 
 
 @pytest.mark.thorough
 def test_verdicts_are_given_where_labels_alone_would_give_them():
-    found = study(Audited((0.6, 0.4), "slopes that differ", 300, False), 400, checked=1)
-    assert found.alone > 0.4
-    assert found.kept > 0.85
-    assert found.given > found.alone
-    assert found.wrong < 0.05
+    result = study(Audited((0.6, 0.4), "slopes that differ", 300, False), 400, checked=1)
+    assert result.alone > 0.4
+    assert result.kept > 0.85
+    assert result.given > result.alone
+    assert result.wrong < 0.05
 
 
 @pytest.mark.thorough
 def test_the_check_names_an_inverted_group():
-    found = study(Audited((0.95, 0.05), "one group inverted", 1000, False), 40, checked=40)
-    assert found.named > 0.9
+    result = study(Audited((0.95, 0.05), "one group inverted", 1000, False), 40, checked=40)
+    assert result.named > 0.9

@@ -190,12 +190,12 @@ def test_failed_jobs_are_run_again_and_no_others(hydra, kept, count):
     chosen = [GRID[i] for i in kept]
     again = commands(chosen, program=["python", "run.py"], first=["hydra/launcher=joblib"])
     assert count in (None, len(again))
-    found = []
+    result = []
     for command in again:
         start, words = shlex.split(command)[:4], shlex.split(command)[4:]
         assert start == ["python", "run.py", "-m", "hydra/launcher=joblib"]
-        found += sweep(*words).jobs
-    assert sorted(found) == sorted(chosen)
+        result += sweep(*words).jobs
+    assert sorted(result) == sorted(chosen)
 
 
 def test_a_folder_of_experiments_is_every_one_of_its_sweeps(hydra):

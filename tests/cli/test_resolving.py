@@ -41,16 +41,16 @@ def test_rounds_add_splits_and_the_page_says_what_they_bought(tmp_path, capsys):
     status, printed, record = resolved(tmp_path, capsys)
     assert status == 0
     rounds = record["rounds"]
-    assert [each["number"] for each in rounds] == list(range(1, len(rounds) + 1))
+    assert [entry["number"] for entry in rounds] == list(range(1, len(rounds) + 1))
     assert "approaches may have the least error_rate on average over tasks" in printed
     (page,) = tmp_path.glob("resolve/*/resolve.json")
     told = json.loads(page.read_text())
-    assert [each["splits"] for each in told["rounds"]] == [each["splits"] for each in rounds]
+    assert [entry["splits"] for entry in told["rounds"]] == [entry["splits"] for entry in rounds]
     assert told["reason"] in ("budget", "bound", "resolved")
     longest = {}
-    for each in Catalogue(tmp_path):
-        repeats = int(each.config["split"]["repeats"])
-        task = f"simulated n_samples={each.config['dataset']['n_samples']}, group"
+    for stored in Catalogue(tmp_path):
+        repeats = int(stored.config["split"]["repeats"])
+        task = f"simulated n_samples={stored.config['dataset']['n_samples']}, group"
         longest[task] = max(longest.get(task, 0), repeats)
     assert {task: longest[task] for task in rounds[-1]["splits"]} == rounds[-1]["splits"]
     before = len(rounds)

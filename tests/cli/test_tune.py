@@ -19,9 +19,9 @@ SMALL = ("dataset.n_samples=120", "split.repeats=2", "figures=false", "tracking=
 def test_the_sweeper_has_the_options_of_the_verb_and_their_defaults():
     stored = yaml.safe_load((CONF / "hydra/sweeper/tune.yaml").read_text())
     options = TuningOptions()
-    for each in fields(TuningOptions):
-        default = getattr(options, each.name)
-        assert stored[each.name] == (list(default) if isinstance(default, tuple) else default)
+    for field in fields(TuningOptions):
+        default = getattr(options, field.name)
+        assert stored[field.name] == (list(default) if isinstance(default, tuple) else default)
 
 
 def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
@@ -32,7 +32,7 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     assert "trial 2: max_depth=" in printed.err
     assert max(map(len, printed.out.splitlines()[:-1])) <= 100
     own = ["trials=2", "objectives=[error_rate,statistical_parity]", "format=json"]
-    sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{each}" for each in own)]
+    sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{word}" for word in own)]
     assert run(sweeper, ROOT) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["title"].startswith("Tuning simulated")
@@ -58,19 +58,19 @@ def tables(part):
             yield part
         part = list(part.values())
     if isinstance(part, list):
-        for each in part:
-            yield from tables(each)
+        for item in part:
+            yield from tables(item)
 
 
 def assert_frontier(answer):
     """Compare what is called the frontier with the definition, pair by pair."""
-    (table,) = (each for each in tables(answer) if each["title"] == "the trials")
+    (table,) = (table for table in tables(answer) if table["title"] == "the trials")
     assert "frontier: no other trial" in table["caption"]
     values = {row[0]: row[2:4] for row in table["rows"]}
     for row in table["rows"]:
         beaten = any(
-            all(a <= b for a, b in zip(each, row[2:4], strict=True)) and each != row[2:4]
-            for each in values.values()
+            all(a <= b for a, b in zip(value, row[2:4], strict=True)) and value != row[2:4]
+            for value in values.values()
         )
         assert ("frontier" in row[-1]) != beaten
 

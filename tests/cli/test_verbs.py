@@ -24,13 +24,15 @@ def commands():
         module = import_module(f"fairbench.cli.verbs.{name}")
         if hasattr(module, "COMMAND"):
             yield (name,), module.COMMAND
-        for part, each in getattr(module, "COMMANDS", {}).items():
-            yield tuple(filter(None, (name, part))), each
+        for part, part_command in getattr(module, "COMMANDS", {}).items():
+            yield tuple(filter(None, (name, part))), part_command
 
 
 COMMANDS = dict(commands())
 # Joining and unpacking packs name all of their folders, and have none of results.
-WITH_RESULTS = [words for words, each in COMMANDS.items() if issubclass(each.options, Results)]
+WITH_RESULTS = [
+    words for words, command in COMMANDS.items() if issubclass(command.options, Results)
+]
 
 
 def test_the_verbs_are_those_of_the_design():
@@ -42,10 +44,10 @@ def test_the_verbs_are_those_of_the_design():
 def test_every_verb_explains_itself(words, capsys):
     assert main([*words, "--help"]) == main(["--help", *words]) == 0
     printed = capsys.readouterr().out
-    for name, each in options_of(COMMANDS[words].options).items():
-        sentence = each.metadata["sentence"]
+    for name, field in options_of(COMMANDS[words].options).items():
+        sentence = field.metadata["sentence"]
         assert sentence.endswith(".") and sentence[0].isupper()
-        assert len(words) == 1 or f"{name}=" in printed or each.pairs
+        assert len(words) == 1 or f"{name}=" in printed or field.pairs
     assert "docs/glossary.md" in printed
     assert "fairbench" in printed.split("Examples")[1]
     assert max(map(len, printed.splitlines())) <= 100
@@ -54,7 +56,7 @@ def test_every_verb_explains_itself(words, capsys):
 @pytest.mark.parametrize("words", WITH_RESULTS, ids=" ".join)
 def test_every_verb_takes_results_in_any_place(words):
     options = COMMANDS[words].options
-    taken = [each for each in options_of(options).values() if each.argument and not each.pairs]
+    taken = [field for field in options_of(options).values() if field.argument and not field.pairs]
     argument = ["x"] if taken else ["dataset=german"] if words == ("tune",) else []
     for line in (["results=elsewhere", *argument], [*argument, "results=elsewhere"]):
         assert read(options, line).results == Path("elsewhere")
@@ -129,10 +131,10 @@ class Sample(Results):
 
 
 def test_values_are_read_by_their_types():
-    found = read(Sample, ["sizes=[3,4]", "here", "share=0.5", "flag=TRUE", "17=yes", "18=no"])
-    assert (found.name, found.sizes, found.share, found.flag) == ("here", (3, 4), 0.5, True)
-    assert found.rows == (("17", "yes"), ("18", "no"))
-    assert found.given == {"name", "sizes", "share", "flag", "rows"}
+    result = read(Sample, ["sizes=[3,4]", "here", "share=0.5", "flag=TRUE", "17=yes", "18=no"])
+    assert (result.name, result.sizes, result.share, result.flag) == ("here", (3, 4), 0.5, True)
+    assert result.rows == (("17", "yes"), ("18", "no"))
+    assert result.given == {"name", "sizes", "share", "flag", "rows"}
     again = read(Sample, ["name=a=b", "sizes=null", "column=[x]"])
     assert (again.name, again.sizes, again.column, again.columns) == ("a=b", (1, 2), "x", ())
     assert read(Sample, ["column=[x,y]"]).columns == ("x", "y")

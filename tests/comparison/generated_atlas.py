@@ -66,9 +66,9 @@ def table(
 
 
 def _gaps(approach, gap, draw, noise):
-    found = {name: gap + 0.3 * noise * draw.standard_normal() for name in _GAPS}
+    result = {name: gap + 0.3 * noise * draw.standard_normal() for name in _GAPS}
     only = approach["setting"].partition("<=")[0]
-    return {name: value for name, value in found.items() if only in ("", name)}
+    return {name: value for name, value in result.items() if only in ("", name)}
 
 
 _GAPS = ("statistical_parity", "equalized_odds")

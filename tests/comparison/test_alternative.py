@@ -46,7 +46,7 @@ def test_flips_are_counted_in_every_group_and_add_up():
         assert flips.group == shared.names[code] and flips.people == members.sum()
         assert flips.lost == (members & (first == 1) & (second == 0)).sum()
         assert flips.gained == (members & (first == 0) & (second == 1)).sum()
-    assert everyone.people == 400 and everyone.lost == sum(each.lost for each in groups)
+    assert everyone.people == 400 and everyone.lost == sum(group.lost for group in groups)
     assert everyone.share[0] == pytest.approx((first != second).mean())
     assert everyone.share[1] < everyone.share[0] < everyone.share[2]
 
@@ -59,7 +59,7 @@ def test_a_model_beside_itself_changes_nothing():
     )  # fmt: skip
     both = compared(same, PARITY)
     assert both.gap_change[0] == both.error_change[0] == 0 and both.verdict == "open"
-    assert all(each.gained == each.lost == 0 for each in both.flips)
+    assert all(flip.gained == flip.lost == 0 for flip in both.flips)
 
 
 def test_rows_that_judged_several_candidates_have_wider_intervals():
@@ -84,22 +84,22 @@ def test_what_is_no_gap_is_refused():
 
 
 def test_the_certificate_of_a_space_that_was_tried_whole_is_nothing():
-    found = SearchCertificate.of(4, 0.05, 0.1, level=0.95, whole=True)
-    assert found.chance == found.gain(100) == found.seen_gain(1) == 0
+    result = SearchCertificate.of(4, 0.05, 0.1, level=0.95, whole=True)
+    assert result.chance == result.gain(100) == result.seen_gain(1) == 0
     some = SearchCertificate.of(4, 0.05, 0.1, level=0.95)
     assert 0 < some.seen_gain(1) < some.gain(1) < some.gain(10) <= 0.1
 
 
 def test_a_few_simulated_searches_are_covered():
-    found = coverage(range(40), people=200, trials=40)
-    assert (found.loc[["chance of better", "further gain"], "covered"] >= 0.95).all()
-    assert (found["covered"] >= 0.85).all()
+    result = coverage(range(40), people=200, trials=40)
+    assert (result.loc[["chance of better", "further gain"], "covered"] >= 0.95).all()
+    assert (result["covered"] >= 0.85).all()
 
 
 @pytest.mark.thorough
 def test_two_hundred_simulated_searches_are_covered():
-    found = coverage(range(200), people=400)
-    assert (found.loc[["gap", "error", "gap in use", "change of gap"], "covered"] >= 0.94).all()
+    result = coverage(range(200), people=400)
+    assert (result.loc[["gap", "error", "gap in use", "change of gap"], "covered"] >= 0.94).all()
     bounds = ["chance of better", "further gain", "gain of ten"]
-    assert (found.loc[bounds, "covered"] >= 0.95).all()
-    assert found.attrs["stopped by the rule"] > 0.3
+    assert (result.loc[bounds, "covered"] >= 0.95).all()
+    assert result.attrs["stopped by the rule"] > 0.3

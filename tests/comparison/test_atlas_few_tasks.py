@@ -37,14 +37,14 @@ def with_few(table, tasks=TASKS):
     kept = (table["learner"] == "logistic_regression") & table["options"].str.endswith("=1.0")
     rows = table[kept & table["dataset"].isin(tasks)]
     wide = 0.2 * np.random.default_rng(1).standard_normal(len(rows))
-    found = rows.assign(
+    result = rows.assign(
         intervention="reductions",
         options="",
         error_rate=rows["error_rate"] - 0.1 + 0.1 * wide,
         statistical_parity=abs(wide),
         run="r" + rows["run"],
     )
-    return pd.concat([table, found], ignore_index=True)
+    return pd.concat([table, result], ignore_index=True)
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +58,21 @@ def findings():
 
 
 def test_an_approach_on_few_tasks_changes_no_rank(plain, findings):
-    (without,), (ranked,) = (each.to_dict()["standings"] for each in (plain, findings))
+    (without,), (ranked,) = (report.to_dict()["standings"] for report in (plain, findings))
     assert ranked["few"] and ranked | {"few": []} == without
-    assert [each.name for each in findings.few] == [FEW]
+    assert [approach.name for approach in findings.few] == [FEW]
     assert (findings.fewest_tasks, plain.few) == (5, ())
-    assert {each.intervention for each in findings.mean_frontiers} == {
-        each.intervention for each in plain.mean_frontiers
+    assert {mean_frontier.intervention for mean_frontier in findings.mean_frontiers} == {
+        mean_frontier.intervention for mean_frontier in plain.mean_frontiers
     }
 
 
 def test_it_is_ranked_on_half_of_the_tasks():
     tasks = [f"data {task:02}" for task in range(5)]
     table = with_few(generated_atlas.table(learners=("logistic_regression",)), tasks)
-    found = atlas_findings(table, metrics=("error_rate",), draws=20)
-    assert found.few == () and found.standings[0].few == ()
-    assert FEW in {each.approach for each in found.standings[0].standings}
+    result = atlas_findings(table, metrics=("error_rate",), draws=20)
+    assert result.few == () and result.standings[0].few == ()
+    assert FEW in {standing.approach for standing in result.standings[0].standings}
 
 
 def test_it_is_shown_with_its_own_difference(findings):
@@ -84,7 +84,7 @@ def test_it_is_shown_with_its_own_difference(findings):
 def test_it_is_part_of_claims_and_decides_none(plain, findings):
     before = {claim.name: claim.verdict for claim in plain.claims}
     assert {claim.name: claim.verdict for claim in findings.claims} == before
-    (claim,) = (each for each in findings.claims if each.name == "unprocessing_dominates")
+    (claim,) = (claim for claim in findings.claims if claim.name == "unprocessing_dominates")
     parts = [part for part in claim.parts if part.label.startswith("reductions")]
     assert claim.verdict == HOLDS
     assert parts and {part.verdict for part in parts} - {HOLDS}
@@ -96,8 +96,8 @@ def test_it_is_part_of_claims_and_decides_none(plain, findings):
 def test_a_claim_of_few_tasks_alone_is_not_resolved():
     table = with_few(generated_atlas.table(learners=("logistic_regression",)))
     alone = table[table["intervention"] != "reweighing"]
-    found = {claim.name: claim for claim in atlas_findings(alone, metrics=(), draws=20).claims}
-    claim = found["unprocessing_dominates"]
+    result = {claim.name: claim for claim in atlas_findings(alone, metrics=(), draws=20).claims}
+    claim = result["unprocessing_dominates"]
     assert claim.parts and not claim.deciding
     assert claim.verdict == OPEN
     assert shown_of_claim(claim) == "nothing on enough tasks to tell"
@@ -148,8 +148,8 @@ def test_intervals_of_these_families_hold(family, least, most):
     truth = draw.standard_normal((2000, 3, 1))
     noise = np.sqrt(share) * draw.standard_normal((2000, 3, 1))
     noise = noise + np.sqrt(1 - share) * draw.standard_normal((2000, 3, 10))
-    found = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
-    _, lower, upper = mean_of_these_families(found)
+    result = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
+    _, lower, upper = mean_of_these_families(result)
     exact = truth[..., 0].mean(axis=1)
     assert least < np.mean((lower <= exact) & (exact <= upper)) <= most
 
@@ -165,9 +165,9 @@ def test_runs_are_ranked_as_on_the_page_of_the_atlas(findings):
         "1 of 15 approaches is left out, as in the leaderboard: it has the score on fewer than 5 "
         "of the 10 tasks, half of them"
     )
-    assert answer.methods == tuple(each.approach for each in page.standings)
+    assert answer.methods == tuple(standing.approach for standing in page.standings)
     assert (tuple(answer.best), answer.epsilon) == (page.may_be_best, page.epsilon)
     own = zip(answer.first_rank, answer.last_rank, strict=True)
-    assert [*own] == [(each.first_rank, each.last_rank) for each in page.standings]
-    np.testing.assert_allclose(answer.means, [each.mean for each in page.standings])
-    np.testing.assert_allclose(answer.new.near, [each.near_new for each in page.standings])
+    assert [*own] == [(standing.first_rank, standing.last_rank) for standing in page.standings]
+    np.testing.assert_allclose(answer.means, [standing.mean for standing in page.standings])
+    np.testing.assert_allclose(answer.new.near, [standing.near_new for standing in page.standings])

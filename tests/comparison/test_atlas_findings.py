@@ -46,13 +46,13 @@ def test_the_better_learner_leads_and_its_bag_is_tied(findings):
     assert ranked.reference == "logistic_regression, baseline"
     assert {"logistic_regression, ensemble", ranked.reference} <= set(ranked.may_be_best)
     assert not any(name.startswith("xgboost") for name in ranked.may_be_best)
-    by = {each.approach: each for each in ranked.standings}
+    by = {standing.approach: standing for standing in ranked.standings}
     worse = by["xgboost, baseline"]
     assert worse.lower < 0.03 < worse.upper
     assert (worse.first_rank, worse.may_be_best) != (1, True)
     assert worse.near_new < 0.5 < by[ranked.reference].near_new
-    assert sum(each.best_new for each in ranked.standings) == pytest.approx(1)
-    assert all(each.first_rank <= each.last_rank for each in ranked.standings)
+    assert sum(standing.best_new for standing in ranked.standings) == pytest.approx(1)
+    assert all(standing.first_rank <= standing.last_rank for standing in ranked.standings)
 
 
 def test_equal_approaches_stand_at_one_place_and_share_their_chance():
@@ -63,14 +63,18 @@ def test_equal_approaches_stand_at_one_place_and_share_their_chance():
         rows = pd.concat([table, table[mine].assign(method="twin")])
         values = AtlasValues.of(rows[rows["setting"] == ""])
         ranked = RankedValues.of(values, "error_rate", 0)
-        found = metric_standings(ranked, generator=np.random.default_rng(0), draws=60)
-        by = {each.approach: each for each in found.standings}
+        result = metric_standings(ranked, generator=np.random.default_rng(0), draws=60)
+        by = {standing.approach: standing for standing in result.standings}
         one, other = by[f"{learner}, {method}"], by[f"{learner}, twin"]
         assert replace(one, approach="") == replace(other, approach="")
         assert one.last_rank > one.first_rank
-        assert sum(each.best_new for each in found.standings) == pytest.approx(1)
+        assert sum(standing.best_new for standing in result.standings) == pytest.approx(1)
         told = [
-            [replace(each, approach="") for each in found.explanations if each.approach == name]
+            [
+                replace(explanation, approach="")
+                for explanation in result.explanations
+                if explanation.approach == name
+            ]
             for name in (one.approach, other.approach)
         ]
         assert told[0] and told[0] == told[1]
@@ -82,11 +86,12 @@ def test_approaches_that_are_all_equal_share_everything():
     base = base[(base["setting"] == "") & (base["intervention"] == "none")]
     rows = pd.concat([base.assign(method=name) for name in "abc"])
     values = RankedValues.of(AtlasValues.of(rows), "error_rate", 0)
-    found = metric_standings(values, generator=np.random.default_rng(0), draws=60)
-    assert [each.best_new for each in found.standings] == pytest.approx([1 / 3] * 3)
-    assert {(each.first_rank, each.last_rank, each.near_percent) for each in found.standings} == {
-        (1, 3, "65 % or more")
-    }
+    result = metric_standings(values, generator=np.random.default_rng(0), draws=60)
+    assert [standing.best_new for standing in result.standings] == pytest.approx([1 / 3] * 3)
+    assert {
+        (standing.first_rank, standing.last_rank, standing.near_percent)
+        for standing in result.standings
+    } == {(1, 3, "65 % or more")}
 
 
 def test_claims_get_the_verdict_that_the_table_was_made_for(findings):
@@ -114,24 +119,29 @@ def test_a_claim_of_several_figures_cites_those_that_decide_it(findings):
 @pytest.mark.thorough
 def test_thresholds_lose_where_the_intervention_is_better():
     table = generated_atlas.table(worse=-0.03, noise=0.003)
-    found = atlas_findings(table, metrics=(), draws=60)
-    assert verdict(found, "unprocessing_dominates") == FAILS
-    assert {each.verdict for each in found.verdicts} == {FAILS}
-    margins = [each.margin for each in found.margins]
+    result = atlas_findings(table, metrics=(), draws=60)
+    assert verdict(result, "unprocessing_dominates") == FAILS
+    assert {table_verdict.verdict for table_verdict in result.verdicts} == {FAILS}
+    margins = [margin.margin for margin in result.margins]
     assert np.mean(margins) == pytest.approx(-0.03, abs=0.004)
-    assert verdict(found, "fairness_costs_accuracy") == FAILS
+    assert verdict(result, "fairness_costs_accuracy") == FAILS
 
 
 def test_everything_goes_to_json_and_into_sentences(findings):
     text = json.dumps(findings.to_dict(), allow_nan=False)
     assert json.loads(text)["standings"][0]["metric"] == "error_rate"
     words = sentences(findings)
-    assert all(each.endswith(".") and "nan" not in each for _, own in words for each in own)
+    assert all(
+        sentence.endswith(".") and "nan" not in sentence for _, own in words for sentence in own
+    )
 
 
 def test_gaps_of_points_are_within_their_bands(findings):
     assert findings.frontiers
-    by = {each.setting or each.intervention: each for each in findings.mean_frontiers}
+    by = {
+        mean_frontier.setting or mean_frontier.intervention: mean_frontier
+        for mean_frontier in findings.mean_frontiers
+    }
     noise = 0.01 * np.sqrt(2 / np.pi)  # the mean of what is shown of a gap of 0
     for limit, fall, shown in (
         ("statistical_parity<=0", 0.2, 0.2 - noise),
@@ -164,9 +174,9 @@ def test_a_frontier_that_cannot_reach_a_gap_is_judged_by_what_it_reaches():
     short = table[~table["setting"].str.endswith(("<=0", "<=0.05"))]
     values = AtlasValues.of(short)
     series = margin_series(values)
-    strongest = [each for each in series if each.gap < 0.07]
+    strongest = [line for line in series if line.gap < 0.07]
     assert strongest
-    assert all(each.excess.mean() > 0.03 for each in strongest)
+    assert all(effect.excess.mean() > 0.03 for effect in strongest)
 
 
 def test_approaches_on_few_families_are_not_ranked():
@@ -196,7 +206,7 @@ def test_rules():
     assert no_larger(-0.001, 0.005, 0.01) == HOLDS
     assert no_larger(0.001, 0.02, 0.01) == FAILS
     both, fails, alone = (
-        TwoVerdicts(*each) for each in ((HOLDS,) * 2, (FAILS,) * 2, (OPEN, HOLDS))
+        TwoVerdicts(*pair) for pair in ((HOLDS,) * 2, (FAILS,) * 2, (OPEN, HOLDS))
     )
     assert (all_hold([both, alone]), all_hold([alone, fails]), all_hold([])) == (HOLDS, FAILS, OPEN)
     assert (any_holds([fails, alone]), any_holds([both, fails]), any_holds([fails])) == (
@@ -268,7 +278,10 @@ def test_metrics_share_one_error_rate():
     )
     assert beside.told_apart <= alone.told_apart
     widths = [
-        [each.upper - each.lower for each in sorted(found.standings, key=lambda s: s.approach)]
-        for found in (alone, beside)
+        [
+            standing.upper - standing.lower
+            for standing in sorted(result.standings, key=lambda s: s.approach)
+        ]
+        for result in (alone, beside)
     ]
     assert np.all(np.less_equal(*widths)) and np.less(*widths).any()

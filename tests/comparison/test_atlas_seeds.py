@@ -15,7 +15,7 @@ def tables(*, same_rows, planted=0.0):
     Splits of one seed have a part of their noise in common; those of the other seed have the same
     part if it splits the same rows.
     """
-    draw, found = np.random.default_rng(4), []
+    draw, result = np.random.default_rng(4), []
     truth = 0.02 * draw.standard_normal((APPROACHES, TASKS, 1))
     size = 0.01 * np.exp(0.5 * draw.standard_normal((APPROACHES, TASKS, 1)))
     shared = np.sqrt(SHARE) * draw.standard_normal((2, APPROACHES, TASKS, 1))
@@ -24,8 +24,8 @@ def tables(*, same_rows, planted=0.0):
         values = truth + size * (shared[0 if same_rows else seed] + noise)
         values[3, 2] += planted * seed
         values[:2] = 0  # the reference, and one that predicts as it does
-        found.append(table(0.2 + values, seed))
-    return found
+        result.append(table(0.2 + values, seed))
+    return result
 
 
 def table(values, seed):
@@ -54,27 +54,27 @@ def table(values, seed):
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_as_many_agree_as_are_expected(same_rows):
     """Of 570 differences; three standard errors are 2.8 points."""
-    found = compared_seeds(*tables(same_rows=same_rows), ("error_rate",))
-    assert len(found.table) == (APPROACHES - 2) * TASKS
-    assert (found.reference, found.repeats) == ("learner 00, baseline", (10, 5))
-    corrected, splits, band = (found.share(name) for name in ("corrected", "splits", "band"))
-    low, high = np.quantile(found.dealt, [0.025, 0.975])
-    assert abs(found.dealt.mean() - 0.95) < 0.01
+    result = compared_seeds(*tables(same_rows=same_rows), ("error_rate",))
+    assert len(result.table) == (APPROACHES - 2) * TASKS
+    assert (result.reference, result.repeats) == ("learner 00, baseline", (10, 5))
+    corrected, splits, band = (result.share(name) for name in ("corrected", "splits", "band"))
+    low, high = np.quantile(result.dealt, [0.025, 0.975])
+    assert abs(result.dealt.mean() - 0.95) < 0.01
     if same_rows:
         assert low <= splits <= high
         assert corrected > 0.97 and band > 0.95
     else:
         assert abs(corrected - 0.95) < 0.03
         assert splits < low - 0.03
-    assert found.surely_apart.empty
+    assert result.surely_apart.empty
 
 
 def test_a_planted_disagreement_is_found_and_told():
-    found = compared_seeds(*tables(same_rows=True, planted=0.4), ("error_rate",))
-    (row,) = found.surely_apart.itertuples()
+    result = compared_seeds(*tables(same_rows=True, planted=0.4), ("error_rate",))
+    (row,) = result.surely_apart.itertuples()
     assert (row.approach, row.task) == ("learner 03, baseline", "data 02 by sex")
     assert row.second - row.first == pytest.approx(0.4, abs=0.05)
-    text = "\n".join(lines_of(found))
+    text = "\n".join(lines_of(result))
     assert "on 1 of them: learner 03, baseline on data 02 by sex, error rate" in text
     assert "nan" not in text
 
@@ -82,10 +82,10 @@ def test_a_planted_disagreement_is_found_and_told():
 def test_tasks_and_approaches_of_one_seed_alone_are_left_out():
     first, second = tables(same_rows=True)
     part = second[(second["dataset"] < "data 04") & (second["learner"] != "learner 05")]
-    found = compared_seeds(first, part, ("error_rate", "log_loss"))
-    assert set(found.table["task"]) == {f"data {task:02} by sex" for task in range(4)}
-    assert len(found.table) == 4 * (APPROACHES - 3)
-    assert "4 tasks for 18 approaches" in "\n".join(lines_of(found))
+    result = compared_seeds(first, part, ("error_rate", "log_loss"))
+    assert set(result.table["task"]) == {f"data {task:02} by sex" for task in range(4)}
+    assert len(result.table) == 4 * (APPROACHES - 3)
+    assert "4 tasks for 18 approaches" in "\n".join(lines_of(result))
     other = second.assign(dataset="another")
     (said,) = lines_of(compared_seeds(first, other, ("error_rate",)))
     assert said.startswith("Seed 1 has no difference in common")
@@ -96,7 +96,7 @@ def test_the_chance_is_welchs():
 
     draw = np.random.default_rng(0)
     first, second = draw.standard_normal(8), 0.5 + 2 * draw.standard_normal(5)
-    errors = [(each.var(ddof=1) / len(each), len(each) - 1.0) for each in (first, second)]
+    errors = [(sample.var(ddof=1) / len(sample), len(sample) - 1.0) for sample in (first, second)]
     exact = stats.ttest_ind(first, second, equal_var=False).pvalue
     assert chance_apart(first.mean() - second.mean(), *errors) == pytest.approx(exact)
     sure = (np.zeros(2), np.ones(2))

@@ -91,23 +91,23 @@ def test_the_size_of_the_data_is_told_apart():
     )
     values = AtlasValues.of(lowered(table, small, 0.04))
     series = margin_series(values)
-    found = margins_by_size(values, series)
-    few, many = found.classes
+    result = margins_by_size(values, series)
+    few, many = result.classes
     assert (few.tasks, few.families, few.positive) == (4, 4, 4)
     assert (many.tasks, many.families) == (4, 3)
     assert few.lower < few.difference < few.upper
     assert few.above == few.compared == 8
     by_task = {
-        task: np.mean([-each.margins.mean() for each in series if each.task == task])
+        task: np.mean([-line.margins.mean() for line in series if line.task == task])
         for task in range(len(values.tasks))
     }
-    assert {(each.dataset): each.difference for each in found.tasks} == {
+    assert {(task.dataset): task.difference for task in result.tasks} == {
         values.tasks["dataset"][task]: pytest.approx(mean) for task, mean in by_task.items()
     }
     assert few.difference == pytest.approx(np.mean([by_task[task] for task in range(4)]))
     pair = (by_task[6] + by_task[7]) / 2
     assert many.difference == pytest.approx(np.mean([by_task[4], by_task[5], pair]))
-    said = size_sentence(found)
+    said = size_sentence(result)
     assert f"{few.difference:.3f} more" in said and "more on 4 of its 4 tasks" in said
 
 

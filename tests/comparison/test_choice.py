@@ -73,8 +73,8 @@ def test_runs_that_predict_the_same_are_told_apart_alike():
     shared.prediction[:, :2] = [0, 1]  # rates of 0 and of 1
     for of in range(4):
         twin = with_copy(shared, of)
-        found = choice(twin, "equalized_odds")
-        assert found.near[-1] == found.near[of] and found.larger[-1] == found.larger[of]
+        result = choice(twin, "equalized_odds")
+        assert result.near[-1] == result.near[of] and result.larger[-1] == result.larger[of]
         estimates = _estimates(twin, minimised("equalized_odds"), (), [])
         noise = estimates.candidates.part_noise
         np.testing.assert_array_equal(noise[:, of], noise[:, -1])

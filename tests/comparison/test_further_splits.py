@@ -43,10 +43,10 @@ def test_the_rounds_share_one_error_rate():
 
 
 def test_noise_is_that_of_splits_around_means():
-    found = noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
-    assert [task.task for task in found] == ["t0", "t1", "t2", "t3"]
-    assert [task.noise**0.5 for task in found] == pytest.approx(SCALES, rel=0.1)
-    assert {task.weight for task in found} == {0.25} and {task.splits for task in found} == {400}
+    result = noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
+    assert [task.task for task in result] == ["t0", "t1", "t2", "t3"]
+    assert [task.noise**0.5 for task in result] == pytest.approx(SCALES, rel=0.1)
+    assert {task.weight for task in result} == {0.25} and {task.splits for task in result} == {400}
     assert not noise_of_tasks(scores(splits=1), OPTIONS, SECONDS)
 
 

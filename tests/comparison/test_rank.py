@@ -120,7 +120,7 @@ def test_questions_of_these_tasks_are_not_claims_of_new_ones():
     new = fairbench.rank(frame, score="correct", item="question")
     these = fairbench.rank(frame, score="correct", item="question", about="these")
     assert new.answers[0].unit == "task" and these.answers[0].unit == "question"
-    one, other = (each.difference("m2", "m0") for each in (new, these))
+    one, other = (ranking.difference("m2", "m0") for ranking in (new, these))
     assert other.upper - other.lower < one.upper - one.lower
     assert "about=these" in refusal(scores(), about="these")
 
@@ -153,7 +153,9 @@ def test_what_crashed_counts_as_is_said():
     worst = fairbench.rank(frame, score="accuracy", crashed="worst")
     left_out = fairbench.rank(frame, score="accuracy", crashed="left-out")
     zero = fairbench.rank(frame, score="accuracy", crashed="0")
-    means = [each.table.set_index("method").loc["m0", "mean"] for each in (worst, left_out, zero)]
+    means = [
+        ranking.table.set_index("method").loc["m0", "mean"] for ranking in (worst, left_out, zero)
+    ]
     first = scores(3, 12).query("model == 'm1'")["accuracy"].to_numpy()[:3]
     rest = frame.query("model == 'm0'")["accuracy"].to_numpy()[3:]
     assert means[0] == pytest.approx(np.concatenate([first, rest]).mean())
@@ -252,7 +254,7 @@ def test_a_command_prints_and_writes_what_python_returns(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "3 methods on 10 tasks" in printed and "m0 and m1" in printed
     folder = tmp_path / "scores-rank"
-    assert {each.name for each in folder.iterdir()} == {"rank.html", "rank.json", "pairs.csv"}
+    assert {path.name for path in folder.iterdir()} == {"rank.html", "rank.json", "pairs.csv"}
     kept = json.loads((folder / "rank.json").read_text())
     report = fairbench.rank(frame, score="accuracy")
     ranks = pd.DataFrame(kept["scores"][0]["ranks"])

@@ -27,28 +27,28 @@ def reach(found):
 
 
 def test_three_normal_methods_are_compared_as_autorank_does_by_tukey():
-    found = answer(autorank, table(3))
-    assert found.of == "scores"
-    assert reach(found) == pytest.approx(0.009810202874006357, rel=1e-6)
-    assert found.above.tolist() == [[False] * 3, [False] * 3, [True, False, False]]
+    result = answer(autorank, table(3))
+    assert result.of == "scores"
+    assert reach(result) == pytest.approx(0.009810202874006357, rel=1e-6)
+    assert result.above.tolist() == [[False] * 3, [False] * 3, [True, False, False]]
 
 
 def test_four_methods_of_which_one_is_not_normal_are_compared_by_nemenyi():
     of_task = table(4)
-    found = answer(autorank, of_task)
-    assert found.of == "ranks"
-    assert reach(found) == pytest.approx(1.3539901117469855, rel=1e-4)
-    assert (found.above == answer(nemenyi, of_task).above).all()
-    assert found.above[3, 0] and not found.above[0].any()
+    result = answer(autorank, of_task)
+    assert result.of == "ranks"
+    assert reach(result) == pytest.approx(1.3539901117469855, rel=1e-4)
+    assert (result.above == answer(nemenyi, of_task).above).all()
+    assert result.above[3, 0] and not result.above[0].any()
 
 
 def test_two_methods_are_compared_by_t_or_one_sided_wilcoxon():
     of_task = table(2)  # autorank's t-test has p = 0.037
     assert answer(autorank, of_task).above.tolist() == [[False, False], [True, False]]
     of_task[0, 0] -= 0.3  # no longer normal: autorank's Wilcoxon has p = 0.026
-    found = answer(autorank, of_task)
-    assert found.of == "nothing"
-    assert found.above.tolist() == [[False, False], [True, False]]
+    result = answer(autorank, of_task)
+    assert result.of == "nothing"
+    assert result.above.tolist() == [[False, False], [True, False]]
 
 
 def test_ratings_are_those_of_bencheval():
@@ -59,9 +59,9 @@ def test_ratings_are_those_of_bencheval():
     wins = (stats.rankdata(of_task, axis=0) - 1).sum(axis=1)
     theirs = [823.238618, 1012.177599, 1164.583784]
     np.testing.assert_allclose(ratings(wins[None], 12)[0], theirs, atol=1e-4)
-    found = elo(of_task, np.random.default_rng(0), rounds=1000)
-    assert (found.lower <= theirs).all() and (theirs <= found.upper).all()
-    assert found.upper[0] - theirs[0] == pytest.approx(124.6, abs=15)
+    result = elo(of_task, np.random.default_rng(0), rounds=1000)
+    assert (result.lower <= theirs).all() and (theirs <= result.upper).all()
+    assert result.upper[0] - theirs[0] == pytest.approx(124.6, abs=15)
 
 
 def test_ratings_of_a_method_that_always_loses_are_finite():

@@ -28,9 +28,9 @@ def test_equal_bits_are_no_difference():
 
 
 def test_a_difference_is_relative_to_the_largest_value():
-    found = changed(score=np.array([0.75, np.nan, -2.0], np.float32))
-    assert found.largest == pytest.approx(0.25 / 2)
-    assert "1 of 2 columns (score ...)" in found.what
+    result = changed(score=np.array([0.75, np.nan, -2.0], np.float32))
+    assert result.largest == pytest.approx(0.25 / 2)
+    assert "1 of 2 columns (score ...)" in result.what
 
 
 def test_the_last_bit_counts():

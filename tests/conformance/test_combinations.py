@@ -18,7 +18,7 @@ from tests.covering import all_pairs
 
 def cover(rows):
     """Return few rows that hold every component: each time the one of most that are left."""
-    left, chosen = {each for row in rows for each in enumerate(row)}, set()
+    left, chosen = {choice for row in rows for choice in enumerate(row)}, set()
     while left:
         best = max(rows, key=lambda row: len(left.intersection(enumerate(row))))
         chosen.add(best)

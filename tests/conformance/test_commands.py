@@ -123,18 +123,18 @@ def _without_options(line: str) -> str:
 @cache
 def printed() -> tuple[Printed, ...]:
     """Return every command once, with the first file that prints it."""
-    found: dict[tuple[str, ...], str] = {}
+    result: dict[tuple[str, ...], str] = {}
     for file, text in _texts():
         for words in commands(text):
-            found.setdefault(words, file)
+            result.setdefault(words, file)
     for path in sorted((ROOT / "papers").glob("*/contents.yaml")):
         for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
             if "command" in entry:
                 words = shlex.split(entry["command"])
-                found.setdefault(tuple(words), _name(path))
+                result.setdefault(tuple(words), _name(path))
                 quick = shlex.split(str(entry.get("quick") or ""))
-                found.setdefault((*words, *quick), _name(path))
-    return tuple(Printed(file, words) for words, file in found.items())
+                result.setdefault((*words, *quick), _name(path))
+    return tuple(Printed(file, words) for words, file in result.items())
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -155,18 +155,18 @@ def _name(path: Path) -> str:
 
 def of(*start: str) -> list[Printed]:
     """Return the printed commands that begin so."""
-    return [each for each in printed() if each.words[: len(start)] == start]
+    return [command for command in printed() if command.words[: len(start)] == start]
 
 
 def test_make_targets_exist():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     asked = of("make")
     assert len(asked) > 10
-    for each in asked:
-        for target in each.words[1:]:
+    for command in asked:
+        for target in command.words[1:]:
             pattern = re.sub("[A-Z]+", "[a-z-]+", target)
             there = any(re.fullmatch(pattern, known) for known in targets)
-            assert "=" in target or there, f"{each}: the Makefile has no target {target}"
+            assert "=" in target or there, f"{command}: the Makefile has no target {target}"
 
 
 def modules() -> list[str]:
@@ -187,14 +187,14 @@ def test_modules_exist_and_know_their_words():
 
     asked, wrong = of("python", "-m"), []
     assert len(asked) > 40
-    for each in asked:
-        _, _, module, *words = each.words
+    for command in asked:
+        _, _, module, *words = command.words
         if CAPITALS.search(module):
             continue
         if module.partition(".")[0] not in ("papers", "benchmarks"):
-            assert find_spec(module), f"{each}: there is no module {module}"
+            assert find_spec(module), f"{command}: there is no module {module}"
             continue
-        assert module in modules(), f"{each}: there is no module {module} with a main function"
+        assert module in modules(), f"{command}: there is no module {module} with a main function"
         words = [word for word in map(filled, words) if not CAPITALS.fullmatch(word)]
         known = {
             "benchmarks": BENCHMARKS,
@@ -203,11 +203,13 @@ def test_modules_exist_and_know_their_words():
         }
         if module in known:
             names = [word for word in words if word.isalpha()][:1]
-            assert set(names) <= set(known[module]), f"{each}: it knows {', '.join(known[module])}"
+            assert set(names) <= set(known[module]), (
+                f"{command}: it knows {', '.join(known[module])}"
+            )
         if module == "benchmarks.coverage":
-            assert read(Options, words), each
+            assert read(Options, words), command
         if module.startswith("papers."):
-            wrong += unreadable(each, options_class(module), words)
+            wrong += unreadable(command, options_class(module), words)
     assert not wrong, "\n".join(wrong)
 
 
@@ -304,8 +306,8 @@ SHOWN = {"--help", "-h", "--cfg", "job"}  # Hydra's own, which show what would b
 def test_verbs_options_and_choices_exist(start, parsed, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     wrong = []
-    for each in of(*start):
-        words = readable(each)[len(start) :]
+    for command in of(*start):
+        words = readable(command)[len(start) :]
         if start == RUN or words[:1] == ["run"]:
             words = [word for word in words if word not in SHOWN]
         elif len(words) == 1:  # a verb that is spoken of
@@ -313,7 +315,7 @@ def test_verbs_options_and_choices_exist(start, parsed, capsys, monkeypatch, tmp
         status = run(words, ROOT) if start == RUN else main(words)
         said = capsys.readouterr()
         if status or "Traceback" in said.err:
-            wrong.append(f"{each}: {said.err.strip() or said.out}")
+            wrong.append(f"{command}: {said.err.strip() or said.out}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -24,7 +24,9 @@ def test_keys_are_the_parameters_of_the_target():
         if group == "dataset":
             assert next(iter(parameters)) == "archive", name
             parameters.pop("archive")
-        needed = {key for key, each in parameters.items() if each.default is each.empty}
+        needed = {
+            key for key, parameter in parameters.items() if parameter.default is parameter.empty
+        }
         assert needed <= set(config) <= set(parameters), (group, name)
 
 
@@ -34,12 +36,12 @@ def test_yaml_defaults_are_the_code_defaults():
         if group == "dataset":
             continue
         config, target = stored(group, name)
-        every = [stored(group, each) for each in options(group)]
-        same = [each for each, other in every if other is target]
+        every = [stored(group, option) for option in options(group)]
+        same = [node for node, other in every if other is target]
         parameters = inspect.signature(target).parameters
         for key, value in config.items():
             default = parameters[key].default
-            if len({str(each.get(key)) for each in same}) == 1:
+            if len({str(node.get(key)) for node in same}) == 1:
                 expected = list(default) if isinstance(default, tuple) else default
                 assert value == expected, (group, name, key)
 

@@ -49,9 +49,9 @@ def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, 
     file = f"conf/experiment/{name}.yaml"
     outcomes, printed = planned([f"experiment={name}"], results, monkeypatch, capsys)
     assert outcomes, f"{file} does not compose under -m: {printed}"
-    failed = [each.line for each in outcomes if each.status == "failed"]
+    failed = [outcome.line for outcome in outcomes if outcome.status == "failed"]
     assert not failed, f"{file}: {len(failed)} of its {len(outcomes)} jobs fail, first {failed[0]}"
-    plans = [each.run for each in outcomes if each.run]
+    plans = [outcome.run for outcome in outcomes if outcome.run]
     assert plans, f"{file}: all of its jobs are skipped, first {outcomes[0].line}"
     swept = swept_by(name)
     expected = prod(len(str(values).split(",")) for values in swept.values())
@@ -83,7 +83,7 @@ def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
         lines = command_lines([f"experiment={folder}"], CONF, sweep=True)
         names = experiments_in(CONF, folder)
         for name, line in zip(names, lines, strict=True):
-            values = [str(each).split(",") for each in swept_by(name).values()]
+            values = [str(text).split(",") for text in swept_by(name).values()]
             assert len(line.jobs) == prod(map(len, values)), f"conf/experiment/{name}.yaml"
             assert line.compose(line.jobs[0])["hydra"]["runtime"]["choices"]["experiment"] == name
 
@@ -94,11 +94,11 @@ def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(nam
     presets = Presets(CONF)
     jobs = {key: texts[-1] for key, texts in presets.experiment(experiment).varied.items()}
     other = "split.train=0.7" if name == "figure4" else "dataset.n_samples=404"
-    for words, found in (((), True), ((other,), False)):
+    for words, result in (((), True), ((other,), False)):
         overrides = [*(f"{key}={text}" for key, text in jobs.items()), *words]
         identity = Identity.of(configuration(f"experiment={experiment}", *overrides))
         run = SimpleNamespace(id="x", config=identity.config, choices=identity.choices)
-        assert bool(presets.runs_of(experiment, {"x": run})) == found
+        assert bool(presets.runs_of(experiment, {"x": run})) == result
 
 
 @pytest.mark.parametrize("same", ["table7", "figure2"])

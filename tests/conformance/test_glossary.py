@@ -16,7 +16,7 @@ def test_terms_are_in_order_and_explained_in_a_sentence():
     assert terms == sorted(set(terms))
     assert all(sentence[0].isupper() and sentence.endswith(".") for _, sentence in rows)
     text = " ".join(terms)
-    gaps = [each.label for each in declared() if each.is_gap and "gap" not in each.label]
+    gaps = [metric.label for metric in declared() if metric.is_gap and "gap" not in metric.label]
     for term in (*gaps, "insufficient", "undefined", "invalid", "cell", "run", "fold", "rope"):
         assert term in text, term
 

@@ -181,7 +181,7 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 def read(source):
     """Return the kinds of blocks that a reader of Markdown finds, and the text in them."""
     tokens = MARKDOWN.parse(source)
-    inner = [token for each in tokens for token in each.children or ()]
+    inner = [token for block in tokens for token in block.children or ()]
     assert {token.type for token in inner} <= {
         "text",
         "text_special",
@@ -189,7 +189,7 @@ def read(source):
         "strong_open",
         "strong_close",
     }
-    return [each.type for each in tokens], "".join(token.content for token in inner)
+    return [token.type for token in tokens], "".join(token.content for token in inner)
 
 
 @examples
@@ -272,14 +272,14 @@ def test_a_document_has_no_structure_but_its_own(text):
     assert page.tags == other.tags
     assert json.loads(to_json(shown))["title"] == f"a{text}"
     for write in (to_latex, to_latex_document):
-        found, expected = (
+        result, expected = (
             re.findall(
                 r"\\(?:begin|end|item|section|input|write|textbf|title)\b",
-                re.sub("(?m)^%.*", "", write(each)),
+                re.sub("(?m)^%.*", "", write(page)),
             )
-            for each in (shown, plain)
+            for page in (shown, plain)
         )
-        assert found == expected
+        assert result == expected
         assert all(
             sign.isprintable() or category(sign) in ("Zs",) or sign == "\n" for sign in write(shown)
         )

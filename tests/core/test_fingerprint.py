@@ -204,7 +204,7 @@ def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     for path in paths:
         copy.write_text(ast.unparse(ast.parse(path.read_text())))
         one, other = (
-            ast.dump(computing_tree(ast.parse(each.read_bytes()))) for each in (path, copy)
+            ast.dump(computing_tree(ast.parse(file.read_bytes()))) for file in (path, copy)
         )
         assert one == other, path
 
@@ -235,8 +235,8 @@ def test_a_component_is_described_by_its_class_and_fields_and_theirs():
         "levels": (0.5, 0.9),
     }
     assert describe(Plain()) == {"class": "Plain"}
-    found = [Outer(), Outer(Inner()), Outer(Inner(0.25)), Outer(levels=(0.5,)), Inner(), Plain()]
-    assert len({digest(describe(each)) for each in found}) == len(found)
+    result = [Outer(), Outer(Inner()), Outer(Inner(0.25)), Outer(levels=(0.5,)), Inner(), Plain()]
+    assert len({digest(describe(function)) for function in result}) == len(result)
 
 
 def test_digests_depend_on_values_and_not_on_the_order_of_keys():
@@ -249,6 +249,6 @@ def test_digests_depend_on_values_and_not_on_the_order_of_keys():
 def test_versions_are_of_the_distributions_installed():
     import numpy
 
-    found = versions(["numpy", "no-such-distribution", "numpy"])
-    assert set(found) == {"python", "numpy"}
-    assert found["numpy"] == numpy.__version__
+    result = versions(["numpy", "no-such-distribution", "numpy"])
+    assert set(result) == {"python", "numpy"}
+    assert result["numpy"] == numpy.__version__

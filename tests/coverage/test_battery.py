@@ -24,14 +24,14 @@ def test_no_cell_of_ours_fails(family):
 def test_the_populations_are_some_1600_and_all_different():
     populations = all_populations()
     assert 1500 < len(populations) < 1700
-    assert len({each.name for each in populations}) == len(populations)
+    assert len({population.name for population in populations}) == len(populations)
     draw = np.random.default_rng(0)
-    for each in populations:
-        rates = each.rates(20, draw)
-        assert rates.shape == (20, each.groups) == (20, len(each.rows))
+    for population in populations:
+        rates = population.rates(20, draw)
+        assert rates.shape == (20, population.groups) == (20, len(population.rows))
         assert ((rates > 0) & (rates < 1)).all()
-        np.testing.assert_allclose(np.ptp(rates, axis=1), each.gap, atol=1e-12)
-    assert {each.groups for each in populations} == set(GROUPS)
+        np.testing.assert_allclose(np.ptp(rates, axis=1), population.gap, atol=1e-12)
+    assert {population.groups for population in populations} == set(GROUPS)
 
 
 def test_the_same_population_has_other_base_rates_in_every_replication():

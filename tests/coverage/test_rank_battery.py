@@ -42,7 +42,7 @@ def test_probabilities_on_new_tasks_are_calibrated_over_many_populations():
     small = [p for p in populations(200, seed=5) if p.tasks > 1 and p.methods * p.tasks <= 400]
     for number, population in enumerate(small):
         tallies.append(run(population, 0.0, seed=number))
-    weight = np.sum([each for tally in tallies for each in tally.tenths], axis=0)[2]
+    weight = np.sum([tenth for tally in tallies for tenth in tally.tenths], axis=0)[2]
     off = calibration(tallies)[0]
     assert (np.abs(off[weight >= 20]) <= 0.06).all(), off
 

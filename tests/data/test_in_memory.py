@@ -33,11 +33,11 @@ def test_a_table_is_read_as_its_file(made, tmp_path):
     path = written(frame, tmp_path)
     file = Options(path=path, target="label", score="score", group=("sex", "race"))
     expected = read_audit_table(file)
-    found = read_audit_table(ASKED, frame=read_frame(ASKED, source=made(frame)))
-    np.testing.assert_allclose(found.score, expected.score, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(found.label, expected.label)
+    table = read_audit_table(ASKED, frame=read_frame(ASKED, source=made(frame)))
+    np.testing.assert_allclose(table.score, expected.score, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(table.label, expected.label)
     for name, groups in expected.groups.items():
-        assert found.groups[name].tolist() == groups.tolist()
+        assert table.groups[name].tolist() == groups.tolist()
 
 
 def test_values_are_written_as_in_a_file():

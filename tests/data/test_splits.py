@@ -203,7 +203,7 @@ def test_clusters_are_dealt_out_by_number_not_by_row(clustered):
     (fold,) = RepeatedHoldout(repeats=1, train=0.75).folds(clustered, seed=0)
     assert len(set(labels[fold.train])) == 30
     tested = [set(labels[fold.test]) for fold in KFold(8).folds(clustered, seed=0)]
-    assert {len(each) for each in tested} == {5}
+    assert {len(fold) for fold in tested} == {5}
     assert len(set().union(*tested)) == 40
 
 

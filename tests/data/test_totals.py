@@ -88,9 +88,9 @@ STAYS = {
 
 @pytest.mark.parametrize("frame", STAYS.values(), ids=STAYS)
 def test_a_row_of_the_table_stays(frame, tmp_path, capsys):
-    found = read(tmp_path, frame.to_csv(index=False))
-    assert len(found) == ROWS
-    assert not found.attrs
+    result = read(tmp_path, frame.to_csv(index=False))
+    assert len(result) == ROWS
+    assert not result.attrs
     assert not capsys.readouterr().err
 
 

@@ -97,7 +97,7 @@ def test_a_person_without_an_age_is_refused(archive, save):
 
 def test_files_are_looked_for_where_the_census_has_them():
     sources = acs_pums.sources_of(["NY", "DC"], 2019, "5-Year")
-    assert [each.path for each in sources] == [
+    assert [source.path for source in sources] == [
         f"acs/2019/5-Year/psam_p{code}.csv" for code in ("36", "11")
     ]
     (experimental,) = acs_pums.sources_of(["NY"], 2020, "1-Year")

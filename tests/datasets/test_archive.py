@@ -47,11 +47,11 @@ def test_plain_and_gzip_files_are_the_same_file(tmp_path):
 
 def test_a_wrong_checksum_names_both_and_leaves_the_file(tmp_path):
     path = put(tmp_path, b"a,b\n1,3\n")
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    result = hashlib.sha256(path.read_bytes()).hexdigest()
     with pytest.raises(DataError) as caught:
         archive_of(tmp_path).read(SOURCE)
     assert str(caught.value) == (
-        f"{path} has sha256 {found}, expected {SOURCE.sha256}: the file was left in place and not "
+        f"{path} has sha256 {result}, expected {SOURCE.sha256}: the file was left in place and not "
         "used; replace it, or set data.verify=false to use it as it is"
     )
     assert everything_in(tmp_path) == ["found/toy/toy.csv"]
@@ -69,9 +69,9 @@ def test_a_wrong_checksum_stops_a_loader(tmp_path):
 def test_a_missing_file_without_an_address(tmp_path):
     with pytest.raises(DataError) as caught:
         archive_of(tmp_path).read(SOURCE)
-    found, store = tmp_path / "found", tmp_path / "store"
+    result, store = tmp_path / "found", tmp_path / "store"
     assert str(caught.value) == (
-        f"file toy/toy.csv not found in {found}, {store}, nor downloaded (no address to download "
+        f"file toy/toy.csv not found in {result}, {store}, nor downloaded (no address to download "
         "it from is known). Get it from https://toy.example, and set data.search_path=[FOLDER] or "
         "FAIRBENCH_DATA=FOLDER so that FOLDER/toy/toy.csv is it"
     )
@@ -128,8 +128,8 @@ def test_no_network(tmp_path, monkeypatch):
 
 def test_a_wrong_download_is_not_kept(tmp_path, monkeypatch):
     server, read = fetch(monkeypatch, tmp_path, b"a,b\n")
-    found = hashlib.sha256(b"a,b\n").hexdigest()
-    with pytest.raises(DataError, match=f"has sha256 {found}, expected {SOURCE.sha256}"):
+    result = hashlib.sha256(b"a,b\n").hexdigest()
+    with pytest.raises(DataError, match=f"has sha256 {result}, expected {SOURCE.sha256}"):
         read()
     assert everything_in(tmp_path) == []
 

@@ -47,7 +47,7 @@ def assert_same_part(left, right):
             np.testing.assert_array_equal(one.lengths, other.lengths)
             np.testing.assert_array_equal(one.joined(), other.joined())
     else:
-        frames = [each.to_frame() if each.ndim == 1 else each for each in (left, right)]
+        frames = [data.to_frame() if data.ndim == 1 else data for data in (left, right)]
         assert_same_frame(*frames)
 
 

@@ -22,7 +22,9 @@ def loader_of(path):
 def test_keys_are_the_loaders_keyword_parameters(path):
     _, loader, options = loader_of(path)
     parameters = inspect.signature(loader).parameters
-    names = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+    names = [
+        name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     assert list(options) == names
     assert [*parameters][0] == "archive"
 
@@ -48,8 +50,8 @@ def test_every_module_has_a_card(path):
 def test_data_sets_of_the_same_people_or_source_are_one_family():
     family = {path.stem: family_of(loader_of(path)[0]) for path in FILES}
     by_family: dict[str, set[str]] = {}
-    for name, each in family.items():
-        by_family.setdefault(each, set()).add(name)
+    for name, parent in family.items():
+        by_family.setdefault(parent, set()).add(name)
     assert by_family["german"] == {"german", "south_german_credit"}
     assert by_family["hmda_boston"] == {"hmda_boston", "loan_application"}
     assert by_family["compas"] == {"compas", "compas_violent"}

@@ -102,8 +102,8 @@ def test_figures(task):
         assert len(onehot_names(data.features)) == columns
     assert data.target.mean() == pytest.approx(rate, abs=5e-5)
     for attribute, sizes in groups.items():
-        found = data.sensitive[attribute].value_counts().to_dict()
-        assert {label: found[label] for label in sizes} == sizes
+        result = data.sensitive[attribute].value_counts().to_dict()
+        assert {label: result[label] for label in sizes} == sizes
 
 
 @pytest.mark.data

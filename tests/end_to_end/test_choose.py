@@ -60,12 +60,14 @@ def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, spli
     assert choice.objectives[choice.place] == choice.objectives[choice.eligible].min()
     assert choice.near[choice.place]
     assert choice.apart == (split == "apart")
-    for each in choice.judged:
-        assert each.naive[0] <= each.value <= each.naive[1]
-        assert each.corrected[0] <= each.value <= each.corrected[1]
+    for judged in choice.judged:
+        assert judged.naive[0] <= judged.value <= judged.naive[1]
+        assert judged.corrected[0] <= judged.value <= judged.corrected[1]
         if choice.apart:
-            assert each.corrected == each.naive
-    assert all(end >= each.value for end, each in zip(choice.together, choice.judged, strict=True))
+            assert judged.corrected == judged.naive
+    assert all(
+        end >= judged.value for end, judged in zip(choice.together, choice.judged, strict=True)
+    )
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -125,7 +127,7 @@ def test_runs_that_weigh_their_rows_are_refused(results):
 def test_it_is_known_how_splits_share_rows(repeat, fold, row, kind):
     label, group = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
     predicted = np.array([[0, 1], [1, 1], [0, 0], [0, 0]])
-    places = (np.array(each) for each in (repeat, fold, row))
+    places = (np.array(column) for column in (repeat, fold, row))
     rows = SharedRows(*places, label, group, predicted, ("a", "b"))
     assert rows.splits.kind == kind
     assert rows.counts.shape == (1 if kind == "one" else 2, 2, 2, 4)

@@ -81,17 +81,17 @@ def test_repeats_are_averaged_by_the_corrected_t_test(results):
     """With one objective the probabilities are the correlated t-test's, in closed form."""
     runs = [load(results, name) for name in ("ten_lr", "ten_nb")]
     settings = Settings(objectives=("accuracy",), rope=(0.01,), draws=40_000)
-    (found,) = compare_pair(*runs, settings).comparisons
+    (result,) = compare_pair(*runs, settings).comparisons
     target = runs[0].people.target.to_numpy()
     accuracies = [
         np.array([(f[0].prediction == target[f[0].rows]).mean() for f in run.repeats.values()])
         for run in runs
     ]
-    events = found.events()
+    events = result.events()
     for name, pair in (("A >> B", accuracies), ("B >> A", accuracies[::-1])):
         exact = probability_better(*pair, test_share=0.2, rope=0.01)
         assert events[name] == pytest.approx(exact, abs=5 * 0.5 / np.sqrt(40_000))
-    assert found.reach()[0] > 0.01
+    assert result.reach()[0] > 0.01
 
 
 def test_typical_repeats_are_compared_one_by_one(results):

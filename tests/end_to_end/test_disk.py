@@ -45,8 +45,8 @@ def disk(tmp_path, finished):
         return cwd
 
     yield make
-    for each in mounted:
-        subprocess.run(["umount", "-l", str(each)], check=True)
+    for mount in mounted:
+        subprocess.run(["umount", "-l", str(mount)], check=True)
 
 
 def fill(place):

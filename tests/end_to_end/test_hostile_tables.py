@@ -111,8 +111,8 @@ def test_a_browser_is_asked_what_would_run(tmp_path):
     with browser(path) as opened:
         kept = list(tables.judged(opened.open(page), case, policy=True))
         free = list(tables.judged(opened.open(page, policy=False), case, policy=False))
-    assert not any("a script ran" in each for each in kept)
-    assert any("said with its policy" in each for each in kept)
+    assert not any("a script ran" in message for message in kept)
+    assert any("said with its policy" in message for message in kept)
     assert "a script ran without a policy: hacked" in free
 
 

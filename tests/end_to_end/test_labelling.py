@@ -40,9 +40,9 @@ class Terminal:
     def prompt(self):
         """Read up to the next question; return its row."""
         self.said = ""
-        while not (found := PROMPT.search(self.said)):
+        while not (result := PROMPT.search(self.said)):
             self.said += os.read(self.mine, 4096).decode()
-        self.row = int(found[1])
+        self.row = int(result[1])
         return self.row
 
     def type(self, text=None):
@@ -87,7 +87,7 @@ def labelled(tmp_path_factory):
 def test_no_label_is_lost(labelled):
     folder, truth, acknowledged = labelled
     content = json.loads((folder / "audit.json").read_text())
-    stored = {each["row"]: each["label"] for each in content["labels"]}
+    stored = {label["row"]: label["label"] for label in content["labels"]}
     assert len(acknowledged) == SITTINGS * EACH
     assert acknowledged.items() <= stored.items()
     # Those typed as it was killed are there or not, and right if they are.

@@ -44,11 +44,11 @@ def test_no_column_is_off_the_screen_of_a_phone(page, tmp_path):
     page = re.sub(r"<meta http-equiv[^>]*>", "", page)
     (tmp_path / "page.html").write_text(page.replace("</body>", OFF_SCREEN))
     (tmp_path / "frame.html").write_text(FRAME)
-    found = chromium(
+    result = chromium(
         "--allow-file-access-from-files", "--virtual-time-budget=4000", "--dump-dom",
         f"file://{tmp_path / 'frame.html'}",
     )  # fmt: skip
-    assert "<title>400 wide, 0 off</title>" in found
+    assert "<title>400 wide, 0 off</title>" in result
 
 
 def test_it_prints_on_a_few_sheets_and_none_is_empty(page, tmp_path):
@@ -58,5 +58,5 @@ def test_it_prints_on_a_few_sheets_and_none_is_empty(page, tmp_path):
     content = paper.read_bytes()
     sheets = len(re.findall(rb"/Type\s*/Page\b", content))
     assert 2 <= sheets <= 12
-    lengths = [int(each) for each in re.findall(rb"/Length (\d+)", content)]
-    assert len([each for each in lengths if each > 200]) >= sheets
+    lengths = [int(length) for length in re.findall(rb"/Length (\d+)", content)]
+    assert len([length for length in lengths if length > 200]) >= sheets

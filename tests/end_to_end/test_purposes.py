@@ -37,7 +37,7 @@ def results(tmp_path_factory):
 
 
 def test_a_purpose_is_no_part_of_what_a_run_is(results, tmp_path):
-    ids = {plan(configuration(*SMALL, f"purpose={each}")).id for each in ("demo", "study")}
+    ids = {plan(configuration(*SMALL, f"purpose={purpose}")).id for purpose in ("demo", "study")}
     assert len(ids) == 1
     with pytest.raises(UserError, match="unknown purpose 'dmo': did you mean demo"):
         plan(configuration(*SMALL, "purpose=dmo"))

@@ -57,13 +57,13 @@ def by_hand(results, name):
     total = np.zeros((2, groups.max() + 1))
     for halves in stored.repeats.values():
         for g in range(groups.max() + 1):
-            hits, found = [], []
+            hits, result = [], []
             for half in halves:
                 mine = half.rows[groups[half.rows] == g]
                 label = dict(zip(half.rows, half.prediction, strict=True))
                 hits.append(np.mean([label[row] == target[row] for row in mine]))
-                found.append(np.mean([label[row] for row in mine if target[row] == 1]))
-            total[:, g] += [(hits[0] - hits[1]) ** 2, (found[0] - found[1]) ** 2]
+                result.append(np.mean([label[row] for row in mine if target[row] == 1]))
+            total[:, g] += [(hits[0] - hits[1]) ** 2, (result[0] - result[1]) ** 2]
     return total / (2 * len(stored.repeats))
 
 
@@ -79,11 +79,11 @@ def test_ratio_is_that_of_the_halves_by_hand(results):
 
 def test_the_effective_sample_fraction_follows_the_ratio(results):
     """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
-    run_, found = load(results, "nb"), ratios(results)
-    r = np.clip(found(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
-    assert effective_sample_fraction(run_, RELATIVE, found) == pytest.approx(1 / (r * 1.8))
-    up = effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), found)
-    assert up == pytest.approx(mean_relative_shrinkage(found(run_), 5))
+    run_, result = load(results, "nb"), ratios(results)
+    r = np.clip(result(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
+    assert effective_sample_fraction(run_, RELATIVE, result) == pytest.approx(1 / (r * 1.8))
+    up = effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), result)
+    assert up == pytest.approx(mean_relative_shrinkage(result(run_), 5))
 
 
 def test_each_run_is_drawn_at_its_own_fraction_unless_paired(results):

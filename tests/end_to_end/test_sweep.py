@@ -96,10 +96,10 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     assert f"fitted {8 - len(kept)} of 8 cells" in done.stdout
     after = cells_of(tmp_path)
     assert {name: after[name] for name in kept} == kept
-    expected, found = metrics_of(undisturbed[0]), metrics_of(tmp_path)
-    assert set(expected) == set(found)
+    expected, result = metrics_of(undisturbed[0]), metrics_of(tmp_path)
+    assert set(expected) == set(result)
     for run, metrics in expected.items():
-        pd.testing.assert_frame_equal(metrics, found[run])
+        pd.testing.assert_frame_equal(metrics, result[run])
 
 
 @pytest.mark.thorough
@@ -112,9 +112,9 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
     assert [process.returncode for process in processes] == [0, 0]
     fitted = [int(text.rpartition("fitted ")[2].split()[0]) for text in printed]
     assert sum(fitted) == 8
-    found = metrics_of(tmp_path)
+    result = metrics_of(tmp_path)
     for run, metrics in metrics_of(undisturbed[0]).items():
-        pd.testing.assert_frame_equal(metrics, found[run])
+        pd.testing.assert_frame_equal(metrics, result[run])
 
 
 @pytest.mark.thorough
@@ -129,9 +129,9 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     assert done.stderr.count("Warning") == 0
     # The bag that two of the runs share is fitted once, whoever computes it.
     assert "fitted 8 of 8 cells" in done.stdout
-    found = metrics_of(tmp_path)
+    result = metrics_of(tmp_path)
     for run, metrics in metrics_of(undisturbed[0]).items():
-        pd.testing.assert_frame_equal(metrics, found[run])
+        pd.testing.assert_frame_equal(metrics, result[run])
 
 
 @pytest.mark.thorough
@@ -238,11 +238,11 @@ def cells_at_work(cwd):
 
 def session(number, word):
     """Return the processes of a session that have a word in their command lines."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
             words = (path.parent / "cmdline").read_text()
             if own == str(number) and state != "Z" and word in words:
-                found.append(path.parent.name)
-    return found
+                result.append(path.parent.name)
+    return result

@@ -251,9 +251,9 @@ def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     content = path.read_bytes()
     assert not damaged(path, 1)
     read_only = content[:18] + b"\x42" + content[19:]
-    for number, each in enumerate((b"", content[:60], content[:-1], read_only)):
+    for number, damage in enumerate((b"", content[:60], content[:-1], read_only)):
         spoilt = tmp_path / f"{number}.db"
-        spoilt.write_bytes(each)
+        spoilt.write_bytes(damage)
         assert damaged(spoilt, 1), number
     text = tmp_path / "text.db"
     shutil.copyfile(path, text)
@@ -277,7 +277,7 @@ def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "content",
-    ["half", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("nothing", "text"))],
+    ["half", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("nothing", "text"))],
 )
 def test_a_damaged_database_is_set_aside_and_a_new_one_holds_the_run(cwd, tmp_path, content):
     shutil.copytree(cwd / "results", tmp_path / "results")
@@ -293,7 +293,7 @@ def test_a_damaged_database_is_set_aside_and_a_new_one_holds_the_run(cwd, tmp_pa
     assert "mlflow.db is not as it was written: set aside as mlflow.db.damaged-" in done.stderr
     _, _, runs = client_and_runs(tmp_path)
     run = Run(run_folder(tmp_path / "results"))
-    assert [each.data.tags["fairbench.run_id"] for each in runs] == [run.id]
+    assert [run.data.tags["fairbench.run_id"] for run in runs] == [run.id]
 
 
 def test_who_logs_already_is_waited_for_and_named(cwd):

@@ -39,9 +39,12 @@ def results(tmp_path_factory):
 @pytest.mark.thorough
 def test_runs_of_one_split_are_found_once_each_and_named(results):
     folder, ids = results
-    found = {each.run.id: each.names for each in candidates("simulated", "", Catalogue(folder))}
-    assert set(found) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
-    assert found[ids["reweighing"]] == {
+    result = {
+        candidate.run.id: candidate.names
+        for candidate in candidates("simulated", "", Catalogue(folder))
+    }
+    assert set(result) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
+    assert result[ids["reweighing"]] == {
         "learner": "logistic regression", "intervention": "reweighing", "method": "baseline",
     }  # fmt: skip
 
@@ -61,21 +64,21 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = Catalogue(folder).one(ids["postprocessed"])
     metrics, run = values_of(stored.all_metrics()), load_predictions(stored)
-    found = run_points(run, run.protect, repeats="typical")
+    result = run_points(run, run.protect, repeats="typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:
         gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]
-        assert found[name].error == pytest.approx(error["value"].mean())
-        assert found[name].gap == pytest.approx(gap.mean())
+        assert result[name].error == pytest.approx(error["value"].mean())
+        assert result[name].gap == pytest.approx(gap.mean())
     group = metrics.query(f"metric == 'error_rate' and attribute == '{run.protect[0]}'")
     group = group[group["repeat"] == error.sort_values("value", kind="stable")["repeat"].iloc[1]]
     # Beta variances of the groups' error rates: two of four cells are errors, each with a 1 prior.
     size, wrong = group["n"].to_numpy(), (group["n"] * group["value"]).to_numpy()
     mean = (wrong + 2) / (size + 4)
     variance = ((size / size.sum()) ** 2 * mean * (1 - mean) / (size + 5)).sum()
-    assert found[METRICS[0]].covariance[0, 0] == pytest.approx(variance, rel=0.15)
+    assert result[METRICS[0]].covariance[0, 0] == pytest.approx(variance, rel=0.15)
     averaged = run_points(run, run.protect)[METRICS[0]]
-    assert averaged.error == found[METRICS[0]].error
+    assert averaged.error == result[METRICS[0]].error
     assert averaged.covariance[0, 0] > 0
 
 

@@ -111,5 +111,5 @@ def test_it_runs_in_an_empty_folder_and_finds_components_of_ones_own(python, sit
 
 
 def entry_points(site):
-    (found,) = site.glob("*.dist-info/entry_points.txt")
-    return found.read_text()
+    (result,) = site.glob("*.dist-info/entry_points.txt")
+    return result.read_text()

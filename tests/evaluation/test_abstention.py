@@ -37,33 +37,33 @@ def rows_of(test, chooser=None, *, rates=(), candidates=(0.0,)):
     [(0.0, 2 / 8, 1 / 2, 1 / 2, 8), (0.25, 0, 1 / 3, 0, 6), (0.5, 0, 0, 0, 4)],
 )
 def test_curves_by_hand(rate, error, parity, odds, kept):
-    found = rows_of(data(), rates=[rate])
+    rows = rows_of(data(), rates=[rate])
     expected = {"error_rate": error, "statistical_parity": parity, "equalized_odds": odds}
     for name, value in expected.items():
-        row = found["abstention_" + name, "", f"rate={rate:g}"]
+        row = rows["abstention_" + name, "", f"rate={rate:g}"]
         assert row.value == pytest.approx(value)
         assert (row.n, row.status, row.attribute) == (kept, "ok", "g")
 
 
 def test_error_and_abstention_of_each_group_by_hand():
     # Of the five rows kept at 3/8, three are of a (0.1, 0.2, 0.3) and two of b (0.15, 0.25).
-    found = rows_of(data(), rates=[0, 3 / 8])
+    rows = rows_of(data(), rates=[0, 3 / 8])
     for group, error, kept in (("a", 1 / 4, 3), ("b", 1 / 4, 2)):
-        assert found["abstention_error_rate", group, "rate=0"].value == pytest.approx(error)
-        assert found["abstention_rate", group, "rate=0"].value == 0
-        row = found["abstention_error_rate", group, "rate=0.375"]
+        assert rows["abstention_error_rate", group, "rate=0"].value == pytest.approx(error)
+        assert rows["abstention_rate", group, "rate=0"].value == 0
+        row = rows["abstention_error_rate", group, "rate=0.375"]
         assert (row.value, row.n) == (0, kept)
-        share = found["abstention_rate", group, "rate=0.375"]
+        share = rows["abstention_rate", group, "rate=0.375"]
         assert (share.value, share.n) == (pytest.approx(1 - kept / 4), 4)
 
 
 def test_tied_rows_count_with_the_share_kept():
     rows = [(1, 0, 0.5, "a"), (1, 1, 0.5, "a"), (0, 0, 0.5, "b"), (0, 0, 0.5, "b")]
-    found = rows_of(data(rows), rates=[0.5])
-    error = found["abstention_error_rate", "", "rate=0.5"]
+    result = rows_of(data(rows), rates=[0.5])
+    error = result["abstention_error_rate", "", "rate=0.5"]
     assert (error.value, error.n) == (pytest.approx(1 / 4), 2)
-    assert found["abstention_rate", "a", "rate=0.5"].value == pytest.approx(0.5)
-    assert found["abstention_error_rate", "a", "rate=0.5"].n == 1
+    assert result["abstention_rate", "a", "rate=0.5"].value == pytest.approx(0.5)
+    assert result["abstention_error_rate", "a", "rate=0.5"].n == 1
 
 
 LACKS = "undefined: a group of the rows kept lacks what it is a share of"
@@ -92,9 +92,9 @@ def test_statuses_of_what_too_few_rows_leave_undefined(rate, metric, group, stat
 def test_a_group_without_rows():
     empty = data()
     labels = empty.groups["g"].cat.add_categories(["z"])
-    found = rows_of(replace(empty, groups={"g": labels}), rates=[0])
-    assert found["abstention_rate", "z", "rate=0"].status == "undefined: no rows in group 'z'"
-    error = found["abstention_error_rate", "z", "rate=0"]
+    rows = rows_of(replace(empty, groups={"g": labels}), rates=[0])
+    assert rows["abstention_rate", "z", "rate=0"].status == "undefined: no rows in group 'z'"
+    error = rows["abstention_error_rate", "z", "rate=0"]
     assert (error.status, error.n) == ("undefined: no rows kept in group 'z'", 0)
 
 
@@ -106,24 +106,24 @@ def test_area_under_the_risk_coverage_curve_by_hand():
 
 @pytest.mark.parametrize(("candidates", "best"), [((0, 0.25), 0.25), ((0, 0.25, 0.5), 0.5)])
 def test_the_chosen_rate_has_the_least_normalised_sum(candidates, best):
-    found = rows_of(data(), data(), candidates=candidates)
-    assert found["abstention_chosen_rate", "", ""].value == best
-    parity = found["abstained_statistical_parity", "", ""]
+    rows = rows_of(data(), data(), candidates=candidates)
+    assert rows["abstention_chosen_rate", "", ""].value == best
+    parity = rows["abstained_statistical_parity", "", ""]
     assert parity.value == pytest.approx({0.25: 1 / 3, 0.5: 0}[best])
 
 
 def test_a_rate_that_leaves_an_objective_undefined_is_not_chosen():
     # Odds are equal (0) among all rows; without the errors no group has a negative.
     rows = [(1, 1, 0.1, g) for g in "aabb"] + [(0, 1, 0.9, g) for g in "ab"]
-    found = rows_of(data(rows), data(rows), candidates=(0, 1 / 3))
-    assert found["abstention_chosen_rate", "", ""].value == 0
+    result = rows_of(data(rows), data(rows), candidates=(0, 1 / 3))
+    assert result["abstention_chosen_rate", "", ""].value == 0
 
 
 def test_an_objective_undefined_for_all_rows_has_no_say():
     rows = [(1, 1, 0.1, "a"), (1, 1, 0.1, "b"), (1, 1, 0.2, "a"), (1, 0, 0.9, "b")]
     assert np.isnan(rows_of(data(rows), rates=[0])["abstention_equalized_odds", "", "rate=0"].value)
-    found = rows_of(data(rows), data(rows), candidates=(0, 1 / 4))
-    assert found["abstention_chosen_rate", "", ""].value == 0.25
+    result = rows_of(data(rows), data(rows), candidates=(0, 1 / 4))
+    assert result["abstention_chosen_rate", "", ""].value == 0.25
 
 
 # --- through the evaluator
@@ -192,9 +192,9 @@ def test_a_rate_chosen_on_validation_rows_never_depends_on_test_targets():
 
 
 def test_without_validation_rows_no_rate_is_chosen():
-    found = evaluated(simulated(0), None)
-    assert not [key for key in found if "chosen" in key[0] or "abstained" in key[0]]
-    assert ("abstention_error_rate", "", "rate=0.5") in found
+    result = evaluated(simulated(0), None)
+    assert not [key for key in result if "chosen" in key[0] or "abstained" in key[0]]
+    assert ("abstention_error_rate", "", "rate=0.5") in result
 
 
 def test_the_protected_attribute_is_the_one_judged_by():
@@ -227,5 +227,5 @@ def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
         for k, weights in enumerate(kept):
             chosen = split.coded["g"].codes, split.target, split.column("prediction")
             direct = np.zeros((2, 2, 2))
-            np.add.at(direct, tuple(each.astype(int) for each in chosen), weights)
+            np.add.at(direct, tuple(cells.astype(int) for cells in chosen), weights)
             np.testing.assert_allclose(counts[k, s], direct.reshape(2, 4), atol=1e-12)

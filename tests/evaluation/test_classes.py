@@ -52,8 +52,8 @@ def test_metrics_of_everyone_are_scikit_learns():
     brier = ((scores - np.eye(3)[y]) ** 2).sum(axis=1).mean() / 2
     assert value(table, "brier_score") == pytest.approx(brier)
     for k, name in enumerate(NAMES):
-        found = value(table, "true_positive_rate", outcome=name)
-        assert found == sk.recall_score(y, hard, labels=[k], average="macro")
+        result = value(table, "true_positive_rate", outcome=name)
+        assert result == sk.recall_score(y, hard, labels=[k], average="macro")
         precision = sk.precision_score(y, hard, labels=[k], average="macro")
         assert value(table, "positive_predictive_value", outcome=name) == precision
         auc = sk.roc_auc_score(y == k, scores[:, k])
@@ -146,7 +146,7 @@ def test_weights_of_one_change_nothing_and_zeros_leave_rows_out():
     for metric in ("error_rate", "log_loss", "classwise_calibration_error"):
         assert value(part, metric) == pytest.approx(value(alone, metric))
     means = [
-        value(each, "statistical_parity_class_mean", attribute="group") for each in (part, alone)
+        value(table, "statistical_parity_class_mean", attribute="group") for table in (part, alone)
     ]
     assert means[0] == pytest.approx(means[1])
 
@@ -156,7 +156,7 @@ def test_intervals_of_averaged_gaps_cover():
     """Rare classes, small groups, with gaps and without: 94 to 100 % in 6000 replications."""
     draw, shares = np.random.default_rng(0), np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
     for first, second in ((0, 0), (0, 1)):
-        found = {}
+        result = {}
         truth = np.abs(shares[first] - shares[second])
         for _ in range(120):
             y = np.r_[draw.choice(3, 90, p=shares[first]), draw.choice(3, 50, p=shares[second])]
@@ -167,8 +167,8 @@ def test_intervals_of_averaged_gaps_cover():
             for form, expected in (("class_mean", truth.mean()), ("largest", truth.max())):
                 row = table[table["metric"] == f"statistical_parity_{form}"].iloc[0]
                 inside = row["lower"] <= expected <= row["upper"]
-                found.setdefault(form, []).append(inside)
-        assert min(np.mean(each) for each in found.values()) > 0.87
+                result.setdefault(form, []).append(inside)
+        assert min(np.mean(held) for held in result.values()) > 0.87
 
 
 QUICK = fairbench.Evaluator(draws=100)

@@ -19,26 +19,26 @@ def rows_of(uncertainty):
 
 
 def test_spread_over_two_variants_by_hand():
-    found = rows_of(DEPTHS)
+    rows = rows_of(DEPTHS)
     setting = "variants=2"
     # Individuals' population sds are 0.1, 0 and 0.2; their ranges twice that.
     for name, value in (("max_sd", 0.2), ("mean_sd", 0.1), ("mean_range", 0.2)):
-        row = found[f"consistency_{name}", "", setting]
+        row = rows[f"consistency_{name}", "", setting]
         assert (row.value, row.n, row.status) == (pytest.approx(value), 3, "ok")
     for q in QUANTILES:
-        row = found["consistency_sd", "", f"{setting} quantile={q:g}"]
+        row = rows["consistency_sd", "", f"{setting} quantile={q:g}"]
         assert row.value == pytest.approx(0.2 * q)
-    assert len(found) == 3 + len(QUANTILES)
+    assert len(rows) == 3 + len(QUANTILES)
 
 
 def test_replicates_are_noise_and_no_consistency():
-    found = rows_of({**DEPTHS, **DRAWS})
+    rows = rows_of({**DEPTHS, **DRAWS})
     sds = [0.0, np.sqrt(0.02), np.sqrt(0.02)]
-    assert found["noise_max_sd", "", "variants=3"].value == pytest.approx(max(sds))
-    assert found["noise_mean_sd", "", "variants=3"].value == pytest.approx(np.mean(sds))
-    assert found["noise_mean_range", "", "variants=3"].value == pytest.approx(0.2)
+    assert rows["noise_max_sd", "", "variants=3"].value == pytest.approx(max(sds))
+    assert rows["noise_mean_sd", "", "variants=3"].value == pytest.approx(np.mean(sds))
+    assert rows["noise_mean_range", "", "variants=3"].value == pytest.approx(0.2)
     alone = rows_of(DEPTHS)
-    assert {key: row.value for key, row in found.items() if key[0].startswith("consistency")} == {
+    assert {key: row.value for key, row in rows.items() if key[0].startswith("consistency")} == {
         key: row.value for key, row in alone.items()
     }
 
@@ -49,13 +49,13 @@ def test_one_variant_has_no_spread(few):
 
 
 def test_equal_variants_have_no_spread_at_all():
-    found = rows_of({f"gamma={i}": [0.3, 0.1] for i in range(4)})
-    assert [row.value for row in found.values()] == pytest.approx([0] * len(found), abs=1e-15)
+    rows = rows_of({f"gamma={i}": [0.3, 0.1] for i in range(4)})
+    assert [row.value for row in rows.values()] == pytest.approx([0] * len(rows), abs=1e-15)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_an_uncertainty_that_does_not_exist_makes_every_row_undefined(bad):
-    found = rows_of({**DEPTHS, "max_depth=7": [0.1, bad, 0.1]})
-    for row in found.values():
+    rows = rows_of({**DEPTHS, "max_depth=7": [0.1, bad, 0.1]})
+    for row in rows.values():
         assert np.isnan(row.value)
         assert row.status == "invalid: uncertainty invalid in 1 of 3 rows"

@@ -290,9 +290,9 @@ def test_names_of_groups_in_another_order_change_no_value(drawn, new):
     reference = columns["group"][0]
     expected = table_of(columns, privileged={"group": reference})
     expected["group"] = expected["group"].replace(names)
-    found = table_of(renamed, privileged={"group": names[reference]})
+    result = table_of(renamed, privileged={"group": names[reference]})
     parts = []
-    for table in (expected, found):
+    for table in (expected, result):
         observed = table[table["statistic"].isin([VALUE, PAIRS_THAT_DIFFER])]
         reason = observed["status"].str.partition(":")[0]
         parts.append(observed[[*KEYS, "value", "n"]].assign(reason=reason))
@@ -338,8 +338,8 @@ def test_swapping_the_labels_swaps_the_error_rates(drawn):
     columns, _ = drawn
     flipped = {**columns, "target": 1 - columns["target"], "prediction": 1 - columns["prediction"]}
     table, mirrored = (
-        values_of(each).set_index(["metric", "attribute", "group"])["value"]
-        for each in (table_of(columns), table_of(flipped))
+        values_of(metrics).set_index(["metric", "attribute", "group"])["value"]
+        for metrics in (table_of(columns), table_of(flipped))
     )
     for one, other in (
         ("true_positive_rate", "true_negative_rate"),
@@ -351,5 +351,5 @@ def test_swapping_the_labels_swaps_the_error_rates(drawn):
     ):
         if one in table.index and other in mirrored.index:
             expected = mirrored[other].sort_index()
-            found = table[one].sort_index()
-            np.testing.assert_allclose(found, expected, atol=1e-12)
+            result = table[one].sort_index()
+            np.testing.assert_allclose(result, expected, atol=1e-12)

@@ -29,29 +29,29 @@ def rows_of(rows, rates):
 
 
 def test_the_most_certain_rows_are_compared_with_everyone():
-    found = rows_of(data(), [0.0, 0.25, 0.5])
+    rows = rows_of(data(), [0.0, 0.25, 0.5])
     for rate, kept in ((0.0, 4), (0.25, 3), (0.5, 2)):
         expected = feature_shift(FEATURES, np.arange(4) < kept)
         for name, value in zip(FEATURES, expected, strict=True):
-            row = found["feature_shift", "", f"rate={rate:g} feature={name}"]
+            row = rows["feature_shift", "", f"rate={rate:g} feature={name}"]
             assert (row.value, row.n, row.status) == (value, kept, "ok")
-        mean = found["mean_feature_shift", "", f"rate={rate:g}"]
+        mean = rows["mean_feature_shift", "", f"rate={rate:g}"]
         assert mean.value == pytest.approx(expected.mean())
 
 
 def test_a_feature_without_a_value_is_undefined_and_left_out_of_the_mean():
     features = FEATURES.assign(late=[np.nan, np.nan, 1, 2])
-    found = rows_of(data(features=features), [0.5])
-    row = found["feature_shift", "", "rate=0.5 feature=late"]
+    rows = rows_of(data(features=features), [0.5])
+    row = rows["feature_shift", "", "rate=0.5 feature=late"]
     assert np.isnan(row.value)
     assert row.status == "undefined: no value among the rows kept"
-    assert found["mean_feature_shift", "", "rate=0.5"].status == "ok"
+    assert rows["mean_feature_shift", "", "rate=0.5"].status == "ok"
 
 
 def test_invalid_uncertainties_are_counted():
-    found = rows_of(data(uncertainty=(0.1, np.nan, np.inf, 0.2)), [0.5])
-    assert {row.status for row in found.values()} == {"invalid: uncertainty invalid in 2 of 4 rows"}
-    assert all(np.isnan(row.value) for row in found.values())
+    rows = rows_of(data(uncertainty=(0.1, np.nan, np.inf, 0.2)), [0.5])
+    assert {row.status for row in rows.values()} == {"invalid: uncertainty invalid in 2 of 4 rows"}
+    assert all(np.isnan(row.value) for row in rows.values())
 
 
 def test_without_features_uncertainty_or_rates_there_are_no_rows():

@@ -12,7 +12,11 @@ from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.counted import row, table_of
 
 GAPS = metrics_of(BINARY, "widest")
-RATES = [each.function for each in metrics_of(BINARY, "rate").values() if len(each.rates) == 1]
+RATES = [
+    declared.function
+    for declared in metrics_of(BINARY, "rate").values()
+    if len(declared.rates) == 1
+]
 
 DRAWS = 20_000
 COUNTS = {"a": [30, 10, 12, 28], "b": [25, 14, 5, 16], "c": [12, 4, 9, 15]}
@@ -80,10 +84,10 @@ SINGLE_RATE.remove("equalized_odds")
 @pytest.mark.parametrize("groups", ["ab", "abc"])
 @pytest.mark.parametrize("name", SINGLE_RATE)
 def test_probability_of_a_small_gap_is_that_of_the_posterior(name, groups):
-    found = row(fine_table(groups, epsilon=0.15), name, "group", statistic=BELOW_EPSILON)
-    assert found["setting"] == "epsilon=0.15"
+    result = row(fine_table(groups, epsilon=0.15), name, "group", statistic=BELOW_EPSILON)
+    assert result["setting"] == "epsilon=0.15"
     (rate,) = GAPS[name].rates
-    assert_probability(found["value"], probability_below(posteriors(groups, rate), 0.15))
+    assert_probability(result["value"], probability_below(posteriors(groups, rate), 0.15))
 
 
 def test_probability_of_small_equalized_odds_is_the_product_of_both_gaps():
@@ -92,8 +96,8 @@ def test_probability_of_small_equalized_odds_is_the_product_of_both_gaps():
     one, other = (
         probability_below(posteriors("ab", rate), 0.2) for rate in GAPS["equalized_odds"].rates
     )
-    found = row(table, "equalized_odds", "group", statistic=BELOW_EPSILON)
-    assert_probability(found["value"], one * other)
+    result = row(table, "equalized_odds", "group", statistic=BELOW_EPSILON)
+    assert_probability(result["value"], one * other)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +113,11 @@ def test_probability_of_small_equalized_odds_is_the_product_of_both_gaps():
 @pytest.mark.parametrize("group", ["b", "c"])
 def test_probability_of_a_ratio_outside_the_band_is_that_of_the_posterior(name, rate, group):
     table = fine_table("abc")
-    found = row(table, f"{name}_ratio", "group", group, statistic=OUTSIDE_BAND)
-    assert found["setting"] == "band=0.2"
-    (rate,) = [each for each in RATES if each.name == rate]
+    result = row(table, f"{name}_ratio", "group", group, statistic=OUTSIDE_BAND)
+    assert result["setting"] == "band=0.2"
+    (rate,) = [candidate for candidate in RATES if candidate.name == rate]
     reference, other = posteriors(["a", group], rate)
-    assert_probability(found["value"], probability_outside(other, reference, 0.2))
+    assert_probability(result["value"], probability_outside(other, reference, 0.2))
 
 
 @pytest.mark.parametrize("level", [0.95, 0.5])
@@ -124,25 +128,25 @@ def test_interval_of_a_groups_rate_has_the_probability_asked_for(rate, level):
     table, tail = fine_table("ab", level=level), (1 - level) / 2
     error = 6 * np.sqrt(tail * (1 - tail) / DRAWS)
     for group, exact in zip("ab", posteriors("ab", rate), strict=True):
-        found = row(table, rate.name, "group", group)
-        assert abs(exact.cdf(found["lower"]) - tail) < error
-        assert abs(exact.sf(found["upper"]) - tail) < error
+        result = row(table, rate.name, "group", group)
+        assert abs(exact.cdf(result["lower"]) - tail) < error
+        assert abs(exact.sf(result["upper"]) - tail) < error
 
 
 @pytest.mark.parametrize("group", ["b", "c"])
 def test_interval_of_a_signed_difference_is_that_of_the_posterior(group):
-    found = row(fine_table("abc"), "statistical_parity_difference", "group", group)
+    result = row(fine_table("abc"), "statistical_parity_difference", "group", group)
     reference, other = (beta(COUNTS[g], [0, 1, 0, 1], [1, 1, 1, 1]) for g in ("a", group))
-    for end, level in ((found["lower"], 0.025), (found["upper"], 0.975)):
+    for end, level in ((result["lower"], 0.025), (result["upper"], 0.975)):
         below = integral(lambda x, end=end: reference.pdf(x) * other.cdf(x + end))
         assert abs(below - level) < 6 * np.sqrt(0.025 * 0.975 / DRAWS)
 
 
 def test_alpha_is_the_prior_count_of_every_cell():
     table = fine_table("ab", alpha=50)
-    found, cells = row(table, "selection_rate", "group", "b"), np.array(PAIR["b"]) + 50
+    result, cells = row(table, "selection_rate", "group", "b"), np.array(PAIR["b"]) + 50
     exact = stats.beta(cells[[1, 3]].sum(), cells[[0, 2]].sum())
-    assert abs(exact.cdf(found["lower"]) - 0.025) < 6 * np.sqrt(0.025 * 0.975 / DRAWS)
+    assert abs(exact.cdf(result["lower"]) - 0.025) < 6 * np.sqrt(0.025 * 0.975 / DRAWS)
 
 
 def test_debiased_gaps_come_with_more_than_two_groups_only():

@@ -34,9 +34,9 @@ NO_POSITIVES = {"a": [8, 5, 6, 20], "b": [9, 6, 0, 0]}
     ],
 )
 def test_rows_of_a_group_without_positives(metric, group, n, status):
-    found = row(table_of(NO_POSITIVES), metric, "group", group)
-    assert (found["n"], found["status"]) == (n, status)
-    assert np.isnan(found["value"]) == status.startswith("undefined")
+    result = row(table_of(NO_POSITIVES), metric, "group", group)
+    assert (result["n"], result["status"]) == (n, status)
+    assert np.isnan(result["value"]) == status.startswith("undefined")
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_rows_of_a_group_without_positives(metric, group, n, status):
     ],
 )
 def test_nothing_is_said_of_a_metric_of_a_group_without_positives(metric, statistic, group):
-    found = row(table_of(NO_POSITIVES), metric, "group", group, statistic=statistic)
-    assert (found["n"], found["status"]) == (0, "undefined: no positives in group 'b'")
-    assert np.isnan(found["value"])
+    result = row(table_of(NO_POSITIVES), metric, "group", group, statistic=statistic)
+    assert (result["n"], result["status"]) == (0, "undefined: no positives in group 'b'")
+    assert np.isnan(result["value"])
 
 
 def test_f1_is_flagged_by_its_rows_not_by_its_denominator():
-    found = row(table_of({"a": [20, 0, 0, 7], "b": [9, 1, 1, 9]}), "f1_score", "group", "a")
-    assert (found["value"], found["n"]) == (1, 7)
-    assert found["status"] == "insufficient: n=7 in group 'a'"
+    result = row(table_of({"a": [20, 0, 0, 7], "b": [9, 1, 1, 9]}), "f1_score", "group", "a")
+    assert (result["value"], result["n"]) == (1, 7)
+    assert result["status"] == "insufficient: n=7 in group 'a'"
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_f1_is_flagged_by_its_rows_not_by_its_denominator():
     ],
 )
 def test_rows_of_a_group_of_true_negatives_only(metric, status):
-    found = row(table_of({"a": [9, 9, 9, 9], "b": [20, 0, 0, 0]}), metric, "group", "b")
-    assert found["status"] == status
+    result = row(table_of({"a": [9, 9, 9, 9], "b": [20, 0, 0, 0]}), metric, "group", "b")
+    assert result["status"] == status
 
 
 def test_a_group_of_predicted_positives_only():
@@ -95,18 +95,18 @@ def test_a_group_of_predicted_positives_only():
 )
 def test_a_reference_group_without_rows_is_kept_and_said_to_be_empty(metric, group):
     table = table_of({"a": [9, 9, 9, 9], "b": [9, 8, 7, 6]}, privileged={"group": "z"})
-    found = row(table, metric, "group", group)
-    assert (found["n"], found["status"]) == (0, "undefined: no rows in group 'z'")
-    assert found[["value", "lower", "upper"]].isna().all()
+    result = row(table, metric, "group", group)
+    assert (result["n"], result["status"]) == (0, "undefined: no rows in group 'z'")
+    assert result[["value", "lower", "upper"]].isna().all()
 
 
 @pytest.mark.parametrize("metric", ["statistical_parity", "disparate_impact", "accuracy_gap"])
 def test_a_group_without_rows_is_named_and_voids_nothing(metric):
     counts = {"a": [9, 9, 9, 9], "b": [9, 8, 7, 6]}
-    found = row(table_of(counts, privileged={"group": "z"}), metric, "group")
+    result = row(table_of(counts, privileged={"group": "z"}), metric, "group")
     alone = row(table_of(counts), metric, "group")
-    assert found[["value", "lower", "upper"]].equals(alone[["value", "lower", "upper"]])
-    assert found["status"] == "insufficient: without 'z': no rows"
+    assert result[["value", "lower", "upper"]].equals(alone[["value", "lower", "upper"]])
+    assert result["status"] == "insufficient: without 'z': no rows"
     posterior = table_of(counts, Evaluator(interval="dirichlet"), privileged={"group": "z"})
     assert row(posterior, metric, "group")["status"] == "undefined: no rows in group 'z'"
 
@@ -114,13 +114,13 @@ def test_a_group_without_rows_is_named_and_voids_nothing(metric):
 def test_the_gap_of_all_groups_allows_for_one_that_has_no_row_of_the_rate():
     counts = {"a": [90, 90, 90, 90], "b": [90, 80, 70, 60], "c": [9, 8, 0, 0]}
     table = table_of(counts)
-    found = row(table, "equal_opportunity", "group")
+    result = row(table, "equal_opportunity", "group")
     others = row(table_of({name: counts[name] for name in "ab"}), "equal_opportunity", "group")
     single = [row(table, "true_positive_rate", "group", name) for name in "ab"]
-    assert found["status"] == "insufficient: without 'c': no positives"
-    assert found["value"] == others["value"]
-    assert found["lower"] == others["lower"]
-    assert found["upper"] == max(max(each["upper"], 1 - each["lower"]) for each in single)
+    assert result["status"] == "insufficient: without 'c': no positives"
+    assert result["value"] == others["value"]
+    assert result["lower"] == others["lower"]
+    assert result["upper"] == max(max(pair["upper"], 1 - pair["lower"]) for pair in single)
     below = row(table, "equal_opportunity", "group", statistic=BELOW_EPSILON)
     assert below["value"] <= 0.95
     seen = row(table, "statistical_parity", "group")
@@ -135,19 +135,19 @@ def test_a_probability_that_a_gap_is_small_agrees_with_its_interval():
         table = table_of(counts, Evaluator(epsilon=0.02))
         below = table[table["statistic"] == BELOW_EPSILON]
         assert len(below) > 4
-        for (name, *where), found in below.iterrows():
+        for (name, *where), result in below.iterrows():
             gap = row(table, name, *where)
             assert gap["upper"] > 0.02
             least, most = (0, 0.05) if gap["lower"] > 0.02 else (0.05, 0.95)
-            assert least <= found["value"] <= most + 1e-12
+            assert least <= result["value"] <= most + 1e-12
 
 
 def test_a_ratio_over_a_rate_of_zero_says_what_it_exceeds():
     table = table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]})
-    found = row(table, "statistical_parity_ratio", "group", "b")
-    assert np.isnan(found["value"])
-    assert found["lower"] > 1
-    assert found["upper"] == np.inf
+    result = row(table, "statistical_parity_ratio", "group", "b")
+    assert np.isnan(result["value"])
+    assert result["lower"] > 1
+    assert result["upper"] == np.inf
 
 
 @pytest.mark.parametrize(
@@ -163,30 +163,30 @@ def test_a_ratio_over_a_rate_of_zero_says_what_it_exceeds():
     ],
 )  # fmt: skip
 def test_ratios_to_a_reference_rate_of_zero(metric, group, status):
-    found = row(table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]}), metric, "group", group)
-    assert found["status"] == status
-    assert np.isnan(found["value"]) == (status != "ok")
+    result = row(table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]}), metric, "group", group)
+    assert result["status"] == status
+    assert np.isnan(result["value"]) == (status != "ok")
 
 
 def test_a_ratio_to_a_rate_above_zero_is_surely_inside_or_outside_the_band():
     table = table_of({"a": [20, 0, 15, 0], "b": [9, 8, 11, 12]})
-    found = row(table, "accuracy_ratio", "group", "b", statistic=OUTSIDE_BAND)
-    assert found["status"] == "ok"
-    assert 0 <= found["value"] <= 1
+    result = row(table, "accuracy_ratio", "group", "b", statistic=OUTSIDE_BAND)
+    assert result["status"] == "ok"
+    assert 0 <= result["value"] <= 1
 
 
 def test_disparate_impact_of_several_groups_is_undefined_only_if_nobody_is_selected():
     nobody = {name: [20, 0, 15, 0] for name in "abc"}
     status = row(table_of(nobody), "disparate_impact", "group")["status"]
     assert status == "undefined: selection_rate of every group is 0"
-    found = row(table_of({**nobody, "c": [5, 5, 5, 5]}), "disparate_impact", "group")
-    assert (found["value"], found["status"]) == (0, "ok")
+    result = row(table_of({**nobody, "c": [5, 5, 5, 5]}), "disparate_impact", "group")
+    assert (result["value"], result["status"]) == (0, "ok")
 
 
 def test_everyone_without_positives_or_with_few_rows():
     table = table_of({"a": [20, 5, 0, 0], "b": [20, 5, 0, 0]})
-    found = row(table, "true_positive_rate")
-    assert (found["n"], found["status"]) == (0, "undefined: no positives")
+    result = row(table, "true_positive_rate")
+    assert (result["n"], result["status"]) == (0, "undefined: no positives")
     small = table_of({"a": [2, 1, 0, 1], "b": [1, 1, 0, 0]})
     assert row(small, "accuracy")["status"] == "insufficient: n=6"
     assert row(small, "accuracy")["n"] == 6
@@ -214,6 +214,6 @@ def test_many_tiny_groups_leave_no_resample_to_correct_with():
     table = evaluate(target, prediction, sensitive_features=group)
     table = table.set_index(["metric", "statistic", "group"])
     assert table["status"]["equal_opportunity", VALUE, ""].startswith("insufficient: n=1 in group")
-    found = table.loc["equal_opportunity", DEBIASED, ""]
-    assert np.isnan(found["value"])
-    assert found["status"] == "undefined: no resample has the rates of every group"
+    result = table.loc["equal_opportunity", DEBIASED, ""]
+    assert np.isnan(result["value"])
+    assert result["status"] == "undefined: no resample has the rates of every group"

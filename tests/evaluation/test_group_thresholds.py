@@ -21,11 +21,11 @@ def rows_of(data, validation, relaxations=(0.0, 1.0), attribute="g"):
 def test_thresholds_of_the_validation_rows_are_judged_on_the_test_rows():
     """Group a is parted at 0.5, b at 0.7: on the test rows that is wrong once in a."""
     test = labelled([0, 1, 0, 1], "aabb", prediction=[0] * 4, score=[0.6, 0.9, 0.6, 0.75])
-    found = rows_of(test, PERFECT)
+    rows = rows_of(test, PERFECT)
     for constraint in CONSTRAINTS:
         setting = f"constraint={constraint} relaxation=1"
         values = {
-            name: found[f"postprocessed_{name}", "", setting].value
+            name: rows[f"postprocessed_{name}", "", setting].value
             for name in ("error_rate", "gap", "validation_error_rate")
         }
         gap = (
@@ -45,9 +45,9 @@ def test_a_group_without_positives_leaves_only_selection_to_be_equalised():
         (missing, PERFECT, ""),
     ):
         statuses = {
-            constraint: found.status
+            constraint: result.status
             for constraint in CONSTRAINTS
-            for found in [
+            for result in [
                 rows_of(test, validation)[
                     "postprocessed_error_rate", "", f"constraint={constraint} relaxation=0"
                 ]

@@ -31,40 +31,40 @@ def rows_of(rows, k=3, attribute="g"):
 
 
 def test_every_part_has_the_mean_of_its_rows():
-    found, fairness = rows_of(data()), individual_fairness(SCORE, Neighbours.of(ENCODED, 3))
+    result, fairness = rows_of(data()), individual_fairness(SCORE, Neighbours.of(ENCODED, 3))
     group = np.array(list("ab" * 40))
     parts = {("", ""): np.ones(80, bool), ("b", ""): group == "b"}
     parts["a", "outcome=FP "] = (group == "a") & (TARGET == 0) & (PREDICTION == 1)
     parts["b", "outcome=FN "] = (group == "b") & (TARGET == 1) & (PREDICTION == 0)
     for (of, prefix), rows in parts.items():
         for k in (1, 3):
-            row = found["individual_fairness_prediction", of, f"{prefix}k={k}"]
+            row = result["individual_fairness_prediction", of, f"{prefix}k={k}"]
             assert row.value == pytest.approx(fairness[rows, k - 1].mean())
             few = f"insufficient: n={rows.sum()}, an interval needs 20"
             assert (row.n, row.status) == (rows.sum(), few if rows.sum() < 20 else "ok")
     measures, parts_of_two_groups = 2, 1 + 2 * 5
-    assert len(found) == measures * parts_of_two_groups * 3
+    assert len(result) == measures * parts_of_two_groups * 3
 
 
 def test_labels_stand_in_for_scores_and_variances_are_compared_too():
     parts = {"aleatoric": SCORE / 4, "epistemic": SCORE / 5}
-    found = rows_of(data(**parts))
-    names = {metric.removeprefix("individual_fairness_") for metric, *_ in found}
+    rows = rows_of(data(**parts))
+    names = {metric.removeprefix("individual_fairness_") for metric, *_ in rows}
     assert names == {"prediction", "aleatoric", "epistemic", "predictive"}
     labels = data()
-    found = rows_of(replace(labels, predictions=labels.predictions[["prediction"]]))
+    rows = rows_of(replace(labels, predictions=labels.predictions[["prediction"]]))
     expected = individual_fairness(PREDICTION.astype(float), Neighbours.of(ENCODED, 1)).mean()
-    assert found["individual_fairness_prediction", "", "k=1"].value == pytest.approx(expected)
+    assert rows["individual_fairness_prediction", "", "k=1"].value == pytest.approx(expected)
 
 
 def test_missing_outcomes_groups_and_neighbours_are_said():
     rows = data("a" * 80, prediction=TARGET)
     rows.groups["g"] = rows.groups["g"].cat.add_categories(["b"])
-    found, metric = rows_of(rows, k=80), "individual_fairness_prediction"
-    assert found[metric, "a", "outcome=FP k=1"].status == "undefined: no FP in group 'a'"
-    assert found[metric, "b", "k=1"].status == "undefined: no rows in group 'b'"
-    assert found[metric, "a", "k=80"].status == "undefined: nobody has 80 neighbours"
-    assert found[metric, "a", "k=79"].status == "ok"
+    result, metric = rows_of(rows, k=80), "individual_fairness_prediction"
+    assert result[metric, "a", "outcome=FP k=1"].status == "undefined: no FP in group 'a'"
+    assert result[metric, "b", "k=1"].status == "undefined: no rows in group 'b'"
+    assert result[metric, "a", "k=80"].status == "undefined: nobody has 80 neighbours"
+    assert result[metric, "a", "k=79"].status == "ok"
 
 
 def test_off_by_default_and_for_labels_only():

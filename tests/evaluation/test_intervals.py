@@ -25,41 +25,41 @@ def rows_of(levels=LEVELS, y=Y, groups="aabb", **columns):
 
 
 def test_normal_intervals_by_hand_for_everyone_and_each_group():
-    found = rows_of(sd=SD)
+    result = rows_of(sd=SD)
     # Distances in sds are 0.1, 2, 0 and 1; the levels reach 0.674 and 1.645.
     for level, covered in ((0.5, [1, 0, 1, 0]), (0.9, [1, 0, 1, 1])):
         reach = stats.norm.ppf((1 + level) / 2)
         for group, rows in (("", slice(None)), ("a", slice(2)), ("b", slice(2, 4))):
-            row = found["coverage", group, f"level={level:g}"]
+            row = result["coverage", group, f"level={level:g}"]
             assert row.value == pytest.approx(np.mean(covered[rows]))
             assert (row.n, row.status) == (4 if group == "" else 2, "ok")
-            width = found["interval_width", group, f"level={level:g}"].value
+            width = result["interval_width", group, f"level={level:g}"].value
             assert width == pytest.approx(2 * reach * np.mean(SD[rows]))
 
 
 def test_crps_and_nll_are_means_over_each_groups_rows():
-    found = rows_of(sd=SD)
+    result = rows_of(sd=SD)
     crps, nll = crps_normal_rows(Y, MEAN, SD), -stats.norm.logpdf(Y, MEAN, SD)
     for group, rows in (("", slice(None)), ("a", slice(2)), ("b", slice(2, 4))):
-        assert found["crps", group, ""].value == pytest.approx(crps[rows].mean())
-        assert found["nll", group, ""].value == pytest.approx(nll[rows].mean())
+        assert result["crps", group, ""].value == pytest.approx(crps[rows].mean())
+        assert result["nll", group, ""].value == pytest.approx(nll[rows].mean())
 
 
 def test_an_uncertainty_that_is_no_sd_has_a_likelihood_and_no_more():
-    found = rows_of(uncertainty=SD)
-    assert found["nll", "", ""].value == pytest.approx(-stats.norm.logpdf(Y, MEAN, SD).mean())
-    assert not {"crps", "coverage", "interval_width"} & {metric for metric, _, _ in found}
+    rows = rows_of(uncertainty=SD)
+    assert rows["nll", "", ""].value == pytest.approx(-stats.norm.logpdf(Y, MEAN, SD).mean())
+    assert not {"crps", "coverage", "interval_width"} & {metric for metric, _, _ in rows}
 
 
 def test_a_methods_own_intervals_stand_before_those_of_its_sd():
     own = {"lower_90": [0, 2, 2, 0], "upper_90": [1, 3, 2, 10]}
-    found = rows_of(sd=SD, **own)
-    coverage = found["coverage", "", "level=0.9"]
+    rows = rows_of(sd=SD, **own)
+    coverage = rows["coverage", "", "level=0.9"]
     assert coverage.value == pytest.approx(3 / 4)  # the ends belong to it
-    assert found["coverage", "a", "level=0.9"].value == pytest.approx(1 / 2)
-    assert found["interval_width", "", "level=0.9"].value == pytest.approx((1 + 1 + 0 + 10) / 4)
+    assert rows["coverage", "a", "level=0.9"].value == pytest.approx(1 / 2)
+    assert rows["interval_width", "", "level=0.9"].value == pytest.approx((1 + 1 + 0 + 10) / 4)
     # The level it has no interval for is the normal one's.
-    assert found["coverage", "", "level=0.5"].value == pytest.approx(1 / 2)
+    assert rows["coverage", "", "level=0.5"].value == pytest.approx(1 / 2)
 
 
 def test_the_columns_read_are_those_a_reading_may_return():
@@ -68,64 +68,64 @@ def test_the_columns_read_are_those_a_reading_may_return():
     columns |= {f"upper_{100 * level:g}": [1.0, 6.0] for level in levels}
     table = read_predictions({"prediction": [0, 5.5], **columns}, Task.REGRESSION, "m")
     data = labelled([0.0, 0.0], task=Task.REGRESSION, **{name: table[name] for name in table})
-    found = by_place(Evaluator().evaluate(data, rng(0, "posterior")))
+    result = by_place(Evaluator().evaluate(data, rng(0, "posterior")))
     for level in levels:
-        assert found["coverage", "", f"level={level:g}"].value == 0.5
-        assert found["interval_width", "", f"level={level:g}"].value == 1.5
+        assert result["coverage", "", f"level={level:g}"].value == 0.5
+        assert result["interval_width", "", f"level={level:g}"].value == 1.5
 
 
 def test_levels_without_an_interval_have_no_row():
-    found = rows_of(lower_90=[-9] * 4, upper_90=[9] * 4)
-    settings = {setting for metric, _, setting in found if metric == "coverage"}
+    rows = rows_of(lower_90=[-9] * 4, upper_90=[9] * 4)
+    settings = {setting for metric, _, setting in rows if metric == "coverage"}
     assert settings == {"level=0.9"}
 
 
 def test_infinite_intervals_cover_and_are_infinitely_wide():
-    found = rows_of(lower_90=[-np.inf, 0, 2, 3], upper_90=[np.inf, 1, 2, 3])
-    assert found["coverage", "", "level=0.9"].value == 1
-    row = found["interval_width", "", "level=0.9"]
+    rows = rows_of(lower_90=[-np.inf, 0, 2, 3], upper_90=[np.inf, 1, 2, 3])
+    assert rows["coverage", "", "level=0.9"].value == 1
+    row = rows["interval_width", "", "level=0.9"]
     assert (row.value, row.status) == (np.inf, "ok")
     assert np.isnan(row.lower)
-    assert found["interval_width", "b", "level=0.9"].value == 0
+    assert rows["interval_width", "b", "level=0.9"].value == 0
 
 
 @pytest.mark.parametrize("bad", [np.nan, 0.0, -1.0, np.inf])
 def test_an_impossible_sd_is_counted_where_it_is(bad):
-    found = rows_of(sd=[1.0, bad, 0.5, 1.0])
+    rows = rows_of(sd=[1.0, bad, 0.5, 1.0])
     for metric in ("nll", "crps"):
         for group, n in (("", 4), ("a", 2)):
-            row = found[metric, group, ""]
+            row = rows[metric, group, ""]
             assert np.isnan(row.value)
             assert (row.status, row.n) == (f"invalid: sd invalid in 1 of {n} rows", n)
-        assert found[metric, "b", ""].status == "ok"
+        assert rows[metric, "b", ""].status == "ok"
 
 
 @pytest.mark.parametrize("bad", [np.nan, -1.0])
 def test_an_impossible_interval_is_counted_where_it_is(bad):
-    found = rows_of(sd=[1.0, bad, bad, 1.0])
+    rows = rows_of(sd=[1.0, bad, bad, 1.0])
     for metric in ("coverage", "interval_width"):
-        row = found[metric, "", "level=0.9"]
+        row = rows[metric, "", "level=0.9"]
         assert np.isnan(row.value)
         assert row.status == "invalid: interval invalid in 2 of 4 rows"
-        assert found[metric, "b", "level=0.5"].status == "invalid: interval invalid in 1 of 2 rows"
+        assert rows[metric, "b", "level=0.5"].status == "invalid: interval invalid in 1 of 2 rows"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_an_impossible_prediction_is_counted_and_never_a_number(bad):
-    found = rows_of(prediction=[0.1, bad, 2.0, 4.0])
+    rows = rows_of(prediction=[0.1, bad, 2.0, 4.0])
     for metric in ("mae", "rmse", "r2", "mean_prediction", "statistical_parity"):
-        row = found[metric, "", ""]
+        row = rows[metric, "", ""]
         assert np.isnan(row.value)
         assert row.status == "invalid: prediction invalid in 1 of 4 rows"
-    assert found["label_parity", "", ""].status == "ok"
-    assert found["rmse", "b", ""].status == "ok"
+    assert rows["label_parity", "", ""].status == "ok"
+    assert rows["rmse", "b", ""].status == "ok"
 
 
 def test_an_impossible_uncertainty_has_no_spread_diagram():
     columns = {"prediction": MEAN, "uncertainty": [1, np.nan, -2, 1]}
     data = labelled(Y, "aabb", task=Task.REGRESSION, **columns)
-    found = by_place(Evaluator(spread_groups=(2,)).evaluate(data, rng(0, "posterior")))
-    spread = {key: row.status for key, row in found.items() if key[0].startswith("spread")}
+    result = by_place(Evaluator(spread_groups=(2,)).evaluate(data, rng(0, "posterior")))
+    spread = {key: row.status for key, row in result.items() if key[0].startswith("spread")}
     status = "invalid: uncertainty invalid in 2 of 4 rows"
     assert spread == {
         ("spread_error", "", "bins=2"): status,

@@ -55,7 +55,7 @@ def test_intervals_hold_and_are_no_wider(shape, labels, options):
     held = (ends[0][0] <= true) & (true <= ends[0][1])
     for m, metric in enumerate(METRICS):
         assert held[m][printed[m]].mean() > 0.915, metric.name
-        ours, theirs = ((each[1] - each[0])[m][printed[m]].mean() for each in ends)
+        ours, theirs = ((end[1] - end[0])[m][printed[m]].mean() for end in ends)
         assert ours < 1.005 * theirs, metric.name
 
 

@@ -148,12 +148,14 @@ def stored(counts, sizes, repeats=1):
 def test_groups_unlike_everyone_else_are_those_that_a_false_discovery_rate_allows():
     sizes = np.array([400, 100, 50, 10])
     counts = np.array([[[120, 30, 30, 3], [200, 10, 25, 5]]])
-    found = unlike_everyone_else(stored(counts, sizes), 0.05)
+    groups_apart = unlike_everyone_else(stored(counts, sizes), 0.05)
     p_values = differs_from_rest(counts[0], sizes).ravel()
     expected = stats.false_discovery_control(p_values, method="by")
-    assert found.attrs["tests"] == 8
-    np.testing.assert_allclose(found["adjusted"], np.sort(expected[expected <= 0.05]), rtol=1e-9)
-    sure = found[found["group"] == "g2"].iloc[0]
+    assert groups_apart.attrs["tests"] == 8
+    np.testing.assert_allclose(
+        groups_apart["adjusted"], np.sort(expected[expected <= 0.05]), rtol=1e-9
+    )
+    sure = groups_apart[groups_apart["group"] == "g2"].iloc[0]
     assert (sure["value"], sure["n"]) == (0.6, 50)
     assert sure["rest"] == pytest.approx(153 / 510)
 
@@ -169,6 +171,6 @@ def test_groups_that_are_alike_are_rarely_said_to_be_unlike_everyone_else():
 
 def test_weighted_rates_are_no_counts_and_are_not_tested():
     table = stored(np.array([[[120, 3]]]), np.array([400, 10]))
-    found = unlike_everyone_else(table.assign(value=table["value"] + 0.0003))
-    assert found.empty
-    assert found.attrs["tests"] == 0
+    groups_apart = unlike_everyone_else(table.assign(value=table["value"] + 0.0003))
+    assert groups_apart.empty
+    assert groups_apart.attrs["tests"] == 0

@@ -16,7 +16,7 @@ from tests.evaluation.labelled import by_place, labelled
 
 def rows_of(sets, target, groups, design=None):
     """Return the rows of sets (C, n) at a level of 90 %."""
-    columns = {f"set_{k}_90": np.asarray(each, float) for k, each in enumerate(sets)}
+    columns = {f"set_{k}_90": np.asarray(members, float) for k, members in enumerate(sets)}
     labels = pd.Series(pd.Categorical(list(groups)))
     parts = Parts.of(len(target), {"g": labels}, design)
     table = MetricTable()
@@ -26,20 +26,20 @@ def rows_of(sets, target, groups, design=None):
 
 
 def test_coverage_size_and_emptiness_by_hand():
-    found = rows_of([[1, 0, 1, 0], [0, 0, 1, 1]], [0, 1, 1, 0], "aabb")
+    rows = rows_of([[1, 0, 1, 0], [0, 0, 1, 1]], [0, 1, 1, 0], "aabb")
     for group, coverage, size, empty in (
         ("", 2 / 4, 1, 1 / 4), ("a", 1 / 2, 1 / 2, 1 / 2), ("b", 1 / 2, 3 / 2, 0),
     ):  # fmt: skip
-        row = [found[name, group, "level=0.9"] for name in ("coverage", "set_size", "empty_sets")]
-        assert [each.value for each in row] == pytest.approx([coverage, size, empty])
-    assert found["set_size_gap", "", "level=0.9"].value == pytest.approx(1)
-    assert found["coverage_gap", "", "level=0.9"].value == 0
-    assert not [place for place in found if place[2] == "level=0.8"]
+        row = [rows[name, group, "level=0.9"] for name in ("coverage", "set_size", "empty_sets")]
+        assert [figure.value for figure in row] == pytest.approx([coverage, size, empty])
+    assert rows["set_size_gap", "", "level=0.9"].value == pytest.approx(1)
+    assert rows["coverage_gap", "", "level=0.9"].value == 0
+    assert not [place for place in rows if place[2] == "level=0.8"]
 
 
 def test_sets_that_are_all_alike_may_differ_among_others():
-    found = rows_of([[1] * 30, [0] * 30], [0] * 30, "a" * 15 + "b" * 15)
-    size = found["set_size", "a", "level=0.9"]
+    rows = rows_of([[1] * 30, [0] * 30], [0] * 30, "a" * 15 + "b" * 15)
+    size = rows["set_size", "a", "level=0.9"]
     assert size.lower < 0.85
     assert size.upper > 1.15
     assert size.value == 1
@@ -63,11 +63,11 @@ def test_the_interval_of_a_mean_size_covers(classes, share, rows, monkeypatch):
     # The groups stand for 600 samples; their pairs are not of interest here.
     monkeypatch.setattr("fairbench.evaluation.estimates._add_differences", lambda *_: None)
     monkeypatch.setattr("fairbench.evaluation.estimates._add_gaps", lambda *_: None)
-    found = sizes(None, 600, rows, classes, share)
+    result = sizes(None, 600, rows, classes, share)
     truth = float(np.arange(classes + 1) @ share)
     held = [
         row.lower <= truth <= row.upper
-        for (name, group, _), row in found.items()
+        for (name, group, _), row in result.items()
         if name == "set_size" and group
     ]
     assert len(held) == 600
@@ -90,13 +90,13 @@ def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
     labels = pd.Series(pd.Categorical(["many"] * 30 + ["few"] * 10, ["many", "few"]))
     parts, table = Parts.of(40, {"g": labels}), MetricTable()
     add_estimates(table, parts, list(interval_batches(y, {0.9: (lower, -lower)}, parts, 0)))
-    found = by_place(table)
-    assert found["infinite_intervals", "few", "level=0.9"].value == 1
-    assert found["infinite_intervals", "many", "level=0.9"].value == 0
-    width = found["interval_width", "few", "level=0.9"]
+    result = by_place(table)
+    assert result["infinite_intervals", "few", "level=0.9"].value == 1
+    assert result["infinite_intervals", "many", "level=0.9"].value == 0
+    width = result["interval_width", "few", "level=0.9"]
     infinite = "no interval of an infinite mean in group 'few'"
     assert (width.value, width.status) == (np.inf, f"insufficient: {infinite}")
-    gap = found["interval_width_gap", "", "level=0.9"]
+    gap = result["interval_width_gap", "", "level=0.9"]
     assert gap.status == f"insufficient: {infinite}"
 
 
@@ -105,6 +105,6 @@ def test_an_evaluation_has_the_sets_of_a_binary_task():
     ones, score = [1.0] * 40, [0.6] * 40
     data = labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets)
     metrics = Evaluator().evaluate(data, rng(0, "test"))
-    found = metrics[metrics["level"] == 0.9].set_index(["metric", "group"])["value"]
-    assert found["coverage", ""] == pytest.approx(0.75)
-    assert found["set_size", ""] == pytest.approx(1.5)
+    result = metrics[metrics["level"] == 0.9].set_index(["metric", "group"])["value"]
+    assert result["coverage", ""] == pytest.approx(0.75)
+    assert result["set_size", ""] == pytest.approx(1.5)

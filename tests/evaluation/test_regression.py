@@ -44,9 +44,9 @@ def test_errors_of_everyone_and_of_each_group_match_scikit_learn(group):
     }
     table = table_of()
     for metric, value in expected.items():
-        found = table.loc[(metric, attribute, group)]
-        assert found["value"] == pytest.approx(value, rel=1e-10)
-        assert (found["n"], found["status"]) == (rows.sum(), "ok")
+        result = table.loc[(metric, attribute, group)]
+        assert result["value"] == pytest.approx(value, rel=1e-10)
+        assert (result["n"], result["status"]) == (rows.sum(), "ok")
 
 
 def test_parity_of_predictions_and_of_labels_is_the_largest_ks_distance():
@@ -57,18 +57,18 @@ def test_parity_of_predictions_and_of_labels_is_the_largest_ks_distance():
         expected = max(
             stats.ks_2samp(samples[i], samples[j]).statistic for i, j in ((0, 1), (0, 2), (1, 2))
         )
-        found = table.loc[(metric, "group", "")]
-        assert found["value"] == pytest.approx(expected)
-        assert found["n"] == len(target)
+        result = table.loc[(metric, "group", "")]
+        assert result["value"] == pytest.approx(expected)
+        assert result["n"] == len(target)
 
 
 def test_parity_of_uncertain_predictions_is_that_of_their_mixtures():
     _, mean, sd, groups = sample()
     parts = [groups == g for g in "abc"]
     expected = uncertainty_aware_parity([mean[g] for g in parts], [sd[g] for g in parts])
-    found = table_of().loc[(UA_SP, "group", "")]
-    assert found["value"] == expected
-    assert (found["n"], found["status"]) == (len(mean), "ok")
+    result = table_of().loc[(UA_SP, "group", "")]
+    assert result["value"] == expected
+    assert (result["n"], result["status"]) == (len(mean), "ok")
 
 
 def test_parity_of_predictions_without_an_uncertainty_is_that_of_points():
@@ -115,9 +115,9 @@ def test_without_an_sd_there_is_no_likelihood():
     ],
 )
 def test_an_empty_group_is_said_to_be_empty(metric, group):
-    found = table_of(privileged={"group": "z"}).loc[(metric, "group", group)]
-    assert found["status"] == "undefined: no rows in group 'z'"
-    assert np.isnan(found["value"])
+    result = table_of(privileged={"group": "z"}).loc[(metric, "group", group)]
+    assert result["status"] == "undefined: no rows in group 'z'"
+    assert np.isnan(result["value"])
 
 
 def test_r2_of_a_constant_target():
@@ -145,19 +145,19 @@ def test_parity_needs_two_groups():
 
 def test_the_mean_of_a_single_row_has_no_interval():
     table = evaluate([1.0, 2.0], [1.5, 3.0], sensitive_features=list("ab"), task="regression")
-    found = table.query("metric == 'mae' and group == 'a'").iloc[0]
-    assert (found["value"], found["n"]) == (0.5, 1)
-    assert np.isnan(found["lower"])
-    assert np.isnan(found["upper"])
+    result = table.query("metric == 'mae' and group == 'a'").iloc[0]
+    assert (result["value"], result["n"]) == (0.5, 1)
+    assert np.isnan(result["lower"])
+    assert np.isnan(result["upper"])
 
 
 def test_errors_whose_squares_overflow_have_a_root_mean_square_and_an_interval():
     target, mean, _, group = sample()
     known = evaluate(target, mean, sensitive_features=group, task="regression")
     factor = np.where(group == "c", 1e-180, np.where(group == "b", 1.0, 1e199))
-    found = evaluate(target * factor, mean * factor, sensitive_features=group, task="regression")
+    result = evaluate(target * factor, mean * factor, sensitive_features=group, task="regression")
     for metric in ("rmse", "r2"):
-        one, two = (t[t["metric"] == metric].set_index("group") for t in (known, found))
+        one, two = (t[t["metric"] == metric].set_index("group") for t in (known, result))
         for name, scale in (("a", 1e199), ("b", 1.0), ("c", 1e-180)):
             scale = scale if metric == "rmse" else 1.0
             for column in ("value", "lower", "upper"):

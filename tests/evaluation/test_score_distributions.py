@@ -13,18 +13,21 @@ SCORE = GENERATOR.beta(2, 3, 300)
 
 
 def test_means_and_quantiles_are_those_of_pandas():
-    found = {each.group: each for each in score_distributions(SCORE, {"sex": SEX})}
+    result = {
+        score_distribution.group: score_distribution
+        for score_distribution in score_distributions(SCORE, {"sex": SEX})
+    }
     expected = pd.Series(SCORE).groupby(SEX, observed=True)
-    for name, each in found.items():
-        assert each.mean[0] == pytest.approx(expected.mean()[name])
-        assert each.mean[1] < each.mean[0] < each.mean[2]
-        assert each.quantiles == pytest.approx(
+    for name, distribution in result.items():
+        assert distribution.mean[0] == pytest.approx(expected.mean()[name])
+        assert distribution.mean[1] < distribution.mean[0] < distribution.mean[2]
+        assert distribution.quantiles == pytest.approx(
             [expected.quantile(q)[name] for q in (0.1, 0.5, 0.9)]
         )
-        assert sum(each.density) == pytest.approx(1)
-        assert (each.edges[0], each.edges[-1]) == (0, 1)
-    assert found["f"].difference[0] == pytest.approx(expected.mean()["f"] - expected.mean()["m"])
-    assert np.isnan(found["m"].difference).all()
+        assert sum(distribution.density) == pytest.approx(1)
+        assert (distribution.edges[0], distribution.edges[-1]) == (0, 1)
+    assert result["f"].difference[0] == pytest.approx(expected.mean()["f"] - expected.mean()["m"])
+    assert np.isnan(result["m"].difference).all()
 
 
 def test_equal_weights_change_nothing_and_double_rows_widen():

@@ -49,8 +49,8 @@ def test_scores_of_everyone_and_of_each_group_match_scikit_learn(group):
     assert value(table, "nll", group) == pytest.approx(nll)
     for binning in ("width", "mass"):
         expected = reliability(y, p, equal_mass=binning == "mass").expected_calibration_error()
-        found = value(table, "expected_calibration_error", group, f"bins=15 binning={binning}")
-        assert found == pytest.approx(expected)
+        result = value(table, "expected_calibration_error", group, f"bins=15 binning={binning}")
+        assert result == pytest.approx(expected)
         assert expected > 0
     n = table.query("metric == 'roc_auc' and group == @group")["n"].iloc[0]
     assert n == rows.sum()
@@ -61,9 +61,9 @@ def test_the_papers_interval_of_a_mean_is_normal_of_the_evaluators_level(level):
     target, score, _, _ = scored()
     losses = (target - score) ** 2
     evaluator = Evaluator(level=level, interval="dirichlet")
-    found = table_of(evaluator).query("metric == 'brier_score' and group == ''")
+    rows = table_of(evaluator).query("metric == 'brier_score' and group == ''")
     expected = stats.norm.interval(level, losses.mean(), stats.sem(losses))
-    np.testing.assert_allclose(found[["lower", "upper"]].iloc[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(rows[["lower", "upper"]].iloc[0], expected, rtol=1e-9)
 
 
 def test_reliability_rows_are_the_points_of_the_diagram():
@@ -93,10 +93,10 @@ def test_spread_rows_use_the_residual_asked_for(residual):
         assert correlation == pytest.approx(expected.rank_correlation())
         for i in range(groups):
             point = f"{setting} bin={i}"
-            found = value(table, "spread_predicted", setting=point)
-            assert found == pytest.approx(expected.predicted[i])
-            found = value(table, "spread_empirical", setting=point)
-            assert found == pytest.approx(expected.empirical[i])
+            result = value(table, "spread_predicted", setting=point)
+            assert result == pytest.approx(expected.predicted[i])
+            result = value(table, "spread_empirical", setting=point)
+            assert result == pytest.approx(expected.empirical[i])
 
 
 def test_without_scores_the_spread_is_about_the_label():
@@ -118,16 +118,16 @@ def one_class_table(**options):
     ("group", "status"), [("", "ok"), ("a", "ok"), ("b", "undefined: only one class in b")]
 )
 def test_roc_auc_of_a_group_with_one_class(group, status):
-    found = one_class_table().query("metric == 'roc_auc' and group == @group").iloc[0]
-    assert found["status"] == status
-    assert np.isnan(found["value"]) == (status != "ok")
-    assert found["n"] == (scored()[3] == group).sum() or group == ""
+    result = one_class_table().query("metric == 'roc_auc' and group == @group").iloc[0]
+    assert result["status"] == status
+    assert np.isnan(result["value"]) == (status != "ok")
+    assert result["n"] == (scored()[3] == group).sum() or group == ""
 
 
 def test_roc_auc_of_everyone_with_one_class():
     table = evaluate([1, 1, 1], [1, 0, 1], score=[0.7, 0.4, 0.8], sensitive_features=list("aab"))
-    found = table.query("metric == 'roc_auc' and group == ''").iloc[0]
-    assert found["status"] == "undefined: only one class in the part"
+    result = table.query("metric == 'roc_auc' and group == ''").iloc[0]
+    assert result["status"] == "undefined: only one class in the part"
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_an_empty_group_is_said_to_be_empty(metric):
 
 def test_a_constant_uncertainty_has_no_rank_correlation():
     table = table_of(uncertainty=np.full(400, 0.22))
-    found = table.query("metric == 'spread_rank_correlation'").iloc[0]
-    assert found["status"] == "undefined: one side is constant"
-    assert np.isnan(found["value"])
+    result = table.query("metric == 'spread_rank_correlation'").iloc[0]
+    assert result["status"] == "undefined: one side is constant"
+    assert np.isnan(result["value"])
 
 
 def test_the_multicalibration_error_is_the_largest_of_groups_of_a_hundred_rows():
@@ -167,7 +167,7 @@ def test_the_multicalibration_error_is_the_largest_of_groups_of_a_hundred_rows()
 
 
 def test_the_multicalibration_error_of_few_rows_is_undefined():
-    target, score, _, group = (each[:60] for each in scored())
+    target, score, _, group = (column[:60] for column in scored())
     table = evaluate(target, score > 0.5, sensitive_features=group, score=score)
     rows = table[table["metric"] == "multicalibration_error"]
     assert rows["status"].unique().tolist() == ["undefined: no group has 100 rows"]
@@ -185,9 +185,9 @@ def test_the_interval_of_a_largest_calibration_error_covers(sizes, off):
         group = draw.permutation(codes)
         label = (draw.random(len(codes)) < score + off * (group == 1)).astype(float)
         cells = [bins_by_mass(score[group == g], label[group == g]) for g in range(len(sizes))]
-        stacked = (np.stack(each) for each in zip(*cells, strict=True))
-        found = largest_calibration_error(Bins(*stacked))
-        held.append(found.lower <= off <= found.upper)
+        stacked = (np.stack(part) for part in zip(*cells, strict=True))
+        result = largest_calibration_error(Bins(*stacked))
+        held.append(result.lower <= off <= result.upper)
     assert np.mean(held) > 0.93
 
 
@@ -208,9 +208,9 @@ def test_a_gap_without_a_group_that_has_rows_has_no_interval():
             label[rows], (score[rows] > 0.5).astype(int), sensitive_features={"g": group[rows]},
             score=score[rows],
         )  # fmt: skip
-        found = table[table["metric"].isin(["log_loss_gap", "roc_auc_gap"])]
-        assert len(found) == 2
-        return found.set_index("metric")
+        result = table[table["metric"].isin(["log_loss_gap", "roc_auc_gap"])]
+        assert len(result) == 2
+        return result.set_index("metric")
 
     everyone, large = gap_of(np.arange(605)), gap_of(np.arange(600))
     assert everyone[["lower", "upper"]].isna().all(axis=None)

@@ -36,11 +36,11 @@ def test_groups_have_rates_with_intervals_and_differences():
     rows = table.frame().set_index(["metric", "attribute", "group"]).sort_index()
     cut = lengths[:, 0] > 15
     for name, mine in (("A", group == "A"), ("B", group == "B")):
-        found = rows.loc[("truncated_rows", "sex", name)]
+        result = rows.loc[("truncated_rows", "sex", name)]
         limits = rate_limits(cut[mine].sum(), mine.sum(), level=0.95)
-        assert found["value"] == pytest.approx(cut[mine].mean())
-        assert found["lower"] == pytest.approx(float(limits.lower))
-        assert found["upper"] == pytest.approx(float(limits.upper))
+        assert result["value"] == pytest.approx(cut[mine].mean())
+        assert result["lower"] == pytest.approx(float(limits.lower))
+        assert result["upper"] == pytest.approx(float(limits.upper))
     gap = cut[group == "B"].mean() - cut[group == "A"].mean()
     assert rows.loc[("truncated_rows_gap", "sex", ""), "value"] == pytest.approx(gap)
     for metric in ("truncated_rows", "truncated_frames", "padded_frames"):
@@ -56,9 +56,9 @@ def test_shares_of_frames_never_have_limits_above_one():
     data = Labelled(np.zeros(60), predictions, {"sex": groups}, Task.BINARY)
     table = MetricTable()
     evaluate_truncation(table, data, FrameCounts(lengths, np.array([15])))
-    found = table.frame()
-    assert (found["upper"] == 1).any()
-    assert found["upper"].max() <= 1
+    result = table.frame()
+    assert (result["upper"] == 1).any()
+    assert result["upper"].max() <= 1
 
 
 TINY = (
@@ -96,7 +96,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("word", REFUSED)
 def test_what_needs_columns_is_refused_in_one_line(word, tmp_path):
-    words = [each for each in TINY if not (word.startswith("learner=") and "learner" in each)]
+    words = [option for option in TINY if not (word.startswith("learner=") and "learner" in option)]
     with pytest.raises(IncompatibleError, match=REFUSED[word]) as refused:
         pipeline.prepare(configuration(*words, word, "method=baseline", results=tmp_path))
     assert "\n" not in str(refused.value)

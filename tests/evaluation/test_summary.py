@@ -32,7 +32,7 @@ def metrics(*rows, **place):
 
 
 def test_mean_sd_and_corrected_interval_over_repeats():
-    (found,) = summarise(
+    (result,) = summarise(
         metrics(
             (0.1, 0.0, 0.2, 10, "ok"),
             (0.2, 0.1, 0.5, 20, "ok"),
@@ -42,7 +42,7 @@ def test_mean_sd_and_corrected_interval_over_repeats():
     ).to_dict("records")
     # How many rows were trained on is not known: as many as were tested, to be careful.
     half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * np.std([0.1, 0.2, 0.6], ddof=1)
-    assert {name: value for name, value in found.items() if name not in SETTINGS} == {
+    assert {name: value for name, value in result.items() if name not in SETTINGS} == {
         **PLACE,
         "metric": "log_loss",
         "mean": pytest.approx(0.3),
@@ -59,16 +59,16 @@ def test_mean_sd_and_corrected_interval_over_repeats():
 
 def test_undefined_repeats_are_left_out_of_the_means_and_counted_in_the_status():
     reason = "undefined: no positives in group 'F'"
-    (found,) = summarise(
+    (result,) = summarise(
         metrics((0.1, 0.0, 0.2, 12, "ok"), (NAN, NAN, NAN, 0, reason), (0.3, 0.2, 0.4, 14, "ok"))
     ).to_dict("records")
-    assert (found["mean"], found["repeats"]) == (pytest.approx(0.2), 2)
-    assert found["lower"] <= 0.2 <= found["upper"]
-    assert f"{found['status']}: {found['reason']}" == f"{reason} (1 of 3)"
+    assert (result["mean"], result["repeats"]) == (pytest.approx(0.2), 2)
+    assert result["lower"] <= 0.2 <= result["upper"]
+    assert f"{result['status']}: {result['reason']}" == f"{reason} (1 of 3)"
 
 
 def test_the_most_frequent_reason_stands_for_all():
-    (found,) = summarise(
+    (result,) = summarise(
         metrics(
             (0.1, 0, 1, 5, "insufficient: n=5"),
             (0.1, 0, 1, 12, "ok"),
@@ -76,21 +76,21 @@ def test_the_most_frequent_reason_stands_for_all():
             (0.1, 0, 1, 7, "insufficient: n=7"),
         )
     ).to_dict("records")
-    assert (found["status"], found["reason"]) == ("insufficient", "n=7 (3 of 4)")
-    assert (found["n"], found["repeats"]) == (7, 4)
+    assert (result["status"], result["reason"]) == ("insufficient", "n=7 (3 of 4)")
+    assert (result["n"], result["repeats"]) == (7, 4)
 
 
 def test_a_metric_never_defined_has_no_mean():
-    (found,) = summarise(metrics((NAN, NAN, NAN, 0, "undefined: no rows"))).to_dict("records")
-    assert np.isnan([found["mean"], found["sd"], found["lower"]]).all()
-    assert (found["repeats"], found["reason"]) == (0, "no rows (1 of 1)")
+    (result,) = summarise(metrics((NAN, NAN, NAN, 0, "undefined: no rows"))).to_dict("records")
+    assert np.isnan([result["mean"], result["sd"], result["lower"]]).all()
+    assert (result["repeats"], result["reason"]) == (0, "no rows (1 of 1)")
 
 
 def test_one_repeat_has_no_sd():
-    (found,) = summarise(metrics((0.5, 0.4, 0.6, 30, "ok"))).to_dict("records")
-    assert np.isnan(found["sd"])
-    assert found["mean"] == 0.5
-    assert (found["lower"], found["upper"], found["estimand"]) == (0.4, 0.6, "this fit")
+    (result,) = summarise(metrics((0.5, 0.4, 0.6, 30, "ok"))).to_dict("records")
+    assert np.isnan(result["sd"])
+    assert result["mean"] == 0.5
+    assert (result["lower"], result["upper"], result["estimand"]) == (0.4, 0.6, "this fit")
 
 
 @pytest.mark.parametrize("key", ["variant", "attribute", "group", "feature"])
@@ -105,8 +105,8 @@ def test_rows_of_another_place_are_summarised_apart_in_the_order_of_the_table(ke
 
 def test_folds_count_as_repeats():
     table = metrics((0.2, 0, 1, 9, "ok"), (0.4, 0, 1, 9, "ok")).assign(repeat=0, fold=[0, 1])
-    (found,) = summarise(table).to_dict("records")
-    assert (found["mean"], found["repeats"]) == (pytest.approx(0.3), 2)
+    (result,) = summarise(table).to_dict("records")
+    assert (result["mean"], result["repeats"]) == (pytest.approx(0.3), 2)
 
 
 def splits_of(groups, kind="repeat", trained=400):
@@ -118,7 +118,7 @@ def splits_of(groups, kind="repeat", trained=400):
     """
     rows = []
     for i, rates in enumerate(groups):
-        found = {
+        result = {
             ("error_rate", "", ""): (np.mean(rates), 100),
             ("fit_seconds", "", ""): (1.0, trained),
             **{("selection_rate", "sex", g): (r, 50) for g, r in zip("AB", rates, strict=True)},
@@ -127,7 +127,7 @@ def splits_of(groups, kind="repeat", trained=400):
             ("statistical_parity_ratio", "sex", "B"): (rates[1] / rates[0], 50),
             ("statistical_parity", "sex", ""): (abs(rates[1] - rates[0]), 50),
         }
-        for (metric, attribute, group), (value, n) in found.items():
+        for (metric, attribute, group), (value, n) in result.items():
             place = {"attribute": attribute, "group": group, "metric": metric}
             ends = (
                 (value - 0.1, value + 0.1)
@@ -154,23 +154,23 @@ def difference_of(rates, splits):
 
 
 def test_a_gap_has_the_interval_of_the_mean_signed_differences():
-    found = by_metric(splits_of(RATES))
+    result = by_metric(splits_of(RATES))
     expected = difference_of(RATES, Splits(REPEATS, 5, 0.2))
-    signed, gap = found.loc["statistical_parity_difference"], found.loc["statistical_parity"]
+    signed, gap = result.loc["statistical_parity_difference"], result.loc["statistical_parity"]
     assert signed["lower"] == pytest.approx(expected.lower)
     assert signed["upper"] == pytest.approx(expected.upper)
     assert gap["mean"] == pytest.approx(np.abs(RATES[:, 1] - RATES[:, 0]).mean())
     assert (gap["lower"], gap["upper"]) == (0, pytest.approx(signed["upper"]))
     assert gap["estimand"] == "the fits of these repeats: their mean rates"
-    ratio = found.loc["statistical_parity_ratio"]
+    ratio = result.loc["statistical_parity_ratio"]
     assert ratio["lower"] < RATES[:, 1].mean() / RATES[:, 0].mean() < ratio["upper"]
-    assert np.isnan(found.loc["fit_seconds", "lower"])
+    assert np.isnan(result.loc["fit_seconds", "lower"])
 
 
 def test_folds_are_judged_as_one_test_set():
-    found = by_metric(splits_of(RATES, "fold"))
+    result = by_metric(splits_of(RATES, "fold"))
     expected = difference_of(RATES, Splits(FOLDS, 1, 0.2))
-    signed = found.loc["statistical_parity_difference"]
+    signed = result.loc["statistical_parity_difference"]
     assert (signed["lower"], signed["upper"]) == (
         pytest.approx(expected.lower),
         pytest.approx(expected.upper),
@@ -181,19 +181,19 @@ def test_folds_are_judged_as_one_test_set():
 def test_repeats_that_test_the_same_people_say_nothing_of_other_people():
     table = splits_of(RATES)
     table.loc[table["metric"] == "base_rate", "value"] = 0.5
-    found = by_metric(table)
-    assert found.loc["selection_rate", "estimand"] == "the fits of these repeats"
+    result = by_metric(table)
+    assert result.loc["selection_rate", "estimand"] == "the fits of these repeats"
     one = rate_limits(RATES[:, 1].mean() * 50, 50)
-    assert found.loc["selection_rate", "upper"] == pytest.approx(float(one.upper))
+    assert result.loc["selection_rate", "upper"] == pytest.approx(float(one.upper))
 
 
 def test_runs_are_summarised_apart_and_intervals_may_be_left_out():
     tables = [splits_of(RATES), splits_of(RATES[:1])]
-    table = pd.concat([each.assign(run=i) for i, each in enumerate(tables)], ignore_index=True)
+    table = pd.concat([table.assign(run=i) for i, table in enumerate(tables)], ignore_index=True)
     summary = summarise(table, per=["run"])
-    for i, each in enumerate(tables):
+    for i, run_table in enumerate(tables):
         own = summary[summary["run"] == i].drop(columns="run").reset_index(drop=True)
-        pd.testing.assert_frame_equal(own, summarise(each), check_dtype=False)
+        pd.testing.assert_frame_equal(own, summarise(run_table), check_dtype=False)
     without = summarise(table, per=["run"], intervals=False)
     assert without["lower"].isna().all()
     np.testing.assert_array_equal(without["mean"], summary["mean"])
@@ -206,13 +206,13 @@ def test_a_mean_outside_its_interval_says_so():
     values["statistical_parity", ""] = np.ptp(rates, axis=1)
     values |= {("base_rate", str(g)): np.arange(10) / 10 for g in range(30)}
     rows = [
-        metrics(*((x, 0, 1, 10, "ok") for x in each), metric=metric, attribute="sex", group=group)
-        for (metric, group), each in values.items()
+        metrics(*((x, 0, 1, 10, "ok") for x in value), metric=metric, attribute="sex", group=group)
+        for (metric, group), value in values.items()
     ]
     trained = metrics((1.0, NAN, NAN, 2700, "ok"), metric="fit_seconds", attribute="", group="")
     tested = metrics((0.5, 0, 1, 300, "ok"), metric="error_rate", attribute="", group="")
-    found = by_metric(pd.concat([*rows, trained, tested], ignore_index=True))
-    gap = found.loc["statistical_parity"]
+    result = by_metric(pd.concat([*rows, trained, tested], ignore_index=True))
+    gap = result.loc["statistical_parity"]
     assert gap["lower"] == 0
     assert gap["mean"] > gap["upper"] > 0.3
     assert gap["status"] == "insufficient"
@@ -236,9 +236,9 @@ def test_the_probability_of_a_small_gap_agrees_with_the_interval_of_the_runs_gap
             entries = [(value, lower, upper, 300, "ok")] * 10
             part = metrics(*entries, metric=metric, group=group)
             parts.append(part.assign(epsilon=epsilon, statistic=statistic))
-        found = summarise(pd.concat(parts, ignore_index=True))
-        found = found.set_index(["metric", "statistic", "group"]).sort_index()
-        of_gap = found.loc["statistical_parity"]
+        result = summarise(pd.concat(parts, ignore_index=True))
+        result = result.set_index(["metric", "statistic", "group"]).sort_index()
+        of_gap = result.loc["statistical_parity"]
         return of_gap["mean"][BELOW_EPSILON, ""], of_gap.loc[(VALUE, "")]
 
     below, gap = run(counted=True)

@@ -55,9 +55,9 @@ def test_a_row_keeps_what_it_was_given():
     table = MetricTable()
     at = Setting(epsilon=0.1, bins=5, feature="age")
     table.add("gap", 0.25, 7, Where("sex", "F"), setting=at, interval=(0.1, 0.4))
-    (found,) = table.frame().to_dict("records")
-    assert tuple(found) == COLUMNS
-    assert {name: value for name, value in found.items() if not pd.isna(value)} == {
+    (result,) = table.frame().to_dict("records")
+    assert tuple(result) == COLUMNS
+    assert {name: value for name, value in result.items() if not pd.isna(value)} == {
         "metric": "gap", "statistic": "value", "attribute": "sex", "group": "F", "value": 0.25,
         "lower": 0.1, "upper": 0.4, "n": 7, "status": "ok", "reason": "", "epsilon": 0.1,
         "bins": 5, "feature": "age",
@@ -83,7 +83,10 @@ def test_a_metric_is_asked_for_among_values():
         ("selection_rate", POOLED, "none is known to hold"),
         ("equalized_odds", DEBIASED, "see that of the gap itself"),
         ("equalized_odds", PAIRS_THAT_DIFFER, "it counts what is sure"),
-        *(("x", each, "it is a probability itself") for each in (BELOW_EPSILON, WORST)),
+        *(
+            ("x", probability, "it is a probability itself")
+            for probability in (BELOW_EPSILON, WORST)
+        ),
         ("x_ratio", OUTSIDE_BAND, "it is a probability itself"),
         ("idle_seconds", VALUE, "none is known to hold"),  # a name's end says nothing
         ("agreeing_pairs", VALUE, "none is known to hold"),
@@ -134,10 +137,10 @@ def mean_rows(losses, groups=None, **options):
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_mean_has_the_papers_normal_interval_of_its_level(level):
     losses = np.random.default_rng(0).exponential(size=50)
-    (found,) = mean_rows(losses, level=level, frequentist=False)
+    (result,) = mean_rows(losses, level=level, frequentist=False)
     lower, upper = stats.norm.interval(level, losses.mean(), stats.sem(losses))
-    assert (found["value"], found["n"]) == (pytest.approx(losses.mean()), 50)
-    assert (found["lower"], found["upper"]) == (pytest.approx(lower), pytest.approx(upper))
+    assert (result["value"], result["n"]) == (pytest.approx(losses.mean()), 50)
+    assert (result["lower"], result["upper"]) == (pytest.approx(lower), pytest.approx(upper))
 
 
 @pytest.mark.parametrize("level", [0.95, 0.8])
@@ -154,13 +157,13 @@ def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on(level):
 
 def test_a_mean_of_nothing_says_so():
     everyone, *groups = mean_rows(np.empty(0), {"sex": pd.Series([], dtype=SEX)})
-    for found, reason in zip(
+    for result, reason in zip(
         (everyone, *groups),
         ("no rows", "no rows in group 'F'", "no rows in group 'M'"),
         strict=True,
     ):
-        assert (found["n"], found["status"], found["reason"]) == (0, "undefined", reason)
-        assert np.isnan(found["value"])
+        assert (result["n"], result["status"], result["reason"]) == (0, "undefined", reason)
+        assert np.isnan(result["value"])
 
 
 def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():

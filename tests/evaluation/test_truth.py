@@ -35,27 +35,27 @@ def regression(truth=NORMAL, **columns):
 
 def test_a_label_has_the_sd_of_a_bernoulli():
     score, sd = P + [0.1, -0.1, 0.1, 0], np.array([0.3, 0.6, 0.3, 0.14])
-    found = rows_of(binary(score=score, sd=sd, uncertainty=sd))
-    assert found["truth_rmse_mean"].value == pytest.approx(np.sqrt(0.03 / 4))
+    rows = rows_of(binary(score=score, sd=sd, uncertainty=sd))
+    assert rows["truth_rmse_mean"].value == pytest.approx(np.sqrt(0.03 / 4))
     expected = np.sqrt(np.mean(np.square([0.3 - 0.3, 0.6 - 0.5, 0.3 - 0.4, 0.14 - 0.14])))
-    assert found["truth_rmse_sd"].value == pytest.approx(expected)
+    assert rows["truth_rmse_sd"].value == pytest.approx(expected)
     rank = stats.spearmanr(sd, np.sqrt(P * (1 - P))).statistic
-    assert found["truth_rank_correlation"].value == pytest.approx(rank)
-    assert {row.n for row in found.values()} == {4}
+    assert rows["truth_rank_correlation"].value == pytest.approx(rank)
+    assert {row.n for row in rows.values()} == {4}
 
 
 def test_a_regression_is_compared_in_mean_and_sd():
-    found = rows_of(regression(prediction=[1, 2, 6], sd=[0.5, 1, 5], uncertainty=[3, 2, 1]))
-    assert found["truth_rmse_mean"].value == pytest.approx(np.sqrt(3))
-    assert found["truth_rmse_sd"].value == pytest.approx(np.sqrt(3))
-    assert found["truth_rank_correlation"].value == pytest.approx(-1)
+    rows = rows_of(regression(prediction=[1, 2, 6], sd=[0.5, 1, 5], uncertainty=[3, 2, 1]))
+    assert rows["truth_rmse_mean"].value == pytest.approx(np.sqrt(3))
+    assert rows["truth_rmse_sd"].value == pytest.approx(np.sqrt(3))
+    assert rows["truth_rank_correlation"].value == pytest.approx(-1)
 
 
 def test_an_uncertainty_that_is_no_sd_is_compared_in_rank_alone():
-    found = rows_of(binary(score=P, uncertainty=np.sqrt(P * (1 - P)) ** 3))
-    assert set(found) == {"truth_rmse_mean", "truth_rank_correlation"}
-    assert found["truth_rmse_mean"].value == 0
-    assert found["truth_rank_correlation"].value == pytest.approx(1)
+    rows = rows_of(binary(score=P, uncertainty=np.sqrt(P * (1 - P)) ** 3))
+    assert set(rows) == {"truth_rmse_mean", "truth_rank_correlation"}
+    assert rows["truth_rmse_mean"].value == 0
+    assert rows["truth_rank_correlation"].value == pytest.approx(1)
 
 
 def test_without_a_truth_or_a_score_there_is_nothing_to_compare():
@@ -80,7 +80,7 @@ def test_statuses_of_a_rank_correlation_that_does_not_exist(uncertainty, probabi
 @pytest.mark.parametrize("bad", [np.nan, -0.5, np.inf])
 def test_an_sd_that_cannot_be_is_counted(bad):
     columns = {"prediction": [1, 2, np.nan], "sd": [1, bad, bad], "uncertainty": [1, 2, 3]}
-    found = rows_of(regression(**columns))
-    assert found["truth_rmse_sd"].status == "invalid: sd invalid in 2 of 3 rows"
-    assert found["truth_rmse_mean"].status == "invalid: prediction invalid in 1 of 3 rows"
-    assert np.isnan([found["truth_rmse_sd"].value, found["truth_rmse_mean"].value]).all()
+    rows = rows_of(regression(**columns))
+    assert rows["truth_rmse_sd"].status == "invalid: sd invalid in 2 of 3 rows"
+    assert rows["truth_rmse_mean"].status == "invalid: prediction invalid in 1 of 3 rows"
+    assert np.isnan([rows["truth_rmse_sd"].value, rows["truth_rmse_mean"].value]).all()

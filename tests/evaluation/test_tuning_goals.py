@@ -26,7 +26,7 @@ def value(name, given):
     """Return the metric as the registry has it."""
     metric = metrics_of("binary")[name]
     if not metric.rates:
-        return metric(given.target, *(given.columns[each] for each in metric.needs)).mean()
+        return metric(given.target, *(given.columns[need] for need in metric.needs)).mean()
     group = given.group if metric.is_gap else np.zeros(len(given.target), int)
     counts = confusion(given.target, given.columns["prediction"], group, n_groups=given.groups)
     counts = counts.reshape(-1, 4) if metric.is_gap else counts.sum(axis=0).reshape(4)
@@ -36,16 +36,16 @@ def value(name, given):
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_those_of_the_metric_and_errors_what_a_row_changes(name):
     (goal,), given = goals([name], "binary"), rows()
-    found = goal.estimate(given)
-    assert goal.sign * found.value == pytest.approx(value(name, given))
+    result = goal.estimate(given)
+    assert goal.sign * result.value == pytest.approx(value(name, given))
     without = []
     for left_out in range(0, 300, 30):
         kept = np.arange(300) != left_out
         columns = {key: values[kept] for key, values in given.columns.items()}
-        parts = (each[kept] for each in (given.fold, given.unit, given.target, given.group))
+        parts = (column[kept] for column in (given.fold, given.unit, given.target, given.group))
         without.append(goal.sign * value(name, GoalRows(*parts, columns, 3)))
-    changes = found.value - np.array(without)
-    assert found.linear[::30] == pytest.approx(changes, rel=0.1, abs=2e-4)
+    changes = result.value - np.array(without)
+    assert result.linear[::30] == pytest.approx(changes, rel=0.1, abs=2e-4)
 
 
 def test_folds_are_put_together_and_taken_apart_again():

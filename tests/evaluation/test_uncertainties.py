@@ -34,38 +34,38 @@ def two_groups(epistemic, aleatoric=None, n=200):
 
 def test_group_means_and_ratios_are_those_of_the_columns():
     data = two_groups([0.01, 0.02])
-    found, (a, b) = rows_of(data), data.column("epistemic").reshape(2, -1).mean(axis=1)
+    result, (a, b) = rows_of(data), data.column("epistemic").reshape(2, -1).mean(axis=1)
     for group, mean, n in (("", (a + b) / 2, 400), ("a", a, 200), ("b", b, 200)):
         row = next(
             row
-            for (metric, of, _), row in found.items()
+            for (metric, of, _), row in result.items()
             if (metric, of) == ("epistemic_uncertainty", group)
         )
         assert row.value == pytest.approx(mean)
         assert (row.n, row.status) == (n, "ok")
         assert row.lower < mean < row.upper
-    assert found["epistemic_uncertainty_ratio", "b", ""].value == pytest.approx(b / a)
-    assert found["epistemic_uncertainty_difference", "b", ""].value == pytest.approx(b - a)
+    assert result["epistemic_uncertainty_ratio", "b", ""].value == pytest.approx(b / a)
+    assert result["epistemic_uncertainty_difference", "b", ""].value == pytest.approx(b - a)
     outside = rows_of(data, statistic=OUTSIDE_BAND)
     assert outside["epistemic_uncertainty_ratio", "b", "band=0.2"].value > 0.999
-    parts = sum(found[f"{part}_uncertainty", "b", ""].value for part in ("aleatoric", "epistemic"))
-    assert found["predictive_uncertainty", "b", ""].value == pytest.approx(parts)
+    parts = sum(result[f"{part}_uncertainty", "b", ""].value for part in ("aleatoric", "epistemic"))
+    assert result["predictive_uncertainty", "b", ""].value == pytest.approx(parts)
 
 
 @pytest.mark.parametrize("reference", [6e-8, 0.0])
 def test_nothing_is_divided_by_next_to_nothing(reference):
     """Adult's epistemic uncertainties by sex, of which the paper prints the ratio 521."""
     data = two_groups([reference, 3e-5])
-    found, outside = rows_of(data), rows_of(data, statistic=OUTSIDE_BAND)
+    result, outside = rows_of(data), rows_of(data, statistic=OUTSIDE_BAND)
     for row in (
-        found["epistemic_uncertainty_ratio", "b", ""],
+        result["epistemic_uncertainty_ratio", "b", ""],
         outside["epistemic_uncertainty_ratio", "b", "band=0.2"],
     ):
         assert np.isnan(row.value)
         assert row.status.startswith("undefined: epistemic_uncertainty of group 'a' is ")
         assert row.status.endswith("too near 0 to divide by")
-    assert found["epistemic_uncertainty_difference", "b", ""].status == "ok"
-    assert found["aleatoric_uncertainty_ratio", "b", ""].status == "ok"
+    assert result["epistemic_uncertainty_difference", "b", ""].status == "ok"
+    assert result["aleatoric_uncertainty_ratio", "b", ""].status == "ok"
 
 
 def test_the_floor_is_an_option_and_of_the_targets_size_in_a_regression():
@@ -108,9 +108,9 @@ def test_few_and_missing_rows_are_said():
 
 def test_invalid_standard_deviations_are_counted():
     data = labelled([0, 1, 2], "aab", task=Task.REGRESSION, prediction=[0, 1, 2], sd=[1, -1, 1])
-    found = rows_of(data)
-    assert {row.status for row in found.values()} == {"invalid: predictive invalid in 1 of 3 rows"}
-    assert all(np.isnan(row.value) for row in found.values())
+    rows = rows_of(data)
+    assert {row.status for row in rows.values()} == {"invalid: predictive invalid in 1 of 3 rows"}
+    assert all(np.isnan(row.value) for row in rows.values())
 
 
 def test_the_one_line_path_takes_the_two_variances_and_changes_nothing_else():
@@ -142,11 +142,11 @@ def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows
     }[measure]
     truth = sample(2_000_000).mean()
     values = sample((sum(rows), count)).T
-    found = _Limits.of(values, Groups("g", ("a", "b"), np.repeat([0, 1], rows)), 0.95)
+    result = _Limits.of(values, Groups("g", ("a", "b"), np.repeat([0, 1], rows)), 0.95)
     for (lower, upper), true in (
-        (found.interval(0.95), truth),
-        (found.difference(0.95)[1:], 0),
-        (found.ratio(0.95)[1:], 1),
+        (result.interval(0.95), truth),
+        (result.difference(0.95)[1:], 0),
+        (result.ratio(0.95)[1:], 1),
     ):
         assert ((lower[0, 1] <= true) & (true <= upper[0, 1])).mean() > 0.93 - 3 * 0.008
 

@@ -32,8 +32,8 @@ def plain():
 
 
 def series(values, order=None):
-    found = pd.Series(values, index=[f"row {i}" for i in range(N)])
-    return found if order is None else found.iloc[order]
+    result = pd.Series(values, index=[f"row {i}" for i in range(N)])
+    return result if order is None else result.iloc[order]
 
 
 def named(pair):
@@ -68,8 +68,8 @@ GIVEN = {
 
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_arrays_of_any_kind_give_what_plain_ones_give(given, plain):
-    found = table(**{"sample_weight": WEIGHT, **given})
-    pd.testing.assert_frame_equal(found, plain, rtol=1e-12)
+    result = table(**{"sample_weight": WEIGHT, **given})
+    pd.testing.assert_frame_equal(result, plain, rtol=1e-12)
 
 
 REFUSED = {

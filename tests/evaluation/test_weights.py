@@ -55,12 +55,12 @@ def test_whole_weights_give_the_values_of_repeated_rows():
     times = np.random.default_rng(1).integers(0, 4, 240)
     weighted = evaluate(*arrays, **options, sample_weight=times)
     repeated = {
-        name: {key: each.repeat(times) for key, each in value.items()}
+        name: {key: part.repeat(times) for key, part in value.items()}
         if isinstance(value, dict)
         else value.repeat(times)
         for name, value in options.items()
     }
-    other = evaluate(*(each.repeat(times) for each in arrays), **repeated)
+    other = evaluate(*(array.repeat(times) for array in arrays), **repeated)
     one, two = places(weighted, COUNTED), places(other, COUNTED)
     pd.testing.assert_series_equal(one["value"], two["value"][one.index], atol=1e-12)
     width = (one["upper"] - one["lower"]) - (two["upper"] - two["lower"])[one.index]
@@ -74,9 +74,9 @@ def test_points_of_a_weighted_diagram_are_those_of_the_rows_in_each_bin():
     table = evaluate(target, hard, **options, sample_weight=weight, evaluator=Evaluator(bins=8))
     bins = [(score > i / 8) & (score <= (i + 1) / 8) for i in range(8)]
     for metric, column in (("reliability_base_rate", target), ("reliability_mean_score", score)):
-        found = table[table["metric"] == metric].set_index("setting")
+        result = table[table["metric"] == metric].set_index("setting")
         for i, rows in enumerate(bins):
-            value, lower, upper = found.loc[f"bins=8 bin={i}", ["value", "lower", "upper"]]
+            value, lower, upper = result.loc[f"bins=8 bin={i}", ["value", "lower", "upper"]]
             assert value == pytest.approx(np.average(column[rows], weights=weight[rows]))
             assert lower <= value <= upper
 
@@ -97,7 +97,7 @@ def test_weighted_scores_and_errors_are_those_of_scikit_learn(group):
         sample_weight=weight,
     )
     t = outcome[rows]
-    for found, metric, expected in (
+    for result, metric, expected in (
         (table, "log_loss", sk.log_loss(y, p, sample_weight=w)),
         (table, "brier_score", sk.brier_score_loss(y, p, sample_weight=w)),
         (table, "roc_auc", sk.roc_auc_score(y, p, sample_weight=w)),
@@ -106,8 +106,8 @@ def test_weighted_scores_and_errors_are_those_of_scikit_learn(group):
         (regression, "r2", sk.r2_score(t, p, sample_weight=w)),
         (regression, "mean_residual", np.average(t - p, weights=w)),
     ):
-        place = (found["group"] == group) & found["attribute"].isin(["race", ""])
-        row = found[place & (found["metric"] == metric)].iloc[0]
+        place = (result["group"] == group) & result["attribute"].isin(["race", ""])
+        row = result[place & (result["metric"] == metric)].iloc[0]
         assert row["value"] == pytest.approx(expected, rel=1e-12), metric
         if row["status"] == "ok":
             assert row["lower"] <= row["value"] <= row["upper"]
@@ -130,13 +130,13 @@ def test_rows_of_no_weight_are_left_out_of_scores():
     weight = np.random.default_rng(1).lognormal(0, 1, 240)
     weight[::3], kept = 0, np.arange(240) % 3 > 0
     alone = {
-        name: {key: each[kept] for key, each in value.items()}
+        name: {key: part[kept] for key, part in value.items()}
         if isinstance(value, dict)
         else value[kept]
         for name, value in options.items()
     }
     one = evaluate(*arrays, **options, sample_weight=weight)
-    two = evaluate(*(each[kept] for each in arrays), **alone, sample_weight=weight[kept])
+    two = evaluate(*(array[kept] for array in arrays), **alone, sample_weight=weight[kept])
     one, two = places(one, SCORES), places(two, SCORES)
     pd.testing.assert_frame_equal(
         one[["value", "lower", "upper", "n"]], two[["value", "lower", "upper", "n"]]
@@ -146,15 +146,15 @@ def test_rows_of_no_weight_are_left_out_of_scores():
 def test_clusters_leave_every_value_and_widen_intervals_of_rows_that_repeat():
     arrays, options = sample(60)
     repeated = {
-        name: {key: each.repeat(4) for key, each in value.items()}
+        name: {key: part.repeat(4) for key, part in value.items()}
         if isinstance(value, dict)
         else value.repeat(4)
         for name, value in options.items()
     }
-    rows = [each.repeat(4) for each in arrays]
+    rows = [array.repeat(4) for array in arrays]
     one = evaluate(*rows, **repeated, clusters=np.arange(60).repeat(4))
     two, once = evaluate(*rows, **repeated), evaluate(*arrays, **options)
-    one, two, once = (places(each, COUNTED) for each in (one, two, once))
+    one, two, once = (places(table, COUNTED) for table in (one, two, once))
     pd.testing.assert_series_equal(one["value"], two["value"], atol=1e-12)
     rates = once[once.index.get_level_values("metric").isin(metrics_of(BINARY, "rate"))].index
     wide, narrow, right = ((t["upper"] - t["lower"])[rates] for t in (one, two, once))
@@ -184,8 +184,8 @@ def test_groups_that_answer_together_are_compared_without_what_they_share():
         for name, clusters in (("shared", jobs), ("none", None))
     }
     width = {
-        name: each.query("metric == 'statistical_parity_difference'").eval("upper - lower").item()
-        for name, each in table.items()
+        name: table.query("metric == 'statistical_parity_difference'").eval("upper - lower").item()
+        for name, table in table.items()
     }
     assert width["shared"] < 0.8 * width["none"]
 
@@ -228,7 +228,7 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
     arrays, options = sample()
     weight = np.random.default_rng(2).lognormal(0, 1, 240)
     table, plain = evaluate(*arrays, **options, sample_weight=weight), evaluate(*arrays, **options)
-    one, two = (values_of(each).set_index(KEYS) for each in (table, plain))
+    one, two = (values_of(metrics).set_index(KEYS) for metrics in (table, plain))
     declared = {metric.name for metric in metrics_of(BINARY).values()}
     known = one[one["value"].notna() & one.index.get_level_values("metric").isin(declared)].index
     assert len(known) > 100
@@ -285,19 +285,19 @@ def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_pa
         *("dataset.sensitive=[sex]", "dataset.weight=people", "dataset.clusters=home"),
         *("learner.rounds=2", "split.repeats=1", "tracking=none"),
     )
-    found = {}
+    result = {}
     for weights in ("false", "true"):
         config = configuration(*words, f"evaluator.weights={weights}", results=tmp_path / "results")
         end = carry_out(config)
         run = end.prepared
         assert end.computed == (weights == "false")
         metrics = run.folder.all_metrics().query("metric == 'base_rate' and attribute == ''")
-        found[weights] = metrics.iloc[0]
+        result[weights] = metrics.iloc[0]
     (cell,) = run.cells
     test = frame.iloc[cell.fold.test]
     assert not set(test["home"]) & set(frame["home"].iloc[cell.fold.train])
-    assert np.isclose(found["false"]["value"], test["paid"].mean())
-    assert np.isclose(found["true"]["value"], np.average(test["paid"], weights=test["people"]))
+    assert np.isclose(result["false"]["value"], test["paid"].mean())
+    assert np.isclose(result["true"]["value"], np.average(test["paid"], weights=test["people"]))
     assert np.allclose(run.folder.people().weight, frame["people"])
     again = configuration(*words, "evaluator.weights=true", results=tmp_path / "results")
     frame.assign(people=frame["people"] ** 2).to_csv(tmp_path / "mine.csv", index=False)

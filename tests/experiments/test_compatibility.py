@@ -94,7 +94,7 @@ def names_in(advice):
     return set(re.split(r", | or |=| ", advice.strip(", "))) - {""}
 
 
-@pytest.mark.parametrize(("choices", "sentence"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("choices", "sentence"), REFUSED, ids=[case[0] for case in REFUSED])
 def test_a_combination_that_cannot_work_is_refused_with_what_can(choices, sentence, tmp_path):
     cause, _, advice = f" {sentence.removesuffix('$')}".partition(" use ")
     with pytest.raises(IncompatibleError, match=cause.strip() or None) as refused:
@@ -106,9 +106,9 @@ def test_a_combination_that_cannot_work_is_refused_with_what_can(choices, senten
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
-    found = importlib.util.find_spec
+    result = importlib.util.find_spec
     monkeypatch.setattr(
-        compatibility, "find_spec", lambda name: None if name == "fairgbm" else found(name)
+        compatibility, "find_spec", lambda name: None if name == "fairgbm" else result(name)
     )
     with pytest.raises(IncompatibleError, match=r"package fairgbm, .*\(pip install fairgbm\): use"):
         pipeline.prepare(configuration("learner=lightgbm", *TINY, results=tmp_path))

@@ -134,14 +134,14 @@ def test_a_frame_is_never_stale():
         (own, replace(folds[0], train=folds[0].train[5:])),
         (own, replace(folds[0], test=folds[0].test[5:])),
     ]
-    for each, fold in cases:
-        train, rest = _encoded(each, fold)
-        data = each.dataset
-        encoder = Encoder(each.learner.encoding).fit(data.take(fold.train).features)
+    for case, fold in cases:
+        train, rest = _encoded(case, fold)
+        data = case.dataset
+        encoder = Encoder(case.learner.encoding).fit(data.take(fold.train).features)
         rows = np.concatenate([fold.validation, fold.test])
-        for found, expected_rows in ((train, fold.train), (rest, rows)):
+        for result, expected_rows in ((train, fold.train), (rest, rows)):
             expected = encoder.transform(data.take(expected_rows).features)
-            np.testing.assert_array_equal(dense(found), dense(expected))
+            np.testing.assert_array_equal(dense(result), dense(expected))
 
 
 # --- processes

@@ -181,7 +181,7 @@ def test_killed_worker_loses_its_own_task_only(plans):
         WorkUnit(other),
         WorkUnit(last),
     ]
-    done = {each.task.run.id: each.error for each in Workers(2).run(tasks)}
+    done = {finished.task.run.id: finished.error for finished in Workers(2).run(tasks)}
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
 
 
@@ -195,7 +195,10 @@ def test_a_task_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
     ]
     started = time.monotonic()
     workers = Workers(2, minutes=0.2)
-    done = {(each.task.run.id, each.task.cell): each.error for each in workers.run(tasks)}
+    done = {
+        (finished.task.run.id, finished.task.cell): finished.error
+        for finished in workers.run(tasks)
+    }
     assert time.monotonic() - started < 30
     said = "took longer than 0.2 minutes (timeout_min): finished cells are kept"
     assert done == {(late.id, None): said, (good.id, None): "", (good.id, good.cells[0]): ""}
@@ -279,14 +282,14 @@ def test_no_worker_is_left_by_a_sweep_that_is_killed(tmp_path):
 
 def workers_of(session):
     """Return the worker processes of a session that run."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
             words = (path.parent / "cmdline").read_bytes()
             if own == str(session) and state != "Z" and b"multiprocessing.spawn" in words:
-                found.append(path.parent.name)
-    return found
+                result.append(path.parent.name)
+    return result
 
 
 def wait_for(what, seconds):

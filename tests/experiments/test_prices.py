@@ -33,8 +33,8 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
     chosen = config["hydra"]["runtime"]["choices"]
     other = {**config, "hydra": {"runtime": {"choices": {**chosen, "learner": "another"}}}}
     runs = [
-        Plan(each, f"{name}{k}", "", (f"{name}{k}",), False, False, key, 200)
-        for name, each, key in (("a", config, planned.cost_key), ("b", other, ""))
+        Plan(cells, f"{name}{k}", "", (f"{name}{k}",), False, False, key, 200)
+        for name, cells, key in (("a", config, planned.cost_key), ("b", other, ""))
         for k in range(41)
     ]
     words = ["run.py", "-m", "experiment=atlas", "plan=true"]

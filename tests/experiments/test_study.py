@@ -28,7 +28,7 @@ def ids(a_study, folds=None):
 def test_ids_are_the_same_for_the_same_study_and_differ_between_folds():
     assert ids(study()) == ids(study())
     assert len(set(ids(study()))) == 2
-    assert all(len(each) == 20 for each in ids(study()))
+    assert all(len(cell_id) == 20 for cell_id in ids(study()))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_row_that_changes_sides_changes_the_digest():
         return rows_digest(Fold(0, 0, *(np.array(part, np.intp) for part in parts)))
 
     parts = [([1, 2], [3], [4]), ([1], [2, 3], [4]), ([1, 2], [], [3, 4]), ([1, 2, 3], [], [4])]
-    assert len({digest_of(*each) for each in parts}) == len(parts)
+    assert len({digest_of(*part) for part in parts}) == len(parts)
     assert digest_of(*parts[0]) == digest_of(*parts[0])
 
 
@@ -154,7 +154,7 @@ def test_ids_change_with_the_rows_the_seed_and_the_data(overrides, tmp_path):
 
 
 def test_ids_of_a_users_table_change_with_its_content(tmp_path):
-    path, found = tmp_path / "people.csv", []
+    path, result = tmp_path / "people.csv", []
     for shift in (0, 1, 0):
         rows = {"x": range(40), "y": [i % 2 for i in range(40)], "g": ["a", "b"] * 20}
         frame = pd.DataFrame(rows)
@@ -166,5 +166,5 @@ def test_ids_of_a_users_table_change_with_its_content(tmp_path):
                 "dataset.sensitive=[g]", "split.repeats=1", "tracking=none", results=tmp_path,
             )
         )  # fmt: skip
-        found.append(run.cells[0].id)
-    assert found[0] == found[2] != found[1]
+        result.append(run.cells[0].id)
+    assert result[0] == result[2] != result[1]

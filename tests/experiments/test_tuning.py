@@ -56,7 +56,7 @@ def search(tmp_path):
 def found(trials):
     """Return the values of trials, and their objectives."""
     return [
-        (trial.values, [each.value for each in trial._made[trial.folds]], trial.folds)
+        (trial.values, [made.value for made in trial._made[trial.folds]], trial.folds)
         for trial in trials
     ]
 
@@ -70,10 +70,10 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     other = search(folder=tmp_path / "two")
     first, second = one.carry_out(), other.carry_out()
     assert found(first) == found(second)
-    answers = [answered(each)[0] for each in (one, other)]
+    answers = [answered(tuning)[0] for tuning in (one, other)]
     assert answers[0].place == answers[1].place
     assert answers[0].promises == answers[1].promises
-    wrong = [each.tested[0].value for each in answers]
+    wrong = [answer.tested[0].value for answer in answers]
     assert wrong[1] == pytest.approx(1 - wrong[0])
 
 

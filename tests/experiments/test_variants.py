@@ -124,7 +124,7 @@ def draws_of(consistency, seen, method=METHOD, score=0.5):
     for variant in variants_of(consistency, own, method):
         seen.clear()
         compute(variant.study, fold)
-        drawn[variant.label] = [(each["seed"], each["weight"].tobytes()) for each in seen]
+        drawn[variant.label] = [(fit["seed"], fit["weight"].tobytes()) for fit in seen]
     return drawn
 
 
@@ -225,17 +225,17 @@ def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
     rows = run.folder.all_metrics().query("repeat == @repeat and metric.str.startswith(@prefix)")
     assert set(rows["variant"]) == {""}
     assert set(rows["variants"]) == {len(labels)}
-    found = rows.assign(quantile=rows["quantile"].fillna(whole))
-    found = found.set_index(["metric", "quantile"])["value"]
+    result = rows.assign(quantile=rows["quantile"].fillna(whole))
+    result = result.set_index(["metric", "quantile"])["value"]
     expected = {
         (f"{prefix}_max_sd", whole): sd.max(),
         (f"{prefix}_mean_sd", whole): sd.mean(),
         (f"{prefix}_mean_range", whole): (values.max(axis=0) - values.min(axis=0)).mean(),
         **{(f"{prefix}_sd", q): np.quantile(sd, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
     }
-    assert set(found.index) == set(expected)
+    assert set(result.index) == set(expected)
     for key, value in expected.items():
-        assert found[key] == pytest.approx(value, rel=1e-12)
+        assert result[key] == pytest.approx(value, rel=1e-12)
         assert value > 0
 
 

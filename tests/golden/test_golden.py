@@ -31,12 +31,12 @@ def differing(selection, folder):
 
     All at once, as tables are made of the runs, and workers would each ask again what they share.
     """
-    found = comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
+    result = comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
     was = {
-        kind: {name: each for name, each in read_committed(kind).items() if name in of_kind}
-        for kind, of_kind in found.items()
+        kind: {name: answer for name, answer in read_committed(kind).items() if name in of_kind}
+        for kind, of_kind in result.items()
     }
-    return list(differences(was, found, same_to_ten_digits))
+    return list(differences(was, result, same_to_ten_digits))
 
 
 @pytest.mark.thorough
@@ -72,7 +72,7 @@ def test_names_of_runs_mean_one_run():
     """Runs are found by the beginning of their name, and numbers of a printed text are compared."""
     for case in RUNS:
         assert not any(character.isdigit() for character in case.name)
-        others = [each.name for each in RUNS if each is not case]
+        others = [run.name for run in RUNS if run is not case]
         assert not any(other.startswith(case.name) for other in others)
 
 

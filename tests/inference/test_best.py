@@ -51,9 +51,9 @@ def test_without_overlap_it_is_the_paired_t_test():
 
 def test_equal_methods_share_the_probability_and_are_near():
     column = np.array([0.1, 0.4, 0.2])
-    found = standing(np.column_stack([column, column - 1, column]))
-    assert found.best.tolist() == [0.5, 0, 0.5]
-    assert found.near.tolist() == [1, 0, 1]
+    result = standing(np.column_stack([column, column - 1, column]))
+    assert result.best.tolist() == [0.5, 0, 0.5]
+    assert result.near.tolist() == [1, 0, 1]
 
 
 def test_a_constant_difference_is_certain():
@@ -62,8 +62,8 @@ def test_a_constant_difference_is_certain():
 
 
 def test_one_split_says_nothing():
-    found = standing(np.array([[1.0, 2.0]]))
-    assert np.isnan([*found.best, *found.near]).all()
+    result = standing(np.array([[1.0, 2.0]]))
+    assert np.isnan([*result.best, *result.near]).all()
 
 
 @pytest.mark.parametrize(("methods", "splits"), [(2, 3), (2, 10), (6, 10)])
@@ -102,8 +102,8 @@ def test_in_overlapping_splits_the_correction_keeps_the_promise():
     measured = [overlapping(generator) for _ in range(600)]
 
     def sure(test_share):
-        found = [probability_better(*values.T, test_share) for values in measured]
-        return (np.abs(np.array(found) - 0.5) > 0.45).mean()
+        result = [probability_better(*values.T, test_share) for values in measured]
+        return (np.abs(np.array(result) - 0.5) > 0.45).mean()
 
     # Nominally a tenth; without the correction more than three times as often.
     assert sure(0.2) < 0.16

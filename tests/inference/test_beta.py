@@ -35,7 +35,9 @@ def test_comparison_of_whole_counts_against_the_closed_form():
     a, b, c, d = 4, 3, 6, 2
     i = np.arange(c)
     terms = betaln(a + i, b + d) - np.log(d + i) - betaln(1 + i, d) - betaln(a, b)
-    value = probability_less(*(Beta(*np.array(each, float)) for each in ((a, b), (c, d))))
+    value = probability_less(
+        *(Beta(*np.array(parameters, float)) for parameters in ((a, b), (c, d)))
+    )
     assert value == pytest.approx(np.exp(terms).sum(), abs=1e-9)
 
 

@@ -111,9 +111,9 @@ def test_rope_that_does_not_fit_is_refused(rope):
 def test_a_perfect_and_fair_algorithm_is_better_in_every_objective():
     perfect = np.array([[[50.0, 0, 0, 50], [25, 0, 0, 25]]])
     poor = np.array([[[40.0, 10, 10, 40], [25, 0, 20, 5]]])
-    for name, each in objectives().items():
+    for name, objective_of_name in objectives().items():
         if not name.endswith("_difference"):  # those are the other group's advantage
-            assert each(perfect) > each(poor), name
+            assert objective_of_name(perfect) > objective_of_name(poor), name
 
 
 def test_unknown_objective_is_named_with_its_neighbours():

@@ -61,10 +61,10 @@ def test_cost_against_whole_confusion_matrices(costs):
     mean, variance = expected_cost(posterior, costs)
     draws = cost_draws(posterior, costs, 40000, generator)
     plain = np.einsum("tkj,jk->tk", posterior.draws(40000, generator), costs)
-    for each in (draws, plain):
-        error = 5 * np.sqrt(variance / len(each))
-        assert (np.abs(each.mean(axis=0) - mean) < error).all()
-        np.testing.assert_allclose(each.var(axis=0), variance, rtol=0.06)
+    for sample in (draws, plain):
+        error = 5 * np.sqrt(variance / len(sample))
+        assert (np.abs(sample.mean(axis=0) - mean) < error).all()
+        np.testing.assert_allclose(sample.var(axis=0), variance, rtol=0.06)
     np.testing.assert_allclose(
         np.quantile(draws, [0.1, 0.9], axis=0), np.quantile(plain, [0.1, 0.9], axis=0), atol=0.08
     )

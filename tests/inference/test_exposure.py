@@ -31,10 +31,12 @@ def test_the_first_places_are_a_sample_of_their_own():
     generator = np.random.default_rng(0)
     score, codes = generator.random(200), (generator.random(200) < 0.3).astype(np.intp)
     weight = top_weights(score, np.zeros(200, np.intp), 40)
-    found = weighted_shares(weight, codes, 2)
+    shares = weighted_shares(weight, codes, 2)
     expected = rate_limits(codes[np.argsort(-score)[:40]].sum(), 40)
-    assert [float(each[1]) for each in found.shares] == pytest.approx([float(e) for e in expected])
-    assert found.rows.value[1] == pytest.approx(codes.mean())
+    assert [float(share[1]) for share in shares.shares] == pytest.approx(
+        [float(e) for e in expected]
+    )
+    assert shares.rows.value[1] == pytest.approx(codes.mean())
     everyone = weighted_shares(np.ones(200), codes, 2).ratios
     assert everyone.value == pytest.approx(1)
     assert everyone.upper - everyone.lower == pytest.approx(0, abs=0.05)  # of the same rows
@@ -43,26 +45,26 @@ def test_the_first_places_are_a_sample_of_their_own():
 def test_a_group_that_is_not_among_the_first_has_an_interval():
     codes = np.r_[np.zeros(50), np.ones(10)].astype(np.intp)
     weight = top_weights(np.arange(60, 0, -1.0), np.zeros(60, np.intp), 20)
-    found = weighted_shares(weight, codes, 2)
-    assert found.ratios.value[1] == found.ratios.lower[1] == 0
-    assert 0 < found.ratios.upper[1] < 2
-    assert found.below[1] > 0.8
+    shares = weighted_shares(weight, codes, 2)
+    assert shares.ratios.value[1] == shares.ratios.lower[1] == 0
+    assert 0 < shares.ratios.upper[1] < 2
+    assert shares.below[1] > 0.8
 
 
 @pytest.mark.parametrize(("rows", "share", "shift", "top"), [(60, 0.5, 0, 10), (500, 0.2, 0.7, 50)])
 def test_intervals_of_one_list_hold(rows, share, shift, top):
     """The truth is what many such rankings have on average."""
     generator, one = np.random.default_rng(rows), np.zeros(rows, np.intp)
-    found, values = [], []
+    result, values = [], []
     for _ in range(300):
         codes = (generator.random(rows) < share).astype(np.intp)
         score = generator.normal(size=rows) - shift * codes
         for weight in (top_weights(score, one, top), exposure_weights(score, one)):
             each = weighted_shares(weight, codes, 2)
             values.append(each.shares.value[1])
-            found.append([*each.shares[1:], *each.ratios[1:]])
+            result.append([*each.shares[1:], *each.ratios[1:]])
     truth = np.reshape(values, (300, 2)).mean(axis=0)
-    ends = np.reshape(found, (300, 2, 4, 2))[..., 1]
+    ends = np.reshape(result, (300, 2, 4, 2))[..., 1]
     for k, at in enumerate((truth, truth / share)):
         holds = (ends[..., 2 * k] <= at) & (at <= ends[..., 2 * k + 1])
         assert holds.mean(axis=0).min() > 0.91  # 95 % less three standard errors
@@ -71,7 +73,7 @@ def test_intervals_of_one_list_hold(rows, share, shift, top):
 @pytest.mark.thorough
 def test_intervals_of_many_lists_hold():
     generator, lists = np.random.default_rng(1), np.repeat(np.arange(30), 15).astype(np.intp)
-    found, values = [], []
+    result, values = [], []
     for _ in range(300):
         chance = generator.beta(1.5, 3.5, 30)  # lists differ in who is in them
         codes = (generator.random(450) < chance[lists]).astype(np.intp)
@@ -79,9 +81,9 @@ def test_intervals_of_many_lists_hold():
         weight = top_weights(score, lists, 5)
         each = weighted_shares(weight, codes, 2, lists=lists)
         values.append((each.shares.value[1], codes.mean()))
-        found.append([*each.shares[1:], *each.ratios[1:]])
+        result.append([*each.shares[1:], *each.ratios[1:]])
     truth = np.mean(values, axis=0)
-    ends = np.array(found)[..., 1]
+    ends = np.array(result)[..., 1]
     for k, at in enumerate((truth[0], truth[0] / truth[1])):
         assert ((ends[:, 2 * k] <= at) & (at <= ends[:, 2 * k + 1])).mean() > 0.91
 

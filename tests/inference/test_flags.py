@@ -64,16 +64,16 @@ def planted(generator, size, shift):
 @pytest.mark.parametrize(("size", "shift"), [(200, 0.15), (500, 0.1), (60, 0.25)])
 def test_at_most_a_tenth_of_the_flags_are_wrong(size, shift):
     generator = np.random.default_rng(4)
-    wrong, found, reference = [], [], []
+    wrong, result, reference = [], [], []
     for _ in range(60):
         y = planted(generator, size, shift)
         named = flags.flagged(flags.differs_from_rest(y, np.full(200, size)))
         wrong.append(named[20:].sum() / max(named.sum(), 1))
-        found.append(named[:20].mean())
+        result.append(named[:20].mean())
         exact = 2 * np.minimum(stats.binom.cdf(y, size, 0.3), stats.binom.sf(y - 1, size, 0.3))
         reference.append((stats.false_discovery_control(np.minimum(exact, 1)) < 0.1)[:20].mean())
     assert np.mean(wrong) < 0.1 + 2 * np.std(wrong) / np.sqrt(60)
-    assert np.mean(found) > 0.8 * np.mean(reference)
+    assert np.mean(result) > 0.8 * np.mean(reference)
 
 
 def overlapping(generator, people=3000):
@@ -103,15 +103,15 @@ def special_rank(noise):
 @pytest.mark.parametrize("dependence", [False, True])
 def test_flags_of_overlapping_groups_and_dependent_metrics_hold(dependence):
     generator = np.random.default_rng(5)
-    wrong, found = [], []
+    wrong, result = [], []
     for _ in range(30):
         y, n, people, everyone, truth = overlapping(generator)
         p_values = flags.same_rate(y, n, everyone[:, None] - y, people - n)
         named = flags.flagged(p_values, overlapping=dependence)
         wrong.append((named & ~truth).sum() / max(named.sum(), 1))
-        found.append((named & truth).sum())
+        result.append((named & truth).sum())
     assert np.mean(wrong) < (0.03 if dependence else 0.1) + 2 * np.std(wrong) / np.sqrt(30)
-    assert np.mean(found) > 2
+    assert np.mean(result) > 2
 
 
 def test_certificates_of_all_groups_hold():
@@ -119,14 +119,14 @@ def test_certificates_of_all_groups_hold():
     n = np.resize([30, 200, 1000], 30)
     rates = np.resize([0.75, 0.85, 0.8, 0.95], 30)
     y = generator.binomial(n, rates, (2000, 30))
-    bounds = np.array([flags.all_at_least(each, n).bound for each in y])
+    bounds = np.array([flags.all_at_least(counts, n).bound for counts in y])
     assert (bounds <= 0.75).mean() > 0.95 - 0.01
-    ceilings = np.array([flags.all_at_most(n - each, n).bound for each in y])
+    ceilings = np.array([flags.all_at_most(n - counts, n).bound for counts in y])
     assert ceilings == pytest.approx(1 - bounds)
-    limits = np.array([flags.lower_limits(each, n) for each in y[:500]])
+    limits = np.array([flags.lower_limits(counts, n) for counts in y[:500]])
     assert (limits <= rates).all(axis=1).mean() > 0.93
     assert (limits.min(axis=1) < bounds[:500]).all()  # correcting would cost something
-    named = np.array([flags.surely_over(each, n, 0.8) for each in y[:500]])
+    named = np.array([flags.surely_over(counts, n, 0.8) for counts in y[:500]])
     assert (named & (rates <= 0.8)).any(axis=1).mean() < 0.07
     assert ((limits > 0.8) <= named).all()
 

@@ -64,30 +64,30 @@ def test_the_range_of_two_is_students_t(freedom):
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
 def test_the_largest_gap_is_covered(sizes, rates):
-    found = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
+    gap = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
     truth = max(rates) - min(rates)
-    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > LEAST
-    assert ((found.lower <= found.value) & (found.value <= found.upper)).all()
+    assert ((gap.lower <= truth) & (truth <= gap.upper)).mean() > LEAST
+    assert ((gap.lower <= gap.value) & (gap.value <= gap.upper)).all()
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
 def test_the_smallest_ratio_is_covered(sizes, rates):
-    found = smallest_ratio(GroupLimits.of(counts_of(sizes, rates), sizes))
+    result = smallest_ratio(GroupLimits.of(counts_of(sizes, rates), sizes))
     truth = min(rates) / max(rates)
-    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > LEAST
-    known = ~np.isnan(found.value)
-    assert ((found.lower <= found.value) & (found.value <= found.upper))[known].all()
+    assert ((result.lower <= truth) & (truth <= result.upper)).mean() > LEAST
+    known = ~np.isnan(result.value)
+    assert ((result.lower <= result.value) & (result.value <= result.upper))[known].all()
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
 def test_the_larger_of_two_gaps_is_covered(sizes, rates):
     other = rates[::-1]
-    found = largest_gap(
+    gap = largest_gap(
         GroupLimits.of(counts_of(sizes, rates), sizes, rates=2),
         GroupLimits.of(counts_of(sizes, other, seed=1), sizes, rates=2),
     )
     truth = max(rates) - min(rates)
-    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > LEAST
+    assert ((gap.lower <= truth) & (truth <= gap.upper)).mean() > LEAST
 
 
 def test_among_equal_groups_no_pair_is_named_more_often_than_allowed():
@@ -113,10 +113,10 @@ def test_more_true_pairs_are_named_than_with_bonferroni():
 def test_two_groups_fold_the_signed_difference():
     one, other = rate_limits(30, 100), rate_limits(50, 100)
     signed = difference_limits(one, other)
-    found = largest_gap(GroupLimits.of([30, 50], [100, 100]))
-    assert found.value == pytest.approx(0.2)
-    assert found.lower == pytest.approx(-signed.upper)
-    assert found.upper == pytest.approx(-signed.lower)
+    gap = largest_gap(GroupLimits.of([30, 50], [100, 100]))
+    assert gap.value == pytest.approx(0.2)
+    assert gap.lower == pytest.approx(-signed.upper)
+    assert gap.upper == pytest.approx(-signed.lower)
 
 
 def test_two_groups_never_reach_beyond_their_own_signed_difference():
@@ -125,19 +125,17 @@ def test_two_groups_never_reach_beyond_their_own_signed_difference():
     counts = draw.binomial(sizes, draw.uniform(0, 1, (500, 2)))
     limits = rate_limits(counts, sizes)
     signed = difference_limits(limits.take(0), limits.take(1))
-    found = largest_gap(GroupLimits.of(counts, sizes))
+    gap = largest_gap(GroupLimits.of(counts, sizes))
     furthest = np.maximum(np.abs(signed.lower), np.abs(signed.upper))
-    np.testing.assert_array_equal(found.upper, furthest)
-    np.testing.assert_array_equal(
-        found.lower, np.maximum(0, np.maximum(signed.lower, -signed.upper))
-    )
+    np.testing.assert_array_equal(gap.upper, furthest)
+    np.testing.assert_array_equal(gap.lower, np.maximum(0, np.maximum(signed.lower, -signed.upper)))
 
 
 def test_a_tiny_group_is_not_compared_with_itself():
     """Of rates 0.5 and 0.5, the tiny group's own two ends are 1.4 times as far apart."""
-    found = largest_gap(GroupLimits.of([2, 500, 510], [4, 1000, 1000]))
+    gap = largest_gap(GroupLimits.of([2, 500, 510], [4, 1000, 1000]))
     tiny = rate_limits(2, 4)
-    assert found.upper < 0.8 * np.sqrt(2) * (tiny.upper - tiny.value)
+    assert gap.upper < 0.8 * np.sqrt(2) * (tiny.upper - tiny.value)
 
 
 @pytest.mark.parametrize("left_out", [0, 2, 3])
@@ -164,10 +162,10 @@ def test_a_group_of_no_rows_may_have_any_rate():
         GroupLimits.of(counts, sizes),
         GroupLimits.of([300, 320, 5], [1000, 1000, 9]).only(sizes > 0, unseen=sizes == 0),
     ):
-        found = largest_gap(limits)
-        assert found.value == seen.value
-        assert found.lower == 0
-        assert found.upper == max(single.upper.max(), 1 - single.lower.min())
+        gap = largest_gap(limits)
+        assert gap.value == seen.value
+        assert gap.lower == 0
+        assert gap.upper == max(single.upper.max(), 1 - single.lower.min())
     assert np.isnan(largest_gap(GroupLimits.of([3], [9]))).all()
 
 
@@ -176,9 +174,9 @@ def test_the_gap_of_all_is_covered_where_the_group_that_differs_may_have_no_rows
     rates = np.array([0.6, 0.6, 0.6, 0.2])
     rows = draw.binomial([5000, 500, 50, 5], 0.2, (REPLICATIONS, 4))
     counts = draw.binomial(rows, rates)
-    found = largest_gap(GroupLimits.of(counts, rows))
+    gap = largest_gap(GroupLimits.of(counts, rows))
     assert (rows[:, 3] == 0).mean() > 0.3
-    assert ((found.lower <= 0.4) & (found.upper >= 0.4)).mean() > LEAST
+    assert ((gap.lower <= 0.4) & (gap.upper >= 0.4)).mean() > LEAST
 
 
 def test_a_probability_says_nothing_that_the_interval_does_not():
@@ -197,10 +195,10 @@ def test_a_probability_says_nothing_that_the_interval_does_not():
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
 def test_whatever_the_posterior_it_is_seldom_wrong_where_it_is_sure(sizes, rates):
     """A posterior that is always wrong, about just more and just less than the true gap."""
-    found = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
+    gap = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
     truth = max(rates) - min(rates)
-    under = probability_below(0.0, found.lower, found.upper, truth + 1e-9)
-    over = probability_below(1.0, found.lower, found.upper, truth - 1e-9)
+    under = probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
+    over = probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
     assert (under < 0.05).mean() < 1 - LEAST
     assert (over > 0.95).mean() < 0.05
 
@@ -219,19 +217,19 @@ def test_levels_of_all_pairs_are_those_of_the_table_of_the_studentised_range(gro
 
 
 def test_an_unknown_group_leaves_the_others_gap_standing():
-    found = largest_gap(GroupLimits.of([500, 200], [1000, 1000]))
+    gap = largest_gap(GroupLimits.of([500, 200], [1000, 1000]))
     with_one_row = largest_gap(GroupLimits.of([500, 200, 1], [1000, 1000, 1]))
-    assert with_one_row.lower > 0.9 * found.lower
+    assert with_one_row.lower > 0.9 * gap.lower
 
 
 def test_normal_estimates_fold_alike():
     draw = np.random.default_rng(0)
     truth, error = np.array([1.0, 1.0, 1.3]), np.array([0.1, 0.2, 0.1])
     values = truth + error * draw.normal(size=(REPLICATIONS, 3))
-    quantiles = (stats.norm.ppf((1 + each) / 2) for each in (0.95, simultaneous_level(0.95, 3)))
+    quantiles = (stats.norm.ppf((1 + level) / 2) for level in (0.95, simultaneous_level(0.95, 3)))
     limits = (Limits(values, values - q * error, values + q * error) for q in quantiles)
-    found = largest_gap(GroupLimits(*limits))
-    assert ((found.lower <= 0.3) & (found.upper >= 0.3)).mean() > LEAST
+    gap = largest_gap(GroupLimits(*limits))
+    assert ((gap.lower <= 0.3) & (gap.upper >= 0.3)).mean() > LEAST
 
 
 def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
@@ -240,7 +238,7 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
     for _ in range(20):
         sizes = generator.integers(1, 200, 37)
         limits = GroupLimits.of(generator.binomial(sizes, generator.beta(3, 3, 37)), sizes)
-        found, low, high = surest_gap(limits)
-        np.testing.assert_allclose(np.array(found), np.array(largest_gap(limits)))
+        result, low, high = surest_gap(limits)
+        np.testing.assert_allclose(np.array(result), np.array(largest_gap(limits)))
         wide = difference_limits(*pairs(limits.together)).lower
         assert wide[high, low] == wide.max()

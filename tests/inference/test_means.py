@@ -69,18 +69,20 @@ def test_of_many_rows_the_interval_is_the_normal_one():
 def test_moments_by_group_are_those_of_each_groups_rows():
     draw = np.random.default_rng(4)
     x, codes = draw.exponential(size=300), draw.choice([0, 1, 3], 300)
-    found = Moments.of_groups(x, codes, 4)
+    result = Moments.of_groups(x, codes, 4)
     for g in (0, 1, 3):
         part = x[codes == g]
-        assert found.size[g] == len(part)
-        assert found.mean[g] == pytest.approx(part.mean())
-        assert found.sd[g] == pytest.approx(part.std(ddof=1))
-        assert found.skewness[g] == pytest.approx(stats.skew(part))
-        assert (found.lowest[g], found.highest[g]) == (part.min(), part.max())
+        assert result.size[g] == len(part)
+        assert result.mean[g] == pytest.approx(part.mean())
+        assert result.sd[g] == pytest.approx(part.std(ddof=1))
+        assert result.skewness[g] == pytest.approx(stats.skew(part))
+        assert (result.lowest[g], result.highest[g]) == (part.min(), part.max())
         alone = loss_limits(Moments.of(part))
-        np.testing.assert_allclose([each[g] for each in loss_limits(found)], alone, rtol=1e-9)
-    assert found.size[2] == 0
-    assert np.isnan(loss_limits(found).lower[2])
+        np.testing.assert_allclose(
+            [loss_limit[g] for loss_limit in loss_limits(result)], alone, rtol=1e-9
+        )
+    assert result.size[2] == 0
+    assert np.isnan(loss_limits(result).lower[2])
 
 
 def test_few_rows_have_no_interval():
@@ -116,8 +118,8 @@ def of_labels(label, score, losses):
     """Return the moments (R, 2) of the losses of labels and scores (R, n)."""
     codes = np.repeat(np.arange(len(label)), label.shape[1])
     y, p = label.ravel(), score.ravel()
-    found = Moments.by_label(losses(y, p), losses(1 - y, p), y.astype(np.intp), codes, len(label))
-    return found.take(np.arange(2 * len(label)).reshape(-1, 2))
+    result = Moments.by_label(losses(y, p), losses(1 - y, p), y.astype(np.intp), codes, len(label))
+    return result.take(np.arange(2 * len(label)).reshape(-1, 2))
 
 
 @pytest.mark.parametrize(("base", "rows"), [(0.03, 200), (0.03, 400), (0.3, 50), (0.3, 200)])
@@ -204,10 +206,10 @@ def test_perfect_hard_scores_may_be_wrong_and_wrong_ones_right():
 def test_what_rows_could_lose_is_that_of_the_ten_that_would_lose_most():
     score = np.linspace(0, 1, 41)
     label = (np.arange(41) % 2) * 1.0
-    found = of_labels(label[None], score[None], brier_rows)
+    result = of_labels(label[None], score[None], brier_rows)
     far = np.mean(np.linspace(1, 0.775, 10) ** 2)
-    np.testing.assert_allclose(found.most[0], far)
-    np.testing.assert_allclose(found.least[0], np.mean(np.linspace(0, 0.225, 10) ** 2))
+    np.testing.assert_allclose(result.most[0], far)
+    np.testing.assert_allclose(result.least[0], np.mean(np.linspace(0, 0.225, 10) ** 2))
 
 
 HEAVY = {

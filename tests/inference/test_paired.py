@@ -48,7 +48,7 @@ def test_rates_and_differences_are_those_of_the_confusion_counts():
             for decision in (first, second)
         )
         both = rates_of(cells, rate, level=0.95)
-        np.testing.assert_allclose([each.value for each in both], [one, other])
+        np.testing.assert_allclose([limits.value for limits in both], [one, other])
         change = difference(cells, rate, level=0.95)
         np.testing.assert_allclose(change.value, other - one)
         gap = gap_change(cells, rate)

@@ -18,7 +18,7 @@ def exactly(y, n):
     grid = np.meshgrid(
         special.logit(everyone) + np.linspace(-4, 4, 121), np.linspace(np.log(0.003), 2, 90)
     )
-    level, log_spread = (each.ravel() for each in grid)
+    level, log_spread = (axis.ravel() for axis in grid)
     strength = np.exp(-2 * log_spread) / (everyone * (1 - everyone))
     a = (strength * special.expit(level))[:, None]
     b = (strength * special.expit(-level))[:, None]
@@ -110,7 +110,7 @@ def test_effects_of_attributes_carry_what_few_rows_cannot():
         }
         for name, mean in means.items():
             errors[name].append(((mean - rates) ** 2).mean())
-    rmse = {name: np.sqrt(np.mean(each)) for name, each in errors.items()}
+    rmse = {name: np.sqrt(np.mean(error)) for name, error in errors.items()}
     assert rmse["attributes"] < 0.92 * rmse["none"] < 0.75 * rmse["raw"]
 
 
@@ -157,15 +157,15 @@ def test_one_exception_does_not_spoil_the_others_and_is_not_drawn_to_them():
 
 def test_the_predictive_check_finds_the_exception_and_little_else():
     rng = np.random.default_rng(7)
-    found, others = [], []
+    result, others = [], []
     for _ in range(60):
         logit = special.logit(0.3) + 0.3 * rng.standard_normal(20)
         logit[0] += 2
         y = rng.binomial(60, special.expit(logit))
         surprise = pool(y, np.full(20, 60), rng, draws=100).surprise
-        found.append(surprise[0] < 0.01)
+        result.append(surprise[0] < 0.01)
         others.append(surprise[1:] < 0.01)
-    assert np.mean(found) > 0.85
+    assert np.mean(result) > 0.85
     assert np.mean(others) < 0.025
 
 
@@ -204,8 +204,8 @@ def test_many_groups_are_estimated_as_few_are(monkeypatch):
     codes = np.array(np.unravel_index(np.arange(60), (5, 4, 3))).T
     sizes = generator.integers(0, 80, 60)
     successes = generator.binomial(sizes, generator.beta(2, 3, 60))
-    found = []
+    result = []
     for large in (1, 1000):
         monkeypatch.setattr("fairbench.inference.pooled._LARGE", large)
-        found.append(pool(successes, sizes, np.random.default_rng(0), attributes=codes))
-    np.testing.assert_allclose(found[0].draws, found[1].draws, rtol=1e-6)
+        result.append(pool(successes, sizes, np.random.default_rng(0), attributes=codes))
+    np.testing.assert_allclose(result[0].draws, result[1].draws, rtol=1e-6)

@@ -10,7 +10,9 @@ from fairbench.metrics.group import difference
 from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import BINARY, metrics_of
 
-RATES = [each.function for each in metrics_of(BINARY, "rate").values() if len(each.rates) == 1]
+RATES = [
+    metric.function for metric in metrics_of(BINARY, "rate").values() if len(metric.rates) == 1
+]
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
 DRAWS = 20_000

@@ -19,19 +19,19 @@ from fairbench.inference.rates import (
 @pytest.mark.parametrize(("n", "added"), [(20, 0.25), (60, 0.375), (90, 0.5), (2000, 0.5)])
 def test_inside_the_edges_they_are_jeffreys_or_of_few_rows_halfway_to_the_exact_ones(n, added):
     x = np.arange(2, n - 1)
-    found = rate_limits(x, n)
-    np.testing.assert_allclose(found.lower, stats.beta.ppf(0.025, x + added, n - x + 1 - added))
-    np.testing.assert_allclose(found.upper, stats.beta.ppf(0.975, x + 1 - added, n - x + added))
+    limits = rate_limits(x, n)
+    np.testing.assert_allclose(limits.lower, stats.beta.ppf(0.025, x + added, n - x + 1 - added))
+    np.testing.assert_allclose(limits.upper, stats.beta.ppf(0.975, x + 1 - added, n - x + added))
 
 
 @pytest.mark.parametrize("n", range(1, 91))
 def test_every_rate_of_few_rows_is_covered(n):
     """The least coverage of all rates is just beside an end of some interval."""
     x = np.arange(n + 1)
-    found = rate_limits(x, n)
-    ends = np.concatenate([found.lower, found.upper])
+    limits = rate_limits(x, n)
+    ends = np.concatenate([limits.lower, limits.upper])
     rates = np.clip(np.concatenate([ends - 1e-9, ends + 1e-9]), 1e-12, 1 - 1e-12)
-    holds = (found.lower[:, None] <= rates) & (rates <= found.upper[:, None])
+    holds = (limits.lower[:, None] <= rates) & (rates <= limits.upper[:, None])
     covered = (stats.binom.pmf(x[:, None], n, rates) * holds).sum(axis=0)
     assert covered.min() > (0.9285 if n in (8, *range(84, 91)) else 0.93)
 
@@ -40,8 +40,8 @@ def test_every_rate_of_few_rows_is_covered(n):
 def test_at_the_worst_rate_of_many_rows_coverage_is_over_92_percent(n):
     """It is where some seven successes are expected, however many the rows: 92.3 % in the limit."""
     x, rates = np.arange(n + 1), np.linspace(0, 40 / n, 4001)[1:]
-    found = rate_limits(x, n)
-    holds = (found.lower[:, None] <= rates) & (rates <= found.upper[:, None])
+    limits = rate_limits(x, n)
+    holds = (limits.lower[:, None] <= rates) & (rates <= limits.upper[:, None])
     covered = (stats.binom.pmf(x[:, None], n, rates) * holds).sum(axis=0)
     assert 0.923 < covered.min() < 0.93
 
@@ -60,25 +60,25 @@ def test_the_quick_limits_are_the_limits_to_a_hundredth_of_their_width(n, level)
 
 def test_at_the_edges_they_are_the_modified_ones():
     n, tail = 100, 0.025
-    found = rate_limits([0, 1, n - 1, n], n)
-    assert found.lower[0] == 0
-    assert found.upper[0] == pytest.approx(1 - tail ** (1 / n))
-    assert found.lower[1] == pytest.approx(1 - (1 - tail) ** (1 / n))
-    assert found.upper[1] == pytest.approx(stats.beta.ppf(1 - tail, 1.5, n - 0.5))
-    np.testing.assert_allclose(1 - found.upper[::-1], found.lower)
+    limits = rate_limits([0, 1, n - 1, n], n)
+    assert limits.lower[0] == 0
+    assert limits.upper[0] == pytest.approx(1 - tail ** (1 / n))
+    assert limits.lower[1] == pytest.approx(1 - (1 - tail) ** (1 / n))
+    assert limits.upper[1] == pytest.approx(stats.beta.ppf(1 - tail, 1.5, n - 0.5))
+    np.testing.assert_allclose(1 - limits.upper[::-1], limits.lower)
 
 
 def test_of_one_row_and_of_none():
-    found = rate_limits([0, 1, 0], [1, 1, 0])
-    assert np.isnan(found.value[2])
-    np.testing.assert_allclose(found.lower, [0, 0.025, 0])
-    np.testing.assert_allclose(found.upper, [0.975, 1, 1])
+    limits = rate_limits([0, 1, 0], [1, 1, 0])
+    assert np.isnan(limits.value[2])
+    np.testing.assert_allclose(limits.lower, [0, 0.025, 0])
+    np.testing.assert_allclose(limits.upper, [0.975, 1, 1])
 
 
 def test_nothing_jumps_between_whole_numbers():
     x = np.linspace(0, 20, 4001)
-    found = rate_limits(x, 20)
-    for ends in (found.lower, found.upper):
+    limits = rate_limits(x, 20)
+    for ends in (limits.lower, limits.upper):
         assert (np.diff(ends) > 0).all() or (np.diff(ends) >= 0).all()
         assert np.diff(ends).max() < 2e-3
 
@@ -86,8 +86,8 @@ def test_nothing_jumps_between_whole_numbers():
 def coverage_of_difference(p, q, n, m):
     """Return by enumeration how probably the interval of p - q holds it."""
     x, y = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
-    found = difference_limits(rate_limits(x, n), rate_limits(y, m))
-    holds = (found.lower <= p - q) & (p - q <= found.upper)
+    limits = difference_limits(rate_limits(x, n), rate_limits(y, m))
+    holds = (limits.lower <= p - q) & (p - q <= limits.upper)
     return float((stats.binom.pmf(x, n, p) * stats.binom.pmf(y, m, q) * holds).sum())
 
 
@@ -105,8 +105,8 @@ def test_rates_are_covered_on_average_over_rates_near(rate, n):
     """A single rate may sit on a lattice point; rates within a tenth of it do not."""
     near = np.clip(np.linspace(0.9 * rate, 1.1 * rate, 41), 0, 1 - 1e-6)
     x = np.arange(n + 1)
-    found = rate_limits(x, n)
-    holds = (found.lower[:, None] <= near) & (near <= found.upper[:, None])
+    limits = rate_limits(x, n)
+    holds = (limits.lower[:, None] <= near) & (near <= limits.upper[:, None])
     assert (stats.binom.pmf(x[:, None], n, near) * holds).sum(axis=0).mean() > 0.93
 
 
@@ -114,46 +114,46 @@ def test_rates_are_covered_on_average_over_rates_near(rate, n):
 @pytest.mark.parametrize(("n", "m"), [(50, 50), (200, 20)])
 def test_ratios_are_covered_by_enumeration(p, q, n, m):
     x, y = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
-    found = ratio_limits(rate_limits(x, n), rate_limits(y, m))
-    holds = (found.lower <= p / q) & (p / q <= found.upper)
+    limits = ratio_limits(rate_limits(x, n), rate_limits(y, m))
+    holds = (limits.lower <= p / q) & (p / q <= limits.upper)
     assert float((stats.binom.pmf(x, n, p) * stats.binom.pmf(y, m, q) * holds).sum()) > 0.94
 
 
 def test_ratios_end_where_the_difference_does():
     """The ratio r is an end where the interval of first - r second ends at 0."""
     first, second = rate_limits(12, 40), rate_limits(20, 50)
-    found = ratio_limits(first, second)
-    for end, place in ((found.lower, "lower"), (found.upper, "upper")):
-        scaled = Limits(*(end * each for each in second))
+    limits = ratio_limits(first, second)
+    for end, place in ((limits.lower, "lower"), (limits.upper, "upper")):
+        scaled = Limits(*(end * factor for factor in second))
         assert getattr(difference_limits(first, scaled), place) == pytest.approx(0, abs=1e-12)
         tail = 0.025 if place == "lower" else 0.975
         assert probability_ratio_below(first, second, end) == pytest.approx(tail)
 
 
 def test_ratios_of_zero_and_over_zero_are_answers():
-    found = ratio_limits(rate_limits([0, 5, 0], 20), rate_limits([5, 0, 0], 20))
-    assert found.value[0] == found.lower[0] == 0
-    assert np.isnan(found.value[1:]).all()
-    assert found.lower[1] > 1
-    assert found.upper[1] == found.upper[2] == np.inf
-    assert found.lower[2] == 0
+    limits = ratio_limits(rate_limits([0, 5, 0], 20), rate_limits([5, 0, 0], 20))
+    assert limits.value[0] == limits.lower[0] == 0
+    assert np.isnan(limits.value[1:]).all()
+    assert limits.lower[1] > 1
+    assert limits.upper[1] == limits.upper[2] == np.inf
+    assert limits.lower[2] == 0
 
 
 def test_the_sixth_of_two_thousand_is_not_excluded():
-    found = difference_limits(rate_limits(0, 20), rate_limits(6, 2000))
-    assert found.lower < found.value < found.upper
+    limits = difference_limits(rate_limits(0, 20), rate_limits(6, 2000))
+    assert limits.lower < limits.value < limits.upper
 
 
 def test_f1_is_a_share_of_the_union():
     limits = rate_limits(12, 30)
-    found = weighted_share(limits, 2, 1)
-    assert found.value == pytest.approx(2 * 12 / (2 * 12 + 18))
-    assert found.lower < found.value < found.upper
+    result = weighted_share(limits, 2, 1)
+    assert result.value == pytest.approx(2 * 12 / (2 * 12 + 18))
+    assert result.lower < result.value < result.upper
 
 
 def test_a_mean_is_half_the_difference_from_the_mirror_image():
     first, second = rate_limits(12, 30), rate_limits(5, 40)
     mirrored = Limits(1 - second.value, 1 - second.upper, 1 - second.lower)
-    found, difference = mean_limits(first, second), difference_limits(first, mirrored)
-    for one, other in zip(found, difference, strict=True):
+    result, difference = mean_limits(first, second), difference_limits(first, mirrored)
+    for one, other in zip(result, difference, strict=True):
         assert one == pytest.approx((other + 1) / 2)

@@ -45,18 +45,18 @@ def test_repeats_that_all_agree_are_not_certain():
     generator = np.random.default_rng(2)
     counted = generator.normal(0, 1, (5000, 2))
     draws = np.column_stack([np.full(4000, 0.1), generator.normal(3, 2, 4000)])
-    found = no_narrower(draws, counted)
-    assert found[:, 0].std() == pytest.approx(0.5, rel=0.1)
-    assert found[:, 0].mean() == pytest.approx(0.1, abs=0.05)
-    np.testing.assert_array_equal(found[:, 1], draws[:, 1])
+    result = no_narrower(draws, counted)
+    assert result[:, 0].std() == pytest.approx(0.5, rel=0.1)
+    assert result[:, 0].mean() == pytest.approx(0.1, abs=0.05)
+    np.testing.assert_array_equal(result[:, 1], draws[:, 1])
 
 
 def test_draws_that_vary_too_little_are_stretched_around_their_median():
     generator = np.random.default_rng(3)
     counted, draws = generator.normal(0, 1, (5000, 1)), generator.normal(2, 0.1, (5001, 1))
-    found = no_narrower(draws, counted)
-    assert found.std() == pytest.approx(0.5, rel=0.1)
-    assert np.median(found) == pytest.approx(np.median(draws))
+    result = no_narrower(draws, counted)
+    assert result.std() == pytest.approx(0.5, rel=0.1)
+    assert np.median(result) == pytest.approx(np.median(draws))
 
 
 def splits_of(kind, splits):
@@ -107,7 +107,7 @@ def test_rates_have_the_limits_of_their_effective_counts(kind):
         mean, count = values[g, there].mean(), np.array(float(len(there)))
         size = count / (1 / sizes[g, there]).sum() / splits.variance(count)
         expected = rate_limits(mean * size, size)
-        np.testing.assert_allclose([each[g] for each in limits], expected)
+        np.testing.assert_allclose([limit[g] for limit in limits], expected)
 
 
 def test_the_largest_gap_is_that_of_the_mean_differences():
@@ -124,14 +124,14 @@ def test_means_have_the_intervals_of_their_splits_or_of_how_these_differ():
     lower, upper = values - 0.2, values + 0.6
     lower[1], upper[1] = np.nan, np.nan
     splits = splits_of(REPEATS, 3)
-    found = mean_limits(values, lower, upper, splits)
+    limits = mean_limits(values, lower, upper, splits)
     half = stats.t.ppf(0.975, 2) * 0.1 * np.sqrt(inflation(3, SHARE))
     shrunk = np.sqrt(splits.variance(np.array(3.0)))
-    assert found.lower[0] == pytest.approx(0.3 - half)  # wider than 0.2 * shrunk
-    assert found.upper[0] == pytest.approx(0.3 + 0.6 * shrunk)
-    assert found.lower[1] == pytest.approx(0.3 - half)
-    assert found.upper[1] == pytest.approx(0.3 + half)
-    assert found.value[2] == pytest.approx(0.25)
+    assert limits.lower[0] == pytest.approx(0.3 - half)  # wider than 0.2 * shrunk
+    assert limits.upper[0] == pytest.approx(0.3 + 0.6 * shrunk)
+    assert limits.lower[1] == pytest.approx(0.3 - half)
+    assert limits.upper[1] == pytest.approx(0.3 + half)
+    assert limits.value[2] == pytest.approx(0.25)
 
 
 def test_folds_that_may_be_no_better_than_chance_have_the_wider_interval():
@@ -139,15 +139,15 @@ def test_folds_that_may_be_no_better_than_chance_have_the_wider_interval():
     lower, upper = values - 0.2, values + 0.2
     lower[2], upper[2] = np.nan, np.nan
     splits = splits_of(FOLDS, 3)
-    found = mean_limits(values, lower, upper, splits, chance=np.full(3, 0.5))
+    limits = mean_limits(values, lower, upper, splits, chance=np.full(3, 0.5))
     half = stats.t.ppf(0.975, 2) * 0.1 * np.sqrt(1 / 3 + 1 / 2)
-    assert found.upper[0] == pytest.approx(0.6 + half)
-    assert found.upper[1] == pytest.approx(0.8 + 0.2 * np.sqrt(splits.variance(np.array(3.0))))
-    assert np.isnan(found.upper[2])
+    assert limits.upper[0] == pytest.approx(0.6 + half)
+    assert limits.upper[1] == pytest.approx(0.8 + 0.2 * np.sqrt(splits.variance(np.array(3.0))))
+    assert np.isnan(limits.upper[2])
 
 
 def test_repeats_that_do_not_differ_say_nothing_of_how_they_vary():
     nothing = np.full(5, np.nan)
-    found = mean_limits(np.ones(5), nothing, nothing, Splits(REPEATS, 5))
-    assert found.value == 1
-    assert np.isnan([found.lower, found.upper]).all()
+    limits = mean_limits(np.ones(5), nothing, nothing, Splits(REPEATS, 5))
+    assert limits.value == 1
+    assert np.isnan([limits.lower, limits.upper]).all()

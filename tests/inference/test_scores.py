@@ -36,14 +36,14 @@ def test_areas_and_variances_by_group_are_those_of_all_pairs():
     draw = np.random.default_rng(0)
     y, score = draw.integers(0, 2, 400), draw.random(400).round(2)
     codes = draw.choice([0, 1, 3], 400)
-    found = areas(y.astype(float), score, codes, 4)
+    result = areas(y.astype(float), score, codes, 4)
     for g in (0, 1, 3):
         mine = codes == g
         area, variance = u_statistic(score[mine & (y == 1)], score[mine & (y == 0)])
-        assert found.area[g] == pytest.approx(roc_auc_score(y[mine], score[mine]), rel=1e-14)
-        assert found.variance[g] == pytest.approx(variance)
-        assert found.area[g] == pytest.approx(area)
-    assert np.isnan(found.area[2])
+        assert result.area[g] == pytest.approx(roc_auc_score(y[mine], score[mine]), rel=1e-14)
+        assert result.variance[g] == pytest.approx(variance)
+        assert result.area[g] == pytest.approx(area)
+    assert np.isnan(result.area[2])
 
 
 @pytest.mark.parametrize("area", [0.5, 0.9, 0.98])
@@ -150,14 +150,14 @@ def test_distances_between_distributions_cover_also_where_there_is_none(distance
 
 
 def test_rank_correlations_cover():
-    draw, found = np.random.default_rng(6), []
+    draw, result = np.random.default_rng(6), []
     truth = 6 / np.pi * np.arcsin(0.6 / 2)
     for _ in range(500):
         a = draw.standard_normal(50)
         b = 0.6 * a + 0.8 * draw.standard_normal(50)
         limits = correlation_limits(stats.spearmanr(a, b).statistic, 50)
-        found.append(limits.lower <= truth <= limits.upper)
-    assert np.mean(found) > 0.92
+        result.append(limits.lower <= truth <= limits.upper)
+    assert np.mean(result) > 0.92
     assert np.isnan(correlation_limits(0.5, 19).lower)
 
 
@@ -183,15 +183,15 @@ def clustered_areas(sizes, *, nested, replications=400, seed=0):
     noise = np.sqrt(0.3) * draw.standard_normal(units)[unit]
     score = label + noise + np.sqrt(0.7) * draw.standard_normal(len(unit))
     design = Design.of(len(unit), clusters=unit)
-    found = areas(label, score, unit // len(sizes), replications, design=design)
-    return found, stats.norm.cdf(1 / np.sqrt(2))
+    result = areas(label, score, unit // len(sizes), replications, design=design)
+    return result, stats.norm.cdf(1 / np.sqrt(2))
 
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("sizes", [[20] * 20, [80] * 5 + [8] * 15, [60] * 8 + [6] * 24])
 def test_areas_of_few_unequal_clusters_are_covered_where_they_are_printed(sizes, nested):
-    found, truth = clustered_areas(sizes, nested=nested)
-    limits = area_limits(found)
+    result, truth = clustered_areas(sizes, nested=nested)
+    limits = area_limits(result)
     printed = ~np.isnan(limits.lower)
     covered = ((limits.lower <= truth) & (truth <= limits.upper))[printed]
     assert nested or printed.mean() > 0.9
@@ -214,5 +214,5 @@ def test_a_label_of_fewer_than_five_clusters_has_no_area_with_an_interval():
     score = np.random.default_rng(0).normal(size=1000) + label
     for clusters, printed in ((unit, False), (np.arange(1000), True)):
         design = Design.of(1000, clusters=clusters)
-        found = area_limits(areas(label, score, np.zeros(1000, int), 1, design=design))
-        assert np.isnan(found.lower).all() != printed
+        result = area_limits(areas(label, score, np.zeros(1000, int), 1, design=design))
+        assert np.isnan(result.lower).all() != printed

@@ -136,7 +136,7 @@ def test_groups_that_share_no_stratum_are_not_compared():
 
 def test_samples_are_taken_side_by_side():
     pairs = [random_counts(seed) for seed in range(3)]
-    hits, size = (np.stack(each) for each in zip(*pairs, strict=True))
+    hits, size = (np.stack(counts) for counts in zip(*pairs, strict=True))
     several = StandardisedRates.of(hits, size)
     among = several.compared(5)
     gaps, _ = largest_difference([several], [among])

@@ -62,8 +62,8 @@ def _estimates(design: Design) -> dict[str, tuple[float, float]]:
         "ratio": ratios(LABEL, SIZE, design),
     }
     of_groups = ratios(LABEL * GROUPS, GROUPS, design)
-    found = {name: (each.value[0], each.error[0]) for name, each in parts.items()}
-    return found | {
+    result = {name: (part.value[0], part.error[0]) for name, part in parts.items()}
+    return result | {
         f"group {g}": (of_groups.value[g], of_groups.error[g]) for g in range(len(GROUPS))
     }
 
@@ -88,8 +88,8 @@ def test_difference_of_groups_that_share_clusters_equals_statsmodels() -> None:
     for clusters, error in ((CLUSTER, DIFFERENCE[1]), (None, DIFFERENCE[2])):
         both = ratios(LABEL * GROUPS, GROUPS, Design.of(60, weight=WEIGHT, clusters=clusters))
         difference = both.difference(1, 0)
-        found = (difference.value[0], difference.error[0])
-        assert np.allclose(found, (DIFFERENCE[0], error), rtol=0, atol=1e-12)
+        result = (difference.value[0], difference.error[0])
+        assert np.allclose(result, (DIFFERENCE[0], error), rtol=0, atol=1e-12)
 
 
 def _resumes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -200,7 +200,7 @@ def test_weighted_area_is_that_of_repeated_rows() -> None:
     y, s, one = LABEL, np.round(VALUE, 1), np.zeros(60, np.intp)
     weight = 1 + I % 3
     whole = areas(y, s, one, 1, design=Design.of(60, weight=weight)).area[0]
-    repeated = areas(*(np.repeat(each, weight) for each in (y, s, one)), 1)
+    repeated = areas(*(np.repeat(column, weight) for column in (y, s, one)), 1)
     assert np.isclose(whole, repeated.area[0], atol=1e-12)
     assert np.isclose(whole, roc_auc_score(y, s, sample_weight=weight), atol=1e-12)
     plain, alone = areas(y, s, one, 1), areas(y, s, one, 1, design=Design.of(60))
@@ -227,7 +227,7 @@ def test_rows_taken_in_another_order_keep_their_own_weights_and_groups(clusters:
         assert np.isclose(sample.means(LABEL[order])[g], expected)
         marks = order[rows] if clusters is None else CLUSTER[order][rows]
         away = design.weight[rows] * (label[rows] - expected) / design.weight[rows].sum()
-        by_hand = [away[marks == each].sum() for each in np.unique(marks)]
+        by_hand = [away[marks == cluster].sum() for cluster in np.unique(marks)]
         assert np.allclose(np.sort(totals[sample.group == g]), np.sort(by_hand))
 
 
@@ -314,17 +314,17 @@ def test_coverage_of_weighted_losses_and_areas(rows: int, spread: float) -> None
     """Weights that vary with the loss: mean log losses and areas of groups, and differences."""
     draw, count = np.random.default_rng([rows, int(10 * spread)]), 1500
     truths = _scored(draw, (2000, 2000), spread)
-    losses, label, score, weight = (each.ravel() for each in truths)
+    losses, label, score, weight = (truth.ravel() for truth in truths)
     truth = np.average(losses, weights=weight), roc_auc_score(label, score, sample_weight=weight)
-    found: list[list[Any]] = [[], []]
+    result: list[list[Any]] = [[], []]
     for _ in range(2):
         losses, label, score, weight = (e.ravel() for e in _scored(draw, (count, rows), spread))
         codes, design = np.arange(count).repeat(rows), Design.of(count * rows, weight=weight)
         sample = Sampled.of(design, codes, count)
         others = log_loss_rows(1 - label, score)
-        found[0].append(OutcomeMeans.of(losses, others, label, sample, design).limits(least=0.0))
-        found[1].append(area_limits(areas(label, score, codes, count, design=design)))
-    for true, (first, second) in zip(truth, found, strict=True):
+        result[0].append(OutcomeMeans.of(losses, others, label, sample, design).limits(least=0.0))
+        result[1].append(area_limits(areas(label, score, codes, count, design=design)))
+    for true, (first, second) in zip(truth, result, strict=True):
         for limits, value in ((first, true), (difference_limits(first, second), 0.0)):
             printed = ~np.isnan(limits.lower)
             assert printed.mean() > 0.85

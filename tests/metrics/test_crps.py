@@ -14,8 +14,8 @@ def test_crps_is_the_integral_of_the_squared_distance_of_the_distributions(y, me
     low, high = min(y, mean - 12 * sd), max(y, mean + 12 * sd)
     below, _ = integrate.quad(lambda x: stats.norm.cdf(x, mean, sd) ** 2, low, y, limit=200)
     above, _ = integrate.quad(lambda x: stats.norm.sf(x, mean, sd) ** 2, y, high, limit=200)
-    (found,) = crps_normal_rows([y], [mean], [sd])
-    assert found == pytest.approx(below + above, rel=1e-6)
+    (result,) = crps_normal_rows([y], [mean], [sd])
+    assert result == pytest.approx(below + above, rel=1e-6)
 
 
 def test_crps_of_the_mean_itself_and_limits_of_the_sd():

@@ -24,22 +24,25 @@ def frame(n=400, seed=0):
 def test_numeric_features_move_by_scipys_distance_in_standard_deviations(rate):
     features = frame()
     weights = keep_weights(np.round(features["number"] + 0.5 * features["tied"], 1), rate)
-    found = feature_shift(features, weights)
+    result = feature_shift(features, weights)
     for i, name in enumerate(["number", "tied"]):
         values = features[name].to_numpy(float)
         expected = wasserstein_distance(values, values, v_weights=weights) / values.std()
-        assert found[i] == pytest.approx(expected, rel=1e-10)
+        assert result[i] == pytest.approx(expected, rel=1e-10)
 
 
 def test_categories_move_by_scipys_distance_of_their_indicators():
     # Under a 0/1 metric the distance is half the sum over categories of each indicator's.
     features = frame()
     weights = np.random.default_rng(1).random(400) * (features["label"] != "b")
-    found = feature_shift(features, weights)
+    result = feature_shift(features, weights)
     for i, name in ((2, "flag"), (3, "label")):
         indicators = [(features[name] == value).astype(float) for value in set(features[name])]
-        moved = [wasserstein_distance(each, each, v_weights=weights) for each in indicators]
-        assert found[i] == pytest.approx(sum(moved) / 2, rel=1e-10)
+        moved = [
+            wasserstein_distance(indicator, indicator, v_weights=weights)
+            for indicator in indicators
+        ]
+        assert result[i] == pytest.approx(sum(moved) / 2, rel=1e-10)
 
 
 def test_by_hand():
@@ -51,9 +54,9 @@ def test_by_hand():
 def test_several_sets_of_rows_at_once_and_none_shifts_when_all_are_kept():
     features = frame()
     several = np.stack([np.ones(400), np.arange(400) % 2, np.arange(400) < 30])
-    found = feature_shift(features, several)
-    np.testing.assert_allclose(found[0], 0, atol=1e-12)
-    for row, weights in zip(found, several, strict=True):
+    result = feature_shift(features, several)
+    np.testing.assert_allclose(result[0], 0, atol=1e-12)
+    for row, weights in zip(result, several, strict=True):
         np.testing.assert_allclose(row, feature_shift(features, weights))
     assert feature_shift(features[[]], several).shape == (3, 0)
 
@@ -73,7 +76,7 @@ def test_missing_values_are_left_out_of_numbers_and_are_a_category():
             "constant": [7, 7, 7, 7],
         }
     )
-    found = feature_shift(features, [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
-    np.testing.assert_allclose(found[0], [1, 0, 0, 0])
-    np.testing.assert_allclose(found[1], [0, 0.5, 0.5, 0])
-    np.testing.assert_allclose(found[2], [np.nan, 0.5, 0.5, 0])
+    result = feature_shift(features, [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
+    np.testing.assert_allclose(result[0], [1, 0, 0, 0])
+    np.testing.assert_allclose(result[1], [0, 0.5, 0.5, 0])
+    np.testing.assert_allclose(result[2], [np.nan, 0.5, 0.5, 0])

@@ -18,11 +18,11 @@ def skewed(samples, rows, ratio):
 def test_means_and_errors_are_numpys():
     draw = np.random.default_rng(0)
     values, group = draw.random((50, 3)), draw.integers(2, size=50)
-    found = GroupMeans.of(values, group, 2)
+    result = GroupMeans.of(values, group, 2)
     for g in range(2):
         rows = values[group == g]
-        np.testing.assert_allclose(found.mean[g], rows.mean(axis=0))
-        np.testing.assert_allclose(found.error[g], rows.std(axis=0, ddof=1) / np.sqrt(len(rows)))
+        np.testing.assert_allclose(result.mean[g], rows.mean(axis=0))
+        np.testing.assert_allclose(result.error[g], rows.std(axis=0, ddof=1) / np.sqrt(len(rows)))
 
 
 def test_intervals_cover_at_their_level_though_values_are_skewed():
@@ -49,15 +49,15 @@ def test_the_probability_of_a_ratio_outside_the_band_is_calibrated():
 
 
 def test_a_mean_of_zero_has_a_ratio_of_zero_outside_every_band():
-    found = GroupMeans.of(np.array([[1.0], [2], [0], [0]]), np.array([0, 0, 1, 1]), 2)
-    assert found.ratio(LEVEL)[0][1, 0] == 0
-    assert found.ratio_outside(0.2)[1, 0] == 1
-    assert found.interval(LEVEL)[1][1, 0] == 0
+    result = GroupMeans.of(np.array([[1.0], [2], [0], [0]]), np.array([0, 0, 1, 1]), 2)
+    assert result.ratio(LEVEL)[0][1, 0] == 0
+    assert result.ratio_outside(0.2)[1, 0] == 1
+    assert result.interval(LEVEL)[1][1, 0] == 0
 
 
 def test_one_row_has_no_interval_and_no_row_no_mean():
-    found = GroupMeans.of(np.array([[1.0], [3], [7]]), np.array([0, 0, 1]), 3)
-    assert found.size.tolist() == [2, 1, 0]
-    np.testing.assert_array_equal(found.mean[:, 0], [2, 7, np.nan])
-    lower, upper = found.interval(LEVEL)
+    result = GroupMeans.of(np.array([[1.0], [3], [7]]), np.array([0, 0, 1]), 3)
+    assert result.size.tolist() == [2, 1, 0]
+    np.testing.assert_array_equal(result.mean[:, 0], [2, 7, np.nan])
+    lower, upper = result.interval(LEVEL)
     np.testing.assert_array_equal(np.isnan(lower[:, 0]), [False, True, True])

@@ -43,13 +43,13 @@ def errors(counts):
 def test_the_hull_is_that_of_the_roc_curve():
     target, score, _ = simulated(groups=1)
     (hull,) = hulls_of(target, score, np.zeros(len(target), int))
-    found = hull.counts[:, [1, 3]] / [(target == 0).sum(), target.sum()]
+    result = hull.counts[:, [1, 3]] / [(target == 0).sum(), target.sum()]
     curve = np.stack(roc_curve(target, score, drop_intermediate=False)[:2], axis=1)
     # With the corner of the worst classifier, the rest of the hull is the curve's upper one.
     points = np.vstack([curve, [1, 0]])
     vertices = points[ConvexHull(points).vertices]
     expected = vertices[(vertices != [1, 0]).any(axis=1)]
-    np.testing.assert_allclose(np.unique(found, axis=0), np.unique(expected, axis=0))
+    np.testing.assert_allclose(np.unique(result, axis=0), np.unique(expected, axis=0))
     for threshold, counts in zip(hull.thresholds, hull.counts, strict=True):
         direct = binary_confusion(target, score > threshold, 0 * target, n_groups=1)[0]
         np.testing.assert_array_equal(counts, direct)
@@ -151,15 +151,15 @@ def by_linprog(hulls, rates, relaxation):
     away = np.abs(np.concatenate([hull.thresholds for hull in hulls]) - 0.5).clip(max=0.5)
     lowest = np.repeat(np.eye(len(rates)), len(hulls), axis=0)
     above = np.hstack([np.vstack([own * rate(counts) for rate in rates]), -lowest])
-    found = linprog(
+    result = linprog(
         np.concatenate([counts[:, 1] + counts[:, 2] + away / 500, np.zeros(len(rates))]),
         A_ub=np.vstack([above, -above]),
         b_ub=np.repeat([relaxation, 0.0], len(above)),
         A_eq=np.hstack([own, np.zeros((len(hulls), len(rates)))]),
         b_eq=np.ones(len(hulls)),
     )
-    weights = found.x[: len(counts)]
-    return found.fun, [weights[mine > 0] for mine in own]
+    weights = result.x[: len(counts)]
+    return result.fun, [weights[mine > 0] for mine in own]
 
 
 @pytest.mark.parametrize("metric", ["statistical_parity", "equal_opportunity", "equalized_odds"])
@@ -167,10 +167,10 @@ def by_linprog(hulls, rates, relaxation):
 def test_thresholds_are_those_of_the_programme(metric, groups):
     """Where the best thresholds of all meet a constraint, too, and nothing is solved."""
     hulls, rates = hulls_of(*simulated(groups=groups, decimals=4)), GAPS[metric].rates
-    (found,) = least_error([hulls], rates, RELAXATIONS)
+    (result,) = least_error([hulls], rates, RELAXATIONS)
     for e, relaxation in enumerate(RELAXATIONS):
         _, theirs = by_linprog(hulls, rates, relaxation)
-        for ours, other in zip(found, theirs, strict=True):
+        for ours, other in zip(result, theirs, strict=True):
             np.testing.assert_allclose(ours[e], other, rtol=0, atol=1e-12)
 
 
@@ -184,8 +184,8 @@ def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):
         score = [np.round(draw.random(n), 1) for n in size]
         target = [np.append(draw.random(n - 2) < draw.random(), [0, 1]).astype(float) for n in size]
         samples.append([RocHull.of(*of) for of in zip(target, score, strict=True)])
-    found = least_error(samples, rates, RELAXATIONS)
-    for hulls, weights in zip(samples, found, strict=True):
+    result = least_error(samples, rates, RELAXATIONS)
+    for hulls, weights in zip(samples, result, strict=True):
         counts = expected_counts(weights, [hull.counts for hull in hulls])
         assert (GAPS[metric](counts) <= np.array(RELAXATIONS) + 1e-9).all()
         for e, relaxation in enumerate(RELAXATIONS):

@@ -27,27 +27,27 @@ def test_neighbourhoods_are_those_of_loops_over_rows(kind):
     if kind != "distinct":
         features = 2.0 ** draw.integers(12 if kind == "on points" else 1, size=(80, 1))
     values = draw.random(80)
-    found = individual_fairness(values, Neighbours.of(features, 20))
-    np.testing.assert_allclose(found, naive(features, values, 20), atol=1e-12)
+    result = individual_fairness(values, Neighbours.of(features, 20))
+    np.testing.assert_allclose(result, naive(features, values, 20), atol=1e-12)
 
 
 def test_the_order_of_rows_on_one_point_does_not_matter():
     draw = np.random.default_rng(0)
     features, values = 2.0 ** draw.integers(8, size=(60, 1)), draw.random(60)
     order = draw.permutation(60)
-    found, shuffled = (
+    result, shuffled = (
         individual_fairness(values[rows], Neighbours.of(features[rows], 7))
         for rows in (np.arange(60), order)
     )
-    np.testing.assert_allclose(found[order], shuffled)
+    np.testing.assert_allclose(result[order], shuffled)
 
 
 @pytest.mark.parametrize("features", [[[0], [1], [5]], [[2], [2], [2]], [[2], [2], [5]]])
 def test_more_neighbours_than_there_are_rows_is_undefined(features):
     values = np.array([0.1, 0.2, 0.6])
-    found = individual_fairness(values, Neighbours.of(features, 4))
-    np.testing.assert_array_equal(np.isnan(found), [[False, False, True, True]] * 3)
-    np.testing.assert_allclose(found[:, 1], [1 - 0.3, 1 - 0.15, 1 - 0.45])
+    result = individual_fairness(values, Neighbours.of(features, 4))
+    np.testing.assert_array_equal(np.isnan(result), [[False, False, True, True]] * 3)
+    np.testing.assert_allclose(result[:, 1], [1 - 0.3, 1 - 0.15, 1 - 0.45])
 
 
 def test_equal_values_are_fair_and_a_single_row_has_no_neighbour():

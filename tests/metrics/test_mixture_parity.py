@@ -35,9 +35,9 @@ def densely(means, sds, points=20_001):
 @pytest.mark.parametrize("sd", [1e-3, 1, 1e3])
 def test_two_normals_match_the_closed_form(distance, sd):
     expected = 2 * stats.norm.cdf(distance / 2) - 1
-    found = uncertainty_aware_parity([[5.0], [5 + distance * sd]], [[sd], [sd]])
-    assert found <= expected + 1e-12
-    assert found == pytest.approx(expected, abs=TOLERANCE)
+    result = uncertainty_aware_parity([[5.0], [5 + distance * sd]], [[sd], [sd]])
+    assert result <= expected + 1e-12
+    assert result == pytest.approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.thorough
@@ -45,10 +45,10 @@ def test_two_normals_match_the_closed_form(distance, sd):
 @pytest.mark.parametrize("scale", [0.05, 0.3, 2])
 def test_mixtures_are_within_the_tolerance_of_a_dense_grid(seed, scale):
     means, sds = groups(seed, scale=scale, shifts=(0, 1, 0.2))
-    found, expected = uncertainty_aware_parity(means, sds), densely(means, sds)
-    assert found == pytest.approx(expected, abs=TOLERANCE)
+    result, expected = uncertainty_aware_parity(means, sds), densely(means, sds)
+    assert result == pytest.approx(expected, abs=TOLERANCE)
     finer = uncertainty_aware_parity(means, sds, tolerance=1e-6)
-    assert 0 <= finer - found <= TOLERANCE
+    assert 0 <= finer - result <= TOLERANCE
     assert finer >= expected - 1e-6
 
 
@@ -73,14 +73,16 @@ def test_steps_among_normals_are_the_limit_of_narrow_normals(seed):
     means, sds = groups(seed, scale=0.3, digits=1)
     steps = [np.where(np.arange(len(s)) % 3, s, 0) for s in sds]
     narrow = [np.where(s > 0, s, 1e-9) for s in steps]
-    found = uncertainty_aware_parity(means, steps, tolerance=1e-6)
-    assert found == pytest.approx(uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6)
+    result = uncertainty_aware_parity(means, steps, tolerance=1e-6)
+    assert result == pytest.approx(
+        uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6
+    )
 
 
 def test_a_step_is_seen_from_its_left():
     """Just under 0 the distance is Phi(1 / 2), at 0 it is the smaller 1 - Phi(1 / 2)."""
-    found = uncertainty_aware_parity([[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9)
-    assert found == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
+    result = uncertainty_aware_parity([[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9)
+    assert result == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
 
 
 def test_large_sds_make_anything_look_fair():

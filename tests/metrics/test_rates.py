@@ -22,7 +22,9 @@ ORACLES = {
     "f1_score": sk.f1_score,
 }
 BY_NAME = {
-    name: each.function for name, each in metrics_of(BINARY, "rate").items() if len(each.rates) == 1
+    name: metric.function
+    for name, metric in metrics_of(BINARY, "rate").items()
+    if len(metric.rates) == 1
 }
 
 

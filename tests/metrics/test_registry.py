@@ -86,7 +86,7 @@ def test_the_evaluator_reports_every_metric_and_gives_each_nan_a_reason(task):
     table = evaluate(
         ROWS["target"], **columns, score=score, task=task, sensitive_features=list("aaabbb")
     )
-    of_arrays = {name for name, each in metrics_of(task).items() if "frames" not in each.needs}
+    of_arrays = {name for name, metric in metrics_of(task).items() if "frames" not in metric.needs}
     assert of_arrays <= set(table["metric"])
     undefined = table["value"].isna()
     assert (table.loc[undefined, "status"] != "ok").all()
@@ -121,11 +121,11 @@ def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
         )
     finally:
         registry.metrics_of.cache_clear()
-    found = table[table["attribute"] == ""].set_index("metric")
-    assert found["value"]["share_of_hits"] == pytest.approx(2 / 6)
-    assert 0 < found["lower"]["share_of_hits"] < 2 / 6 < found["upper"]["share_of_hits"] < 1
-    assert found["value"]["linear_loss"] == pytest.approx(np.mean([0.2, 0.1, 0.6, 0.6, 0.3, 0.1]))
-    assert found["status"]["linear_loss"] == "insufficient"  # of 6 rows there is no interval
+    result = table[table["attribute"] == ""].set_index("metric")
+    assert result["value"]["share_of_hits"] == pytest.approx(2 / 6)
+    assert 0 < result["lower"]["share_of_hits"] < 2 / 6 < result["upper"]["share_of_hits"] < 1
+    assert result["value"]["linear_loss"] == pytest.approx(np.mean([0.2, 0.1, 0.6, 0.6, 0.3, 0.1]))
+    assert result["status"]["linear_loss"] == "insufficient"  # of 6 rows there is no interval
     assert set(table.loc[table["metric"] == "linear_loss", "group"]) == {"", "a", "b"}
 
 

@@ -90,8 +90,8 @@ def test_mistakes_are_refused_as_the_verbs_refuse_them(options, word, message):
 
 def test_names_of_scores_may_stand_alone():
     assert read(estimation.Options, []).scores == ("cifar100", "svhn")
-    found = read(estimation.Options, ["svhn", "runs=20"])
-    assert (found.scores, found.runs) == (("svhn",), 20)
+    result = read(estimation.Options, ["svhn", "runs=20"])
+    assert (result.scores, result.runs) == (("svhn",), 20)
 
 
 def test_help_is_what_a_process_prints():

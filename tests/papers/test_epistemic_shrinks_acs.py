@@ -13,13 +13,13 @@ RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
 
 
 def test_test_rows_stay_and_training_rows_are_nested():
-    found = folds(RACE, seeds=2)
-    assert len(found) == 2 * len(SIZES)
-    for fold in found:
-        np.testing.assert_array_equal(fold.test, found[0].test)
+    result = folds(RACE, seeds=2)
+    assert len(result) == 2 * len(SIZES)
+    for fold in result:
+        np.testing.assert_array_equal(fold.test, result[0].test)
         assert not np.isin(fold.train, fold.test).any()
         assert tuple(RACE[fold.train].value_counts()[["White", "Black"]]) == SIZES[fold.fold]
-    assert RACE[found[0].test].value_counts().eq(TEST).all()
-    for smaller, larger in zip(found[:3], found[1:4], strict=True):
+    assert RACE[result[0].test].value_counts().eq(TEST).all()
+    for smaller, larger in zip(result[:3], result[1:4], strict=True):
         assert np.isin(smaller.train, larger.train).all()
-    assert not np.isin(found[0].train, found[len(SIZES)].train).all()
+    assert not np.isin(result[0].train, result[len(SIZES)].train).all()

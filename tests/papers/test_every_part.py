@@ -95,9 +95,9 @@ def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     every = [*parts.table_parts(*place), *parts.figure_parts(*place)]
     failures = parts.carry_out(every, results, Effort.FIRST)
     told = [
-        f"{mapping}, {each.part.name}: {each.trace or each.reason}"
-        for each in failures
-        if not any(long in each.reason for long in LONG)
+        f"{mapping}, {failure.part.name}: {failure.trace or failure.reason}"
+        for failure in failures
+        if not any(long in failure.reason for long in LONG)
     ]
     assert not told, "\n".join(told)
     for path in (results / "papers" / name).glob("table*-first.*"):

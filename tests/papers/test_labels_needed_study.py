@@ -21,8 +21,8 @@ def test_the_published_number_is_that_of_the_example():
 def test_closed_form_and_simulation_agree(margin):
     population = Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))
     expected = by_normal(population, margin)
-    found = by_simulation(population, margin=margin, step=20)
-    assert found == pytest.approx(expected, rel=0.05)
+    result = by_simulation(population, margin=margin, step=20)
+    assert result == pytest.approx(expected, rel=0.05)
     assert chance(population, expected, rng(1, "test"), margin=margin) > 0.94
 
 

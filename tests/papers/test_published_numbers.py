@@ -171,8 +171,12 @@ def test_mappings_name_what_exists(name):
                 named = choice.get("method", "{method}").format(method="ensemble")
                 assert named in methods or "{method}" in choice["method"]
                 assert choice.get("experiment") in (None, *mapping["experiments"])
-    named = [each for table in paper.tables for each in paper.experiments(table)]
-    named += [each for one in paper.computations.values() for each in one.get("experiments", [])]
+    named = [experiment for table in paper.tables for experiment in paper.experiments(table)]
+    named += [
+        experiment
+        for one in paper.computations.values()
+        for experiment in one.get("experiments", [])
+    ]
     named += [figure["experiment"] for figure in paper.figures.values() if "draw" in figure]
     for experiment in named:
         assert (CONF / "experiment" / f"{experiment}.yaml").is_file()

@@ -9,9 +9,9 @@ from fairbench.components.papers.fairlyuncertain.rankings import paired
 
 def test_a_paired_difference_has_nadeau_and_bengios_interval():
     first, second = np.random.default_rng(0).normal(size=(2, 10))
-    found = paired(first, second, 0.2)
+    result = paired(first, second, 0.2)
     difference = first - second
     scale = np.sqrt((1 / 10 + 0.2 / 0.8) * difference.var(ddof=1))
     ends = stats.t.interval(0.95, 9, difference.mean(), scale)
-    assert float(found.value) == pytest.approx(difference.mean())
-    assert (float(found.lower), float(found.upper)) == pytest.approx(ends)
+    assert float(result.value) == pytest.approx(difference.mean())
+    assert (float(result.lower), float(result.upper)) == pytest.approx(ends)

@@ -41,11 +41,11 @@ def test_draws_are_of_the_density(name):
 
 
 def test_a_summary_by_hand():
-    found = summary(np.array([-2.0, -0.1, 0.1, 2.0]))
-    assert found.mean == 0
-    assert found.near == 0.5
-    assert found.sd == pytest.approx(np.sqrt(8.02 / 3))
-    assert (found.lower, -found.upper) == pytest.approx((-2 + 0.15 * 1.9,) * 2)
+    result = summary(np.array([-2.0, -0.1, 0.1, 2.0]))
+    assert result.mean == 0
+    assert result.near == 0.5
+    assert result.sd == pytest.approx(np.sqrt(8.02 / 3))
+    assert (result.lower, -result.upper) == pytest.approx((-2 + 0.15 * 1.9,) * 2)
 
 
 def test_the_command_prints_both(capsys):

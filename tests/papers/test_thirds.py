@@ -56,12 +56,12 @@ def test_near_is_two_sds_of_one_more_third(monkeypatch, theirs, near):
     monkeypatch.setattr(thirds, "released", lambda *key: 10.0)
     monkeypatch.setattr(thirds, "other_thirds", lambda *key, **options: [1.0, 2.0, 3.0])
     monkeypatch.setattr(thirds, "number", lambda table, row, runs: (table, 0.1))
-    (found,) = thirds.compare(
+    (result,) = thirds.compare(
         pd.DataFrame([{**ROW, "value": theirs}]), thirds.Options(thirds=3, runs=5)
     )
-    assert (found["released"], found["thirds"], found["sd"]) == (10.0, 2.0, 1.0)
-    assert found["published is near"] is near
-    board = thirds.scoreboard(pd.DataFrame([found]))
+    assert (result["released"], result["thirds"], result["sd"]) == (10.0, 2.0, 1.0)
+    assert result["published is near"] is near
+    board = thirds.scoreboard(pd.DataFrame([result]))
     assert board.loc[("4.2", "adult")].tolist() == [1, int(near), 0]
 
 
@@ -69,8 +69,8 @@ def test_a_coverage_that_never_varies_has_the_error_of_its_runs(monkeypatch):
     monkeypatch.setattr(thirds, "released", lambda *key: 100.0)
     monkeypatch.setattr(thirds, "other_thirds", lambda *key, **options: [100.0, 100.0])
     monkeypatch.setattr(thirds, "number", lambda table, row, runs: (table, 1.5))
-    (found,) = thirds.compare(
+    (result,) = thirds.compare(
         pd.DataFrame([{**ROW, "value": "99.0"}]), thirds.Options(thirds=2, runs=5)
     )
-    assert found["sd"] == 1.5
-    assert found["published is near"]
+    assert result["sd"] == 1.5
+    assert result["published is near"]

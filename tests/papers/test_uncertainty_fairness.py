@@ -42,8 +42,8 @@ def test_a_ratio_is_of_the_same_run_and_undefined_over_next_to_nothing():
     np.testing.assert_allclose(ratios(ours, "sd1", "group", "epistemic_uncertainty"), [1, 2, 3])
     tiny = ours["metric"].eq("epistemic_uncertainty") & ours["run"].eq("1")
     ours.loc[tiny, "value"] = 1e-8
-    found = ratios(ours, "sd1", "group", "epistemic_uncertainty").to_numpy()
-    np.testing.assert_allclose(found, [1, np.nan, 3])
+    result = ratios(ours, "sd1", "group", "epistemic_uncertainty").to_numpy()
+    np.testing.assert_allclose(result, [1, np.nan, 3])
 
 
 def test_a_direction_counts_runs_that_show_both_of_its_parts():
@@ -68,8 +68,8 @@ def test_published_ratios_over_next_to_nothing_are_not_compared(monkeypatch):
     )
     monkeypatch.setattr(tables, "values", lambda experiment, results: ours)
     compared = asked("5", "sex")
-    found = pd.DataFrame(tables.numbers(compared, None, Effort.FIRST))
-    rows = compared.drop(columns="sd").join(found[found["label"] == ""].set_index("row"))
+    result = pd.DataFrame(tables.numbers(compared, None, Effort.FIRST))
+    rows = compared.drop(columns="sd").join(result[result["label"] == ""].set_index("row"))
     rows = rows.set_index("metric")
     assert rows.loc["ratio_epistemic", "reason"] == "the printed ratio is over next to nothing"
     assert rows.loc["ratio_aleatoric", "mean"] == pytest.approx(1)
@@ -91,9 +91,11 @@ def test_equation_24_is_answered_beside_what_the_table_prints(monkeypatch):
     rates = {"true_positive_rate": 2.0, "false_negative_rate": [3.0, 4.0, 5.0]}
     monkeypatch.setattr(tables, "values", lambda experiment, results: three_runs("sd1", **rates))
     rows = asked("1", "group").query("metric == 'ratio_equal_opportunity' and dataset == 'sd1'")
-    found = [(each["label"], each["mean"]) for each in tables.numbers(rows, None, Effort.FIRST)]
-    assert [label for label, _ in found] == ["", "equation 24, of FNR", "trained networks"]
-    np.testing.assert_allclose([mean for _, mean in found], [2, 4, 2])
+    result = [
+        (number["label"], number["mean"]) for number in tables.numbers(rows, None, Effort.FIRST)
+    ]
+    assert [label for label, _ in result] == ["", "equation 24, of FNR", "trained networks"]
+    np.testing.assert_allclose([mean for _, mean in result], [2, 4, 2])
 
 
 def printed_ratios():
@@ -127,10 +129,10 @@ def reach(top, bottom):
 
 
 def test_the_printed_equal_opportunity_is_of_true_positive_rates_and_not_equation_24():
-    found = list(printed_ratios())
-    assert len(found) == 11
+    result = list(printed_ratios())
+    assert len(result) == 11
     as_tpr, as_fnr = 0, 0
-    for ratio, first, second in found:
+    for ratio, first, second in result:
         low, high = reach(1 - first["fnr"], 1 - second["fnr"])
         as_tpr += low - 0.005 <= ratio <= high + 0.005
         low, high = reach(first["fnr"], second["fnr"])
@@ -198,5 +200,5 @@ def test_people_are_counted_by_group_and_label_in_the_training_part(monkeypatch)
         ],
         columns=columns,
     )
-    found = pd.DataFrame(tables.counts(rows, None, Effort.FIRST))
-    assert found["mean"].tolist() == [2, 60, 4, 9]
+    result = pd.DataFrame(tables.counts(rows, None, Effort.FIRST))
+    assert result["mean"].tolist() == [2, 60, 4, 9]

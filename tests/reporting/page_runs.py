@@ -24,7 +24,7 @@ def finish(results: Path, *overrides: str) -> Path:
     """Finish a small run and return its folder, with choices as the command line records them."""
     cfg = configuration("dataset.n_samples=300", *overrides, results=results)
     folder = carry_out(cfg).prepared.folder
-    given = dict(each.split("=", 1) for each in overrides)
+    given = dict(override.split("=", 1) for override in overrides)
     environment = folder.environment
     environment["choices"] |= {"split": "holdout", "evaluator": "default"}
     environment["choices"] |= {group: given[group] for group in _GROUPS if group in given}

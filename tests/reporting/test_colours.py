@@ -33,7 +33,7 @@ _NAMES = {"black": "#000000", "white": "#ffffff"}
 def linear(colour):
     """Return a colour written #rrggbb or #rgb as linear RGB."""
     text = _NAMES.get(colour, colour)[1:]
-    text = "".join(2 * each for each in text) if len(text) == 3 else text
+    text = "".join(2 * digit for digit in text) if len(text) == 3 else text
     value = np.array([int(text[i : i + 2], 16) for i in (0, 2, 4)]) / 255
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
@@ -47,14 +47,14 @@ def lab(rgb):
 
 def contrast(one, other):
     """Return the contrast of two colours as the Web Content Accessibility Guidelines define it."""
-    low, high = sorted(float(linear(each) @ _XYZ[1]) for each in (one, other))
+    low, high = sorted(float(linear(colour) @ _XYZ[1]) for colour in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("seen", SEEN)
 def test_colours_are_told_apart(seen):
     """A distance of 2.3 is just noticed; 15 is plain."""
-    colours = [lab(np.array(SEEN[seen]) @ linear(each)) for each in COLOURS]
+    colours = [lab(np.array(SEEN[seen]) @ linear(colour)) for colour in COLOURS]
     for one, other in itertools.combinations(colours, 2):
         assert np.linalg.norm(one - other) > 15
 
@@ -67,15 +67,15 @@ def test_the_simulation_knows_what_is_not_told_apart():
 def looks(svg):
     """Return marker and dashes of every entry of a key, without its colour."""
     entries = re.findall(r'<g transform="translate\(12 \d+\)">(.*?)</g>', svg)
-    return [re.sub(r'stroke="[^"]*"|fill="[^"]*"|<text.*', "", each) for each in entries]
+    return [re.sub(r'stroke="[^"]*"|fill="[^"]*"|<text.*', "", entry) for entry in entries]
 
 
 def test_in_black_and_white_no_two_methods_look_alike():
     styles = _styled([f"m{i}" for i in range(MOST)])
     series = [Series(name, [0, 1], [0, 1], **style) for name, style in styles.items()]
     *_, key = chart([Panel(series, "x", "y")], key=series)
-    found = looks(key)
-    assert len(found) == MOST == len(set(found))
+    result = looks(key)
+    assert len(result) == MOST == len(set(result))
 
 
 def test_lines_without_markers_have_dashes_of_their_own():
@@ -92,7 +92,8 @@ def test_words_on_a_page_stand_out_from_their_ground():
     assert len(rules) >= 5
     for name, *both in rules:
         ground, ink = (
-            variables[each[6:-1]] if each.startswith("var") else each.strip() for each in both
+            variables[colour[6:-1]] if colour.startswith("var") else colour.strip()
+            for colour in both
         )
         assert contrast(ground, ink) >= 4.5, name
     for name in ("ink", "faint", "blue", "orange"):

@@ -24,8 +24,8 @@ def printed(outperforms, ranks, names=None, ids=None):
 @pytest.mark.parametrize(("runs", "tables"), [(2, 1), (13, 1), (18, 1), (30, 2)])
 def test_a_hundred_columns_hold_every_number_whole(runs, tables):
     outperforms = np.full((runs, runs), 0.995)
-    lines, found = printed(outperforms, np.arange(runs))
-    assert found == tables
+    lines, result = printed(outperforms, np.arange(runs))
+    assert result == tables
     text = "\n".join(lines)
     assert "…" not in text
     assert text.count(">99") == runs * (runs - 1)

@@ -105,7 +105,7 @@ def test_a_page_is_whole_and_every_text_is_escaped():
     assert not tags.open
     assert not [tag for tag, _ in tags.seen if tag == "script"]
     fetched = [attrs[k] for _, attrs in tags.seen for k in ("src", "href") if k in attrs]
-    assert all(each.startswith(("data:", "#")) for each in fetched)
+    assert all(address.startswith(("data:", "#")) for address in fetched)
     assert 'data-value="0.5"' in page
 
 
@@ -132,7 +132,7 @@ def test_the_columns_that_matter_least_go_first():
 
 def test_json_is_the_data_or_what_is_shown():
     content = json.loads(to_json(DOCUMENT))
-    (table,) = [each for each in content["sections"][1]["blocks"] if each["kind"] == "table"]
+    (table,) = [block for block in content["sections"][1]["blocks"] if block["kind"] == "table"]
     assert [column["title"] for column in table["columns"]][-1] == "P"
     assert table["rows"][0][:3] == [HOSTILE, [0.5, 0.4, 0.6], 0.1]
     assert table["rows"][1][2] is None

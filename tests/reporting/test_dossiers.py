@@ -50,7 +50,7 @@ def candidates():
     rows = []
     for (sex, race), (people, hired) in sizes.items():
         chosen = np.arange(people) < hired
-        rows += [(sex, race, bool(each)) for each in chosen]
+        rows += [(sex, race, bool(selected)) for selected in chosen]
     frame = pd.DataFrame(rows, columns=["sex", "race", "hired"])
     generator = np.random.default_rng(3)
     score = np.clip(0.3 + 0.3 * frame["hired"] + generator.normal(0, 0.15, len(frame)), 0.01, 0.99)
@@ -98,9 +98,9 @@ def dossiers(folder):
 def test_every_field_that_is_asked_for_is_there(dossiers, kind):
     """Fields, sources and answers are those of the file; a field that goes missing shows here."""
     expected = json.loads(EXPECTED.read_text())
-    found = [[each[name] for name in ("key", "citation", "status", "answer")]
-             for each in dossiers[kind]["asked"]]  # fmt: skip
-    assert found == expected[kind]
+    result = [[question[name] for name in ("key", "citation", "status", "answer")]
+             for question in dossiers[kind]["asked"]]  # fmt: skip
+    assert result == expected[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,8 +110,10 @@ def test_json_follows_the_schema(dossiers, kind):
 
 def test_facts_are_all_asked_for(dossiers):
     for kind, dossier in dossiers.items():
-        missing = {each["key"] for each in dossier["asked"] if each["status"] == "missing"}
-        asked = {each["key"] for each in dossier["asked"]}
+        missing = {
+            question["key"] for question in dossier["asked"] if question["status"] == "missing"
+        }
+        asked = {question["key"] for question in dossier["asked"]}
         assert missing == set(names_told(pack_of(kind).rules)) & asked
 
 
@@ -134,20 +136,24 @@ def test_the_search_for_claims_finds_them():
 
 
 def rows_of(dossier, attribute):
-    return {each["group"]: each for each in dossier["categories"] if each["attribute"] == attribute}
+    return {
+        category["group"]: category
+        for category in dossier["categories"]
+        if category["attribute"] == attribute
+    }
 
 
 def test_rates_and_ratios_of_ll144_are_those_of_the_counts(dossiers):
-    found = dossiers["ll144"]
-    sex = rows_of(found, "sex")
+    result = dossiers["ll144"]
+    sex = rows_of(result, "sex")
     men, women = (200 + 45 + 5 + 5) / 575, (120 + 26 + 2) / 438
     assert sex["Male"]["rows"] == 575 and sex["Female"]["rows"] == 438
     assert sex["Male"]["rate"] == pytest.approx(men)
     assert sex["Female"]["ratio"] == pytest.approx(women / men)
     assert sex["Female"]["ours"]["lower"] < women / men < sex["Female"]["ours"]["upper"]
-    both = rows_of(found, "sex x race")
+    both = rows_of(result, "sex x race")
     assert both["Female x Black"]["ratio"] == pytest.approx((26 / 130) / (200 / 400))
-    assert found["unknown"] == {"sex": 12, "race": 15, "sex x race": 27}
+    assert result["unknown"] == {"sex": 12, "race": 15, "sex x race": 27}
 
 
 def test_categories_of_under_two_percent_are_kept_or_left_out_and_named(folder, dossiers):
@@ -156,7 +162,7 @@ def test_categories_of_under_two_percent_are_kept_or_left_out_and_named(folder, 
         7 / 18 / (326 / 712)
     )
     out = made(folder, "ll144", "keep_small=false")
-    assert "exclusion_reason" in {each["key"] for each in out["asked"]}
+    assert "exclusion_reason" in {question["key"] for question in out["asked"]}
     left = {(e["attribute"], e["category"]): e for e in out["left_out"]}
     assert set(left) == {("race", "Native"), *(("sex x race", f"{s} x Native") for s in
                          ("Male", "Female"))}  # fmt: skip
@@ -169,12 +175,12 @@ def test_a_tool_that_scores_is_measured_above_the_median(folder):
     out = folder / "scoring"
     path = folder / "candidates.csv"
     assert main(["dossier", "ll144", str(path), *words, f"out={out}"]) == 0
-    found, frame = json.loads((out / "ll144.json").read_text()), candidates()
-    assert found["rate"] == "scoring rate"
-    assert found["median"] == frame["score"].median()
+    result, frame = json.loads((out / "ll144.json").read_text()), candidates()
+    assert result["rate"] == "scoring rate"
+    assert result["median"] == frame["score"].median()
     above = frame["score"] > frame["score"].median()
     men = above[frame["sex"] == "Male"].mean()
-    assert rows_of(found, "sex")["Male"]["rate"] == pytest.approx(men)
+    assert rows_of(result, "sex")["Male"]["rate"] == pytest.approx(men)
 
 
 def test_scores_of_any_scale_will_do(folder):
@@ -194,8 +200,8 @@ def test_a_blank_score_is_refused(folder, capsys):
 
 
 def test_differences_are_those_of_fishers_test(dossiers):
-    found = {(e["attribute"], e["group"]): e for e in dossiers["four-fifths"]["differences"]}
-    black = found["race", "Black"]
+    result = {(e["attribute"], e["group"]): e for e in dossiers["four-fifths"]["differences"]}
+    black = result["race", "Black"]
     assert black["reference"] == "White"
     table = [[71, 280 - 71], [326, 712 - 326]]
     assert black["chance"] == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-8)
@@ -220,17 +226,17 @@ OF_EVERYONE = {
 
 @pytest.mark.parametrize("kind", ["model-card", "ai-act"])
 def test_every_figure_of_a_card_has_an_interval_and_a_number(dossiers, kind):
-    found, measured = dossiers[kind], defaultdict(set)
-    for each in found["metrics"]:
-        shown = OF_GROUPS if each["attribute"] else OF_EVERYONE
-        if each["statistic"] == "value" and each["metric"] in shown:
-            assert each["n"] > 0
-            assert each["value"] is None or each["lower"] <= each["value"] <= each["upper"]
-            measured[each["attribute"], each["group"]].add(each["metric"])
+    result, measured = dossiers[kind], defaultdict(set)
+    for metric in result["metrics"]:
+        shown = OF_GROUPS if metric["attribute"] else OF_EVERYONE
+        if metric["statistic"] == "value" and metric["metric"] in shown:
+            assert metric["n"] > 0
+            assert metric["value"] is None or metric["lower"] <= metric["value"] <= metric["upper"]
+            measured[metric["attribute"], metric["group"]].add(metric["metric"])
     assert measured["", ""] >= OF_EVERYONE
-    for size in found["sizes"]:
+    for size in result["sizes"]:
         assert measured[size["attribute"], size["group"]] >= OF_GROUPS
-    for gap in found["gaps"]:
+    for gap in result["gaps"]:
         assert gap["verdict"] and gap["lower"] <= gap["value"] <= gap["upper"]
 
 
@@ -246,8 +252,10 @@ def test_a_card_shows_what_an_audit_does_and_the_metrics_of_everyone(folder, dos
 def test_facts_fill_what_is_missing(folder):
     facts = folder / "facts.txt"
     facts.write_text("# ours\ncontact: us@example.org\nintended_use: credit: small loans\n")
-    found = made(folder, "model-card", f"facts={facts}")
-    answers = {each["key"]: (each["status"], each["answer"]) for each in found["asked"]}
+    result = made(folder, "model-card", f"facts={facts}")
+    answers = {
+        question["key"]: (question["status"], question["answer"]) for question in result["asked"]
+    }
     assert answers["contact"] == ("given", "us@example.org")
     assert answers["intended_use"] == ("given", "credit: small loans")
     assert answers["licence"] == ("missing", "")
@@ -277,9 +285,9 @@ def test_sex_and_race_have_to_be_named(folder, capsys):
 
 
 def test_open_gaps_are_counted_beside_large_and_small_ones(dossiers):
-    found = dossiers["ai-act"]
-    verdicts = [gap["verdict"] for gap in found["gaps"]]
-    (biases,) = [each["answer"] for each in found["asked"] if each["key"] == "biases"]
+    result = dossiers["ai-act"]
+    verdicts = [gap["verdict"] for gap in result["gaps"]]
+    (biases,) = [question["answer"] for question in result["asked"] if question["key"] == "biases"]
     large, small = verdicts.count("large"), verdicts.count("small")
     said = f"{len(verdicts)} gaps were examined: {large} large, {small} small, "
     assert biases.startswith(f"{said}{len(verdicts) - large - small} open")
@@ -289,7 +297,7 @@ def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_applies(dos
     first = dossiers["ai-act"]["summary"]
     assert "Only the rows of this file were measured" in first["unseen"][0]
     warnings = dossiers["ai-act"]["rules"]["warnings"]
-    assert any("Before 2 December 2027" in each for each in warnings)
+    assert any("Before 2 December 2027" in warning for warning in warnings)
     assert "2 August 2028" in first["audited"]["Rules"]
 
 

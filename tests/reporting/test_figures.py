@@ -45,8 +45,8 @@ def drawn(metrics):
 
 
 def line(axes, label):
-    (found,) = [each for each in axes.lines if each.get_label() == label]
-    return np.array(found.get_xdata()), np.array(found.get_ydata())
+    (result,) = [line for line in axes.lines if line.get_label() == label]
+    return np.array(result.get_xdata()), np.array(result.get_ydata())
 
 
 def values(metrics, name, **where):
@@ -96,8 +96,8 @@ def test_points_are_the_metrics_and_their_means_over_repeats(metrics, drawn, fig
     assert set(zip(*line(axes, "one repeat"), strict=True)) == points
     means = [rows.groupby("bin")["value"].mean().to_numpy() for rows in sides]
     order = np.argsort(means[0])
-    for found, expected in zip(line(axes, "mean of repeats"), means, strict=True):
-        np.testing.assert_allclose(found, expected[order])
+    for result, expected in zip(line(axes, "mean of repeats"), means, strict=True):
+        np.testing.assert_allclose(result, expected[order])
 
 
 def test_group_rates_are_medians_over_repeats_with_their_intervals(metrics, drawn):
@@ -110,11 +110,11 @@ def test_group_rates_are_medians_over_repeats_with_their_intervals(metrics, draw
     for container, group in zip(axes.containers, "ab", strict=True):
         rows = [values(metrics, name, group=group, attribute="g") for name in names]
         np.testing.assert_allclose(
-            container.lines[0].get_xdata().astype(float), [each["value"].median() for each in rows]
+            container.lines[0].get_xdata().astype(float), [row["value"].median() for row in rows]
         )
         (bars,) = container.lines[2]
-        for segment, each in zip(bars.get_segments(), rows, strict=True):
-            ends = each[["lower", "upper"]].median()
+        for segment, row in zip(bars.get_segments(), rows, strict=True):
+            ends = row[["lower", "upper"]].median()
             np.testing.assert_allclose(segment[:, 0], ends)
 
 
@@ -139,8 +139,8 @@ def test_boxes_of_consistency_and_noise_are_the_quantiles(metrics, drawn):
     (axes,) = drawn["consistency"].axes
     labels = [tick.get_text() for tick in axes.get_xticklabels()]
     assert labels == ["across variants", "across draws alone"]
-    medians = [each for each in axes.lines if each.get_color() == "#D55E00"]
-    crosses = [each for each in axes.lines if each.get_marker() == "x"]
+    medians = [line for line in axes.lines if line.get_color() == "#D55E00"]
+    crosses = [line for line in axes.lines if line.get_marker() == "x"]
     for name, median, cross in zip(("consistency", "noise"), medians, crosses, strict=True):
         sds = values(metrics, f"{name}_sd")
         half = sds[sds["quantile"] == 0.5]["value"].mean()

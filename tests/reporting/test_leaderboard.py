@@ -131,9 +131,9 @@ def test_a_pack_of_metrics_gives_the_same_table(results, tmp_path):
 def test_links_and_files_lead_somewhere(page, board):
     anchors = re.findall(r'href="([^"]+)"', page)
     ids = set(re.findall(r'id="([^"]+)"', page))
-    assert {each[1:] for each in anchors if each.startswith("#")} <= ids
-    files = [each for each in anchors if not each.startswith(("#", "data:"))]
-    assert files and all((board.path.parent / each).exists() for each in files)
+    assert {anchor[1:] for anchor in anchors if anchor.startswith("#")} <= ids
+    files = [anchor for anchor in anchors if not anchor.startswith(("#", "data:"))]
+    assert files and all((board.path.parent / file).exists() for file in files)
 
 
 def test_what_is_filtered_by_is_sorted_and_tagged(page):
@@ -187,14 +187,14 @@ def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_
     path.write_text(path.read_text().translate(str.maketrans("012345", "123450")))
     seal_run(path.parent, read_environment(path.parent))
     sure = write_leaderboard([results, tmp_path], tmp_path / "out").short.summary.sure
-    (note,) = (each for each in sure if "later folder" in each)
+    (note,) = (sentence for sentence in sure if "later folder" in sentence)
     assert note.startswith("1 run of a later folder is left out, such as simulated, ")
     assert "needs another name" in note
 
 
 def test_names_of_any_length_and_signs_are_files_of_their_own():
     titles = ["a b", "a/b", "a-b", "<b>a b", "x" * 300, "y" * 300, "数据" * 300, "数" * 599]
-    names = [TaskMeans({"dataset": each, "protect": "sex"}, None, 3).name for each in titles]
+    names = [TaskMeans({"dataset": title, "protect": "sex"}, None, 3).name for title in titles]
     assert len(set(names)) == len(titles)
     assert max(len(f"task-{name}.svg".encode()) for name in names) <= 255
     assert names[0] == "a-b-by-sex"
@@ -224,8 +224,8 @@ def test_what_is_not_ranked_is_said_with_the_reason(kept, why):
     told = small(whole, **kept)
     said = answer_of(told.atlas, told.gaps).unseen
     assert bool(told.atlas.standings) == (not why)
-    assert [each for each in said if each.startswith("Nothing is ranked")] == [
-        each for each in said if why and why in each
+    assert [sentence for sentence in said if sentence.startswith("Nothing is ranked")] == [
+        sentence for sentence in said if why and why in sentence
     ]
 
 
@@ -273,15 +273,15 @@ def test_it_opens_with_the_answer_and_the_picture(document, told):
 @pytest.mark.thorough
 def test_the_sections_show_what_the_statistics_say(document, told):
     page, findings = to_html(document), told[1].atlas
-    assert [each.title for each in document.sections] == [
+    assert [section.title for section in document.sections] == [
         *("Ranks", "Claims", "Cost and benefit", "What explains it", "Data sets"),
         "Download and origin",
     ]
     for claim in findings.claims:
         assert claim.source in page and f">{claim.verdict}</span>" in page
-    for each in findings.standings:
-        assert f'id="ranks-{each.metric}"' in page
-        assert all(one.approach in page for one in each.standings)
+    for standing in findings.standings:
+        assert f'id="ranks-{standing.metric}"' in page
+        assert all(one.approach in page for one in standing.standings)
     drawn = [name for name in document.files if name.startswith("figures/")]
     assert len(drawn) == len(set(drawn)) >= 6 + 2
     assert all(document.files[name].startswith("<svg xmlns") for name in drawn)

@@ -94,15 +94,17 @@ def test_every_number_is_that_of_the_rule(part):
             continue  # nothing is left to compare, which is refused
         tables += 1
         options = {"score": "score"} if scoring else {"prediction": "hired"}
-        found = dossier(frame, options, keep_small=keep_small)
-        assert found["people"] == len(frame) and found["unknown"] == unknown
-        assert found["rate"] == ("scoring rate" if scoring else "selection rate")
-        assert found["median"] == (frame["score"].median() if scoring else None)
+        page = dossier(frame, options, keep_small=keep_small)
+        assert page["people"] == len(frame) and page["unknown"] == unknown
+        assert page["rate"] == ("scoring rate" if scoring else "selection rate")
+        assert page["median"] == (frame["score"].median() if scoring else None)
         for name in ("sex", "race"):
             silent = frame[name][frame[name].isin(UNKNOWN)].replace("", "unknown")
-            assert found["unknown_answers"][name] == silent.value_counts().to_dict()
-        shown = {(each["attribute"], each["group"]): each for each in found["categories"]}
-        left_out = {(each["attribute"], each["category"]): each for each in found["left_out"]}
+            assert page["unknown_answers"][name] == silent.value_counts().to_dict()
+        shown = {
+            (category["attribute"], category["group"]): category for category in page["categories"]
+        }
+        left_out = {(entry["attribute"], entry["category"]): entry for entry in page["left_out"]}
         assert set(shown) | set(left_out) == set(rule) and not set(shown) & set(left_out)
         for key, (rows, number, rate, ratio) in rule.items():
             if ratio is None:
@@ -145,8 +147,8 @@ def test_the_rules_own_example_comes_out():
     ]
     frame = pd.DataFrame(rows, columns=["race", "hired"])
     frame["sex"] = np.where(np.arange(len(frame)) % 2, "Male", "Female")
-    found = dossier(frame, {"prediction": "hired"})
-    of_race = {row["group"]: row for row in found["categories"] if row["attribute"] == "race"}
+    page = dossier(frame, {"prediction": "hired"})
+    of_race = {row["group"]: row for row in page["categories"] if row["attribute"] == "race"}
     for race, (people, selected, ratio) in example.items():
         assert (of_race[race]["rows"], of_race[race]["selected"]) == (people, selected)
         assert of_race[race]["ratio"] == pytest.approx(ratio, abs=0.0051)
@@ -161,8 +163,8 @@ def toy():
 
 
 def test_no_ratio_is_above_one_and_ours_stands_beside_it():
-    found = dossier(toy(), {"prediction": "hired"})
-    of_race = {row["group"]: row for row in found["categories"] if row["attribute"] == "race"}
+    page = dossier(toy(), {"prediction": "hired"})
+    of_race = {row["group"]: row for row in page["categories"] if row["attribute"] == "race"}
     assert {group: round(row["ratio"], 3) for group, row in of_race.items()} == {
         "White": 0.45,
         "Asian": 1.0,
@@ -171,7 +173,9 @@ def test_no_ratio_is_above_one_and_ours_stands_beside_it():
     assert of_race["Black"]["most_selected"] == ["Asian"]
     assert of_race["Asian"]["ours"]["reference"] == "White"
     assert of_race["Asian"]["ours"]["ratio"] == pytest.approx(1 / 0.45)
-    (sentence,) = [each for each in found["summary"]["found"] if each.startswith("By race")]
+    (sentence,) = [
+        sentence for sentence in page["summary"]["found"] if sentence.startswith("By race")
+    ]
     assert "0.38: Black (12 of 32) over Asian (8 of 8)" in sentence and "ours" in sentence
 
 
@@ -188,7 +192,9 @@ def test_small_categories_are_kept_unless_an_auditor_excludes_them():
     frame = pd.concat([toy(), toy().assign(race="White")], ignore_index=True)  # Asian: 8 of 418
     kept = dossier(frame, {"prediction": "hired"})
     out = dossier(frame, {"prediction": "hired"}, keep_small=False)
-    answers = [{each["key"]: each["answer"] for each in d["asked"]} for d in (kept, out)]
+    answers = [
+        {question["key"]: question["answer"] for question in d["asked"]} for d in (kept, out)
+    ]
     assert not kept["left_out"] and "of the 418 people of the file" in answers[0]["small"]
     assert ("race", "Asian") in {(c["attribute"], c["category"]) for c in out["left_out"]}
     assert "exclusion_reason" in answers[1] and "exclusion_reason" not in answers[0]
@@ -204,24 +210,24 @@ def test_small_categories_are_kept_unless_an_auditor_excludes_them():
     ],
 )
 def test_no_ratio_has_a_reason(change, options, reason):
-    found = dossier(toy().assign(**change), options)
-    assert {row["ratio"] for row in found["categories"]} == {None}
-    assert all(reason in row["reason"] for row in found["categories"])
-    assert all(reason in sentence for sentence in found["summary"]["found"])
+    page = dossier(toy().assign(**change), options)
+    assert {row["ratio"] for row in page["categories"]} == {None}
+    assert all(reason in row["reason"] for row in page["categories"])
+    assert all(reason in sentence for sentence in page["summary"]["found"])
 
 
 def test_all_selected_and_a_category_that_occurs_once():
     frame = toy().assign(hired=1)
     frame.loc[0, "race"] = "Native"
-    found = dossier(frame, {"prediction": "hired"})
-    assert {row["ratio"] for row in found["categories"]} == {1.0}
+    page = dossier(frame, {"prediction": "hired"})
+    assert {row["ratio"] for row in page["categories"]} == {1.0}
 
 
 def test_more_answers_can_mean_unknown():
     frame = toy()
-    found = dossier(frame, {"prediction": "hired"}, unknown=["black"])
-    assert found["unknown"]["race"] == 9 + 32
-    assert found["unknown_answers"]["race"] == {"Black": 32, "N/A": 9}
+    page = dossier(frame, {"prediction": "hired"}, unknown=["black"])
+    assert page["unknown"]["race"] == 9 + 32
+    assert page["unknown_answers"]["race"] == {"Black": 32, "N/A": 9}
     with pytest.raises(UserError, match=r"unknown= 'Blak': did you mean Black"):
         dossier(frame, {"prediction": "hired"}, unknown=["Blak"])
 

@@ -66,8 +66,8 @@ def mean(metrics, **where):
 
 
 def line(axes, label):
-    (found,) = [each for each in axes.lines if each.get_label() == label]
-    return found
+    (result,) = [line for line in axes.lines if line.get_label() == label]
+    return result
 
 
 def test_every_figure_is_drawn_with_a_panel_for_each_data_set(drawn):
@@ -92,10 +92,10 @@ def test_the_legend_names_methods_that_only_some_panels_have(drawn):
 
 def test_a_method_looks_alike_in_every_panel_and_like_no_other(drawn):
     looks = {
-        (method, each.get_color(), each.get_marker())
+        (method, line.get_color(), line.get_marker())
         for axes in drawn["abstention:error_rate"].axes
-        for each in axes.lines
-        for method in [each.get_label()]
+        for line in axes.lines
+        for method in [line.get_label()]
     }
     assert len(looks) == len({look[1:] for look in looks}) == 3
 
@@ -113,13 +113,13 @@ def test_curves_of_groups_are_means_over_repeats(metrics, drawn):
         axes = drawn[f"group_{kind}:"].axes[1]
         names = [text.get_text() for text in axes.get_legend().get_texts()]
         assert names == list(dict.fromkeys(metrics.loc[metrics["group"] != "", "group"]))
-        dashes = [each.get_linestyle() for each in axes.get_legend().get_lines()]
+        dashes = [get_line.get_linestyle() for get_line in axes.get_legend().get_lines()]
         assert len(set(dashes)) == len(names) == 2
         for group, dash in zip(names, dashes, strict=True):
             (curve,) = [
-                each
-                for each in axes.lines
-                if each.get_label() == "third" and each.get_linestyle() == dash
+                line
+                for line in axes.lines
+                if line.get_label() == "third" and line.get_linestyle() == dash
             ]
             assert list(curve.get_xdata()) == [0.0, 0.5]
             where = {"dataset": "second", "method": "third", "group": group}
@@ -132,13 +132,13 @@ def test_curves_of_groups_are_means_over_repeats(metrics, drawn):
 
 
 def test_diagrams_are_means_over_repeats_of_each_group_of_rows(metrics, drawn):
-    found = np.array(line(drawn["spread:groups4"].axes[0], "another").get_data())
+    result = np.array(line(drawn["spread:groups4"].axes[0], "another").get_data())
     for i in range(4):
         where = {"dataset": "first", "method": "another", "bins": 4, "bin": i}
         expected = [
             mean(metrics, metric=f"spread_{side}", **where) for side in ("predicted", "empirical")
         ]
-        np.testing.assert_allclose(found[:, i], expected)
+        np.testing.assert_allclose(result[:, i], expected)
 
 
 def test_the_features_that_move_most_are_drawn_in_order(metrics, drawn):
@@ -154,15 +154,15 @@ def test_the_features_that_move_most_are_drawn_in_order(metrics, drawn):
 
 def test_boxes_of_variants_and_of_draws_alone(metrics, drawn):
     first, second = drawn["consistency:"].axes
-    crosses = [each for each in second.lines if each.get_marker() == "x"]
+    crosses = [line for line in second.lines if line.get_marker() == "x"]
     assert len(crosses) == 5  # three methods, two of which have replicates
     expected = {
         mean(metrics, metric=f"{kind}_max_sd", dataset="second", method=method)
         for kind in ("consistency", "noise")
         for method in METHODS
     }
-    found = sorted(float(each.get_xdata()[0]) for each in crosses)
-    np.testing.assert_allclose(found, sorted(value for value in expected if not np.isnan(value)))
+    result = sorted(float(cross.get_xdata()[0]) for cross in crosses)
+    np.testing.assert_allclose(result, sorted(value for value in expected if not np.isnan(value)))
     labels = [label.get_text() for label in second.get_yticklabels()]
     assert labels == ["one method", "another", "third"]
 

@@ -32,7 +32,7 @@ def test_the_table_has_the_figures_of_evaluate(frame, report):
     keys = ["metric", "attribute", "group"]
     asked = "metric == 'selection_rate' and attribute in ('', 'sex', 'race')"
     asked += " and statistic == 'value'"
-    mine, other = (each.query(asked).set_index(keys) for each in (report.table, expected))
+    mine, other = (table.query(asked).set_index(keys) for table in (report.table, expected))
     for column in ("value", "lower", "upper"):
         np.testing.assert_allclose(mine[column], other[column].reindex(mine.index))
 

@@ -96,16 +96,18 @@ class Reader(HTMLParser):
 def test_it_asks_for_nothing_outside_itself(page):
     reader = Reader(page)
     assert reader.fetched
-    assert all(each.startswith("data:") for each in reader.fetched)
+    assert all(address.startswith("data:") for address in reader.fetched)
     text = re.sub(r"base64,[\w+/=]+", "", page)
     assert not re.search(r"@import|url\(|fetch\(|XMLHttp|https?:|//[a-z]", text)
 
 
 def test_links_lead_somewhere(page, results):
     reader = Reader(page)
-    inside = [each[1:] for each in reader.anchors if each.startswith("#")]
+    inside = [anchor[1:] for anchor in reader.anchors if anchor.startswith("#")]
     assert set(inside) <= reader.ids
-    outside = {each for each in reader.anchors if not each.startswith(("#", "../runs/hostile"))}
+    outside = {
+        anchor for anchor in reader.anchors if not anchor.startswith(("#", "../runs/hostile"))
+    }
     missing = [e for e in outside if not (results / "report" / e).exists() and "figures" not in e]
     assert not missing
 
@@ -206,9 +208,9 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     copy(folder, "two", config=as_there, dataset="german")
     copy(folder, "three", config=as_there | {"split.repeats": 3}, dataset="german")
     copy(folder, "seed", config=as_there | {"seed": 1, "split.repeats": 9}, dataset="german")
-    found = presets.runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
-    assert list(found) == ["three"]
-    assert found["three"][0] == {"dataset": "german", "method": "baseline"}
+    result = presets.runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
+    assert list(result) == ["three"]
+    assert result["three"][0] == {"dataset": "german", "method": "baseline"}
     report = write_report(places(tmp_path), paper="fairlyuncertain")
     notes = {table.note for table in report.papers if table.counts["not run"] < len(table.rows)}
     assert "quick: 2 repeats" in notes
@@ -225,8 +227,8 @@ def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
     copy(folder, "old", config={"dataset": german, "evaluator": evaluator}, dataset="german")
     other = {"dataset": german, "evaluator": evaluator | {"neighbours": 5}}
     copy(folder, "other", config=other | {"split.repeats": 9}, dataset="german")
-    found = Presets(CONF).runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
-    assert list(found) == ["old"]
+    result = Presets(CONF).runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
+    assert list(result) == ["old"]
 
 
 def test_what_is_not_there_is_said(tmp_path):

@@ -51,10 +51,10 @@ def of_blocks(results):
 
 def compared(block, results):
     """Return the comparison of a block, its table, and what was left out."""
-    found, left_out = compare_block(block)
-    section = pairs_section(found, block.arms)
+    result, left_out = compare_block(block)
+    section = pairs_section(result, block.arms)
     (table,) = Document("", [section]).tables
-    return found, table, left_out
+    return result, table, left_out
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +66,12 @@ def page(results):
 
 @pytest.mark.thorough
 def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_blocks):
-    found, table, left_out = compared(of_blocks["simulated-1"], results)
+    result, table, left_out = compared(of_blocks["simulated-1"], results)
     assert not left_out
-    assert len(table.rows) == found.contenders.available == 3
+    assert len(table.rows) == result.contenders.available == 3
     ids = [row[2].link.removeprefix("#run-") for row in table.rows]
     runs = [load_predictions(Run(results / "runs" / id_)) for id_ in ids]
-    settings = Settings(("accuracy", found.contenders.gap), (0.01, 0.01), draws=DRAWS)
+    settings = Settings(("accuracy", result.contenders.gap), (0.01, 0.01), draws=DRAWS)
     expected = outperformance(runs, settings)
     shown = np.array([[c.value for c in row[5:]] for row in table.rows], float)
     # Draws differ with the order of a pair: eight standard errors of a probability of one half.
@@ -110,9 +110,9 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
 def test_few_are_compared_and_the_page_says_so(results, of_blocks, monkeypatch):
     monkeypatch.setattr(choice, "MOST", 2)
     block = of_blocks["simulated-1"]
-    found, table, _ = compared(block, results)
-    assert (len(table.rows), found.contenders.available) == (2, 3)
-    text = to_html(Document("", [pairs_section(found, block.arms)]))
+    result, table, _ = compared(block, results)
+    assert (len(table.rows), result.contenders.available) == (2, 3)
+    text = to_html(Document("", [pairs_section(result, block.arms)]))
     assert "Shown are the 2 of 3 runs" in text
 
 
@@ -124,8 +124,8 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
         for id_, value in zip(block.arms, values, strict=True):
             metrics.loc[(metrics["run"] == id_) & (metrics["metric"] == name), "value"] = value
     best, fair, third = block.arms
-    found = contenders(replace(block, metrics=metrics))
-    assert list(found.accuracy) == [best, fair, third]  # the third is outperformed by the second
+    result = contenders(replace(block, metrics=metrics))
+    assert list(result.accuracy) == [best, fair, third]  # the third is outperformed by the second
     lost = (metrics["metric"] == "equal_opportunity") & (metrics["run"] == fair)
     lost &= metrics["repeat"] == 1
     undefined = metrics.assign(value=metrics["value"].where(~lost))
@@ -139,10 +139,10 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
     content = path.read_bytes()
     try:
         path.write_bytes(b"damaged")
-        found, table, (reason,) = compared(block, results)
+        result, table, (reason,) = compared(block, results)
     finally:
         path.write_bytes(content)
-    assert lost not in found.ids
+    assert lost not in result.ids
     assert len(table.rows) == 2
     assert f"{lost}/predictions.parquet is missing or damaged" in reason
 
@@ -167,6 +167,6 @@ def test_a_run_without_predictions_has_no_counts(of_blocks):
     lost = next(iter(block.arms))
     invalid = (metrics["run"] == lost) & (metrics["repeat"] == 0)
     metrics["value"] = metrics["value"].where(~invalid)
-    found = dict(confusion_counts(metrics, block.protect))
-    assert lost not in found
-    assert len(found) == len(block.runs) - 1
+    result = dict(confusion_counts(metrics, block.protect))
+    assert lost not in result
+    assert len(result) == len(block.runs) - 1

@@ -56,7 +56,7 @@ def test_a_panel_for_each_data_set_and_a_line_for_each_method(panels):
 
 @pytest.mark.parametrize("metric", [UA_SP, "statistical_parity"])
 def test_marks_are_means_over_repeats_of_the_first_attribute(metrics, panels, metric):
-    containers = {each.get_label(): each for each in panels[0].containers}
+    containers = {container.get_label(): container for container in panels[0].containers}
     label = "predictions as normals (UA-SP)" if metric == UA_SP else "predictions as points"
     marks = containers[label].lines[0].get_xdata(orig=False)
     expected = [
@@ -67,7 +67,7 @@ def test_marks_are_means_over_repeats_of_the_first_attribute(metrics, panels, me
 
 
 def test_the_labels_parity_is_the_line(metrics, panels):
-    (line,) = [each for each in panels[1].lines if each.get_label() == "labels"]
+    (line,) = [line for line in panels[1].lines if line.get_label() == "labels"]
     of_labels = values(metrics, dataset="second_set", metric="label_parity", attribute="group")
     np.testing.assert_allclose(line.get_xdata(), of_labels.mean())
 

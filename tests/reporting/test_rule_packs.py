@@ -159,7 +159,7 @@ def first_page(html):
 def test_a_pack_past_its_date_says_so_on_the_first_page(people, kind, monkeypatch, capsys):
     late = pack_of(kind).review_by + timedelta(days=1)
     for_one, page = made(people, kind, f"as_of={late.isoformat()}")
-    assert any("may no longer hold" in each for each in for_one["rules"]["warnings"])
+    assert any("may no longer hold" in warning for warning in for_one["rules"]["warnings"])
     assert "may no longer hold" in first_page(page)
     assert "may no longer hold" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(rulebook, "today", lambda: late)
@@ -172,21 +172,21 @@ def test_a_pack_past_its_date_says_so_on_the_first_page(people, kind, monkeypatc
 
 @pytest.mark.parametrize("kind", DOSSIERS)
 def test_rules_that_are_not_verified_are_named_on_the_first_page(people, kind, capsys):
-    found, page = made(people, kind)
+    result, page = made(people, kind)
     printed = " ".join(capsys.readouterr().out.split())
-    unread = [each for each in found["asked"] if not each["quote"]]
+    unread = [question for question in result["asked"] if not question["quote"]]
     assert bool(unread) == ("Not verified" in first_page(page)) == ("Not verified" in printed)
-    for each in unread:
-        assert each["citation"] in first_page(page)
+    for question in unread:
+        assert question["citation"] in first_page(page)
 
 
 @pytest.mark.parametrize("kind", DOSSIERS)
 def test_every_measure_is_answered(people, kind):
-    found, _ = made(people, kind)
-    for each in found["asked"]:
-        if each["asks"] == MEASURE:
-            assert each["answer"], each["key"]
-        assert each["what"] in json.dumps(found, ensure_ascii=False)
+    result, _ = made(people, kind)
+    for question in result["asked"]:
+        if question["asks"] == MEASURE:
+            assert question["answer"], question["key"]
+        assert question["what"] in json.dumps(result, ensure_ascii=False)
 
 
 @pytest.mark.parametrize("text", ["23.11.2026", "2026-11", "20261123", "2026-02-30", "today"])

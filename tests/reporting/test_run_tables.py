@@ -72,9 +72,9 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
 
 
 def test_commands_of_many_runs_name_none(runs):
-    found = next_commands([str(i) for i in range(40)], runs, "elsewhere")
-    assert found[1] == ["fairbench", "table", "all", "out=runs.csv", "results=elsewhere"]
-    assert found[2][2:4] == [run[:6] for run in runs.runs]
+    result = next_commands([str(i) for i in range(40)], runs, "elsewhere")
+    assert result[1] == ["fairbench", "table", "all", "out=runs.csv", "results=elsewhere"]
+    assert result[2][2:4] == [run[:6] for run in runs.runs]
 
 
 def test_what_varies_is_in_the_name_of_a_job():
@@ -163,7 +163,7 @@ def test_what_mlflow_is_told_tells_runs_apart(runs):
     for run in runs:
         values, first = logged_values(run), headlines(run.summary(), run.protect)
         error, log_loss, _, gap = (values[name] for name in opening_names("binary"))
-        assert [error, log_loss, gap] == pytest.approx([each[0] for each in first.values()])
+        assert [error, log_loss, gap] == pytest.approx([figures[0] for figures in first.values()])
         told = tags(run, run.environment)
         assert (told[RUN], told[VERSION_TAG]) == (run.id, VERSION)
         began, ended = times(run)

@@ -33,9 +33,9 @@ def test_every_flipped_byte_is_found_and_what_is_lost_is_named(folder):
                 with pytest.raises(UserError, match="pack.json is missing or damaged"):
                     open_pack(pack)
                 continue
-            found = list(damages(_fresh(pack)))
-            assert found
-            assert all(str(pack / name) in line or "run " in line for line in found)
+            result = list(damages(_fresh(pack)))
+            assert result
+            assert all(str(pack / name) in line or "run " in line for line in result)
             _believed(pack, expected)
         (pack / name).write_bytes(whole[name])
     assert not list(damages(_fresh(pack)))
@@ -55,11 +55,11 @@ def _believed(pack, expected):
         return
     for run in runs:
         try:
-            found = run.all_metrics()
+            result = run.all_metrics()
         except UserError as error:
             assert "is missing or damaged" in str(error)
         else:
-            pd.testing.assert_frame_equal(found, expected[run.id])
+            pd.testing.assert_frame_equal(result, expected[run.id])
 
 
 def test_a_damaged_file_loses_what_is_in_it_alone(folder, monkeypatch, capsys):

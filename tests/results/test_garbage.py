@@ -60,16 +60,16 @@ def leftovers(store):
 
 
 def test_an_old_cell_of_no_run_goes_alone(store):
-    (found,) = garbage(store)
-    assert (found.path, found.kind) == (store.cell_path(OLD), "cell of no run")
-    assert found.bytes == store.cell_path(OLD).stat().st_size
-    remove([found])
+    (result,) = garbage(store)
+    assert (result.path, result.kind) == (store.cell_path(OLD), "cell of no run")
+    assert result.bytes == store.cell_path(OLD).stat().st_size
+    remove([result])
     assert [store.has(cell) for cell in (NEEDED, BEGUN, OLD, NEW)] == [True, True, False, True]
     assert garbage(store) == []
 
 
 def test_a_new_cell_of_no_run_goes_when_asked_to(store):
-    assert {each.path for each in garbage(store, 0)} == {
+    assert {file.path for file in garbage(store, 0)} == {
         store.cell_path(cell) for cell in (OLD, NEW)
     }
 
@@ -77,24 +77,25 @@ def test_a_new_cell_of_no_run_goes_when_asked_to(store):
 def test_cells_of_runs_that_were_begun_stay_for_a_month(store):
     note = note_begun(store, ["b", "a"], [NEW, NEEDED])
     assert note == note_begun(store, ["a", "b"], [NEW, NEEDED])
-    assert [each.path for each in garbage(store, 0)] == [store.cell_path(OLD)]
+    assert [file.path for file in garbage(store, 0)] == [store.cell_path(OLD)]
     long_ago = time.time() - 31 * 86400
     os.utime(note, (long_ago, long_ago))
-    found = {each.path for each in garbage(store, 0)}
-    assert found == {note, *(store.cell_path(cell) for cell in (OLD, NEW))}
+    result = {file.path for file in garbage(store, 0)}
+    assert result == {note, *(store.cell_path(cell) for cell in (OLD, NEW))}
 
 
 def test_a_note_of_runs_that_have_ended_goes(store):
     note = note_begun(store, ["a"], [NEEDED])
-    assert note in {each.path for each in garbage(store, 0)}
+    assert note in {file.path for file in garbage(store, 0)}
 
 
 def test_leftovers_of_kills_go_when_old(store):
     expected = leftovers(store)
-    found = garbage(store)
-    assert {each.path for each in found} == {*expected, store.cell_path(OLD)}
-    assert next(each.bytes for each in found if each.kind == "half-drawn figures") == 4
-    remove(found)
+    garbage_files = garbage(store)
+    assert {file.path for file in garbage_files} == {*expected, store.cell_path(OLD)}
+    (figures,) = (file for file in garbage_files if file.kind == "half-drawn figures")
+    assert figures.bytes == 4
+    remove(garbage_files)
     assert not any(path.exists() for path in expected)
     assert (store.run_path("begun") / "cells.txt").exists()
 
@@ -129,7 +130,7 @@ def test_rows_and_people_that_no_run_reads_go(store):
             path.parent.mkdir(exist_ok=True)
             path.touch()
             age(path)
-    kinds = {each.path: each.kind for each in garbage(store)}
+    kinds = {file.path: file.kind for file in garbage(store)}
     for folder, kind in (("splits", "rows of no run"), ("data", "people of no run")):
         assert kinds[store.root / folder / "unread.parquet"] == kind
         assert store.root / folder / "read.parquet" not in kinds
@@ -176,4 +177,4 @@ def test_a_loop_of_folders_ends(store):
     for _ in range(60):
         deep = deep / "d"
     deep.mkdir(parents=True)
-    assert {each.path for each in garbage(store)} == {store.cell_path(OLD)}
+    assert {file.path for file in garbage(store)} == {store.cell_path(OLD)}

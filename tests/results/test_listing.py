@@ -138,14 +138,14 @@ def indexed(results, monkeypatch):
 @pytest.fixture
 def read(monkeypatch):
     """Return the list of runs whose records are read."""
-    found = []
+    result = []
 
     def reading(path):
-        found.append(path.name)
+        result.append(path.name)
         return read_environment(path)
 
     monkeypatch.setattr(index, "read_environment", reading)
-    return found
+    return result
 
 
 def listed(results):

@@ -198,9 +198,9 @@ def test_a_column_without_any_value_comes_back_as_it_was(folder, make_dataset):
     write(folder, run, ["a1"], make_dataset(), 4, reason=None)
     mine = Catalogue(folder).one(run)
     assert str(mine.table("metrics").schema.field("reason").type) == "null"
-    found, out = packed(folder), folder.with_name("unpacked")
-    unpack(open_pack(found), out)
-    for other in (Catalogue(found), Catalogue(out)):
+    result, out = packed(folder), folder.with_name("unpacked")
+    unpack(open_pack(result), out)
+    for other in (Catalogue(result), Catalogue(out)):
         assert other.one(run).table("metrics").equals(mine.table("metrics"), check_metadata=True)
         pd.testing.assert_frame_equal(other.one(run).all_metrics(), mine.all_metrics())
 

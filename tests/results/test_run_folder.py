@@ -104,7 +104,7 @@ def test_a_run_is_not_finished_without_what_runs_share(folder, shared):
     path.write_bytes(path.read_bytes()[:-1])
     _rows.cache_clear()
     assert not RunWriter(folder.path).finished("x")
-    assert [each.name.startswith(f"{path.name}.damaged-") for each in path.parent.iterdir()]
+    assert [file.name.startswith(f"{path.name}.damaged-") for file in path.parent.iterdir()]
 
 
 def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
@@ -155,8 +155,8 @@ def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without
     make_dataset, tmp_path
 ):
     plain = make_dataset()
-    weights = [pd.Series(np.full(len(plain), each)) for each in (2.0, 3.0)]
-    first, second = (make_dataset(weight=each) for each in weights)
+    weights = [pd.Series(np.full(len(plain), weight)) for weight in (2.0, 3.0)]
+    first, second = (make_dataset(weight=weight) for weight in weights)
     assert plain.digest == first.digest
     for data, expected in ((plain, None), (first, 2.0), (plain, 2.0), (second, 3.0)):
         write_people(tmp_path, data)

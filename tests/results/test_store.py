@@ -95,7 +95,7 @@ def test_a_write_that_ends_in_the_middle_keeps_what_was_there(store, tmp_path):
         assert path.read_text() == "seed: 0\n"
         raise Killed
     assert path.read_text() == "seed: 0\n"
-    assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
     write_text(path, "seed: 2\n")
     assert path.read_text() == "seed: 2\n"
 

@@ -63,12 +63,12 @@ def earlier(table):
 @pytest.mark.parametrize("coded", [[], ["metric"]], ids=["texts", "dictionaries"])
 def test_an_earlier_table_upgraded_equals_the_new_one(metrics, coded):
     new, old = (
-        pa.Table.from_pandas(each.astype(dict.fromkeys(coded, "category")), preserve_index=False)
-        for each in (metrics, earlier(metrics))
+        pa.Table.from_pandas(table.astype(dict.fromkeys(coded, "category")), preserve_index=False)
+        for table in (metrics, earlier(metrics))
     )
-    found, new = upgraded(old).to_pandas(), new.to_pandas()
-    assert list(found) == list(new)
-    pd.testing.assert_frame_equal(found, new, check_categorical=not coded)
+    result, new = upgraded(old).to_pandas(), new.to_pandas()
+    assert list(result) == list(new)
+    pd.testing.assert_frame_equal(result, new, check_categorical=not coded)
 
 
 def test_a_table_of_today_and_one_of_no_metrics_are_left_as_they_are(metrics):
@@ -80,7 +80,7 @@ def test_a_name_is_taken_apart_only_where_it_said_a_statistic(monkeypatch):
     names = ["agreeing_pairs", "equalized_odds_pairs", "idle_below", "accuracy_pooled", "accuracy"]
     table = pa.table({"metric": names})
     assert upgraded(table)["metric"].to_pylist() == [names[0], "equalized_odds", *names[2:]]
-    known = {each.name for each in declared()}
+    known = {metric.name for metric in declared()}
     every = {"equalized_odds_pairs": SimpleNamespace(name="equalized_odds_pairs")}
     monkeypatch.setattr(upgrading, "find", lambda name: every.get(name) if name not in known else 1)
     upgrading._earlier_names.cache_clear()
@@ -94,7 +94,7 @@ def test_a_name_is_taken_apart_only_where_it_said_a_statistic(monkeypatch):
 def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
     metrics, place, tmp_path, make_dataset
 ):
-    summary, found = summarise(metrics), []
+    summary, result = summarise(metrics), []
     for name, as_written in (("old", earlier), ("new", lambda table: table)):
         tables = RunTables(as_written(metrics), as_written(summary), PREDICTIONS)
         path = tmp_path / name / "runs" / "0123456789ab"
@@ -103,8 +103,8 @@ def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
         if place == "pack":
             results = tmp_path / f"{name}-pack"
             write_pack([[Run(path)]], results, Contents(cells=False))
-        found.append(Catalogue(results))
-    old, new = found
+        result.append(Catalogue(results))
+    old, new = result
     (one,), (other,) = old, new
     pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
     pd.testing.assert_frame_equal(one.summary(), other.summary())
@@ -128,8 +128,8 @@ def test_runs_of_both_versions_are_packed_together(metrics, tmp_path, make_datas
         RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
     folder = Catalogue(tmp_path / "mine")
     pack = Catalogue(write_pack([list(folder)], tmp_path / "pack", Contents(cells=False)).path)
-    for found in (folder, pack):
-        one, other = found
+    for result in (folder, pack):
+        one, other = result
         pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
-        counts = found.metrics["statistic"].astype(str).value_counts()
+        counts = result.metrics["statistic"].astype(str).value_counts()
         assert set(counts.index) == set(STATISTICS) - WITHIN and counts.min() >= 2

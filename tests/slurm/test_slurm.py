@@ -85,7 +85,7 @@ def test_a_slurm_that_was_never_set_up_is_said_to_be_in_a_sentence(tmp_path):
     done = run_py("-m", *words, "tracking=none", SLURM[0], cwd=tmp_path, PATH=path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    (line,) = [each for each in done.stderr.splitlines() if each.startswith("error: ")]
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert line == (
         "error: Slurm did not take the jobs of this sweep (sbatch: fatal: Could not establish a "
         "configuration source): see that sinfo lists a partition here, and name what the cluster "
@@ -125,7 +125,7 @@ def test_killed_task_is_run_again_and_all_equals_the_local_sweep(slurm, tmp_path
     assert again.returncode == 0, again.stderr
     assert "1 runs finished, 0 skipped, 0 failed" in again.stdout
     assert kept.items() <= cells_of(cluster).items()
-    expected, found = metrics_of(local), metrics_of(cluster)
-    assert expected.keys() == found.keys()
+    expected, result = metrics_of(local), metrics_of(cluster)
+    assert expected.keys() == result.keys()
     for run, metrics in expected.items():
-        pd.testing.assert_frame_equal(metrics, found[run], check_exact=True)
+        pd.testing.assert_frame_equal(metrics, result[run], check_exact=True)

@@ -74,14 +74,14 @@ def test_names_are_one_for_each_metric():
 
 def test_a_value_is_called_as_its_metric_and_other_statistics_say_which_they_are():
     metrics = metrics_of("abc")
-    found = dict(metric_values(means(metrics), "age"))
+    result = dict(metric_values(means(metrics), "age"))
     gaps = metrics[metrics["metric"].eq("equalized_odds") & metrics["attribute"].eq("age")]
     value = gaps.set_index(gaps["statistic"].astype(str))["value"].to_dict()
-    assert found["age/equalized_odds"] == value["value"]
-    assert found["age/equalized_odds debiased"] == value["debiased"]
-    assert found["age/equalized_odds below epsilon/epsilon-0.05"] == value["below_epsilon"]
-    assert "age/b/selection_rate" in found
-    assert not [name for name in found if name.startswith("age/b/") and "pooled" in name]
+    assert result["age/equalized_odds"] == value["value"]
+    assert result["age/equalized_odds debiased"] == value["debiased"]
+    assert result["age/equalized_odds below epsilon/epsilon-0.05"] == value["below_epsilon"]
+    assert "age/b/selection_rate" in result
+    assert not [name for name in result if name.startswith("age/b/") and "pooled" in name]
 
 
 def test_values_are_means_over_the_repeats_that_have_one():
@@ -92,10 +92,10 @@ def test_values_are_means_over_the_repeats_that_have_one():
         mine.loc[mine["metric"] == "roc_auc", "value"] = value
         mine.loc[mine["metric"] == "log_loss", "value"] = float("nan")
         tables.append(mine)
-    found = dict(metric_values(means(pd.concat(tables, ignore_index=True)), "age"))
-    assert found["roc_auc"] == pytest.approx(0.3)
-    assert not [name for name in found if name.endswith("log_loss")]
-    assert not [name for name in found if name.startswith(("reliability", "spread_predicted"))]
+    result = dict(metric_values(means(pd.concat(tables, ignore_index=True)), "age"))
+    assert result["roc_auc"] == pytest.approx(0.3)
+    assert not [name for name in result if name.endswith("log_loss")]
+    assert not [name for name in result if name.startswith(("reliability", "spread_predicted"))]
 
 
 def test_variants_and_other_attributes_are_left_to_the_files():
@@ -104,23 +104,23 @@ def test_variants_and_other_attributes_are_left_to_the_files():
     other = metrics_of("cd", "sex")
     of_sex = other[other["attribute"] == "sex"]
     together = pd.concat([varied, own, of_sex], ignore_index=True)
-    found = dict(metric_values(means(together), "age"))
-    assert found == dict(metric_values(means(own), "age"))
-    assert {"accuracy", "age/statistical_parity"} <= set(found)
-    assert not [name for name in found if "sex" in name or "max_depth" in name or "rate-" in name]
+    result = dict(metric_values(means(together), "age"))
+    assert result == dict(metric_values(means(own), "age"))
+    assert {"accuracy", "age/statistical_parity"} <= set(result)
+    assert not [name for name in result if "sex" in name or "max_depth" in name or "rate-" in name]
 
 
 def test_gaps_of_any_attribute_share_one_name():
-    found = {}
+    result = {}
     for attribute in ("age", "race"):
         own = dict(metric_values(means(metrics_of("abab", attribute)), attribute))
-        found[attribute] = dict(aligned_values(own, attribute, "binary"))
-        assert found[attribute]["parity/statistical"] == own[f"{attribute}/statistical_parity"]
-        assert found[attribute]["parity/equalized_odds"] == own[f"{attribute}/equalized_odds"]
-        assert found[attribute]["headline/error_rate"] == own["error_rate"]
-        assert set(opening_names("binary")) <= set(found[attribute])
-    assert found["age"].keys() == found["race"].keys()
-    assert all(name.startswith((HEADLINE, PARITY)) for name in found["age"])
+        result[attribute] = dict(aligned_values(own, attribute, "binary"))
+        assert result[attribute]["parity/statistical"] == own[f"{attribute}/statistical_parity"]
+        assert result[attribute]["parity/equalized_odds"] == own[f"{attribute}/equalized_odds"]
+        assert result[attribute]["headline/error_rate"] == own["error_rate"]
+        assert set(opening_names("binary")) <= set(result[attribute])
+    assert result["age"].keys() == result["race"].keys()
+    assert all(name.startswith((HEADLINE, PARITY)) for name in result["age"])
 
 
 def test_headlines_say_what_they_are_in_every_task():

@@ -50,8 +50,8 @@ def test_equals_the_package_called_directly(rows, loss, objective, share):
 def test_a_sparse_frame_gives_the_same(rows, loss, objective):
     X, y = rows
     dense, sparse = (
-        output(LightGBM(rounds=10).estimator(loss, 0).fit(each, y), each)
-        for each in (X, csr_matrix(X))
+        output(LightGBM(rounds=10).estimator(loss, 0).fit(matrix, y), matrix)
+        for matrix in (X, csr_matrix(X))
     )
     np.testing.assert_array_equal(dense, sparse)
 

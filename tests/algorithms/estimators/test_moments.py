@@ -31,8 +31,8 @@ def data(request):
 )
 def test_multipliers_are_projected_as_by_fairlearn(ours, theirs, data):
     ours, theirs = ours(), theirs()
-    for each in (ours, theirs):
-        each.load_data(data[0], data[1], sensitive_features=data[2])
+    for moment in (ours, theirs):
+        moment.load_data(data[0], data[1], sensitive_features=data[2])
     draw = np.random.default_rng(0)
     for _ in range(20):
         multipliers = pd.Series(draw.exponential(size=len(ours.index)), ours.index)
@@ -47,8 +47,8 @@ def test_rows_are_weighted_as_by_fairlearn(data):
     pairs = [(ours, theirs), (ours.default_objective(), theirs.default_objective())]
     draw = np.random.default_rng(0)
     for mine, plain in pairs:
-        for each in (mine, plain):
-            each.load_data(data[0], data[1], sensitive_features=data[2])
+        for moment in (mine, plain):
+            moment.load_data(data[0], data[1], sensitive_features=data[2])
         multipliers = pd.Series(draw.exponential(size=len(mine.index)), mine.index)
         for given in (None, multipliers):
             pd.testing.assert_series_equal(

@@ -49,7 +49,10 @@ def fit(rows, loss, seed=0, weight=None, learner=TINY):
 
 @pytest.mark.parametrize(
     "loss",
-    [LOSSES[0], *(pytest.param(each, marks=pytest.mark.thorough) for each in LOSSES[1:])],
+    [
+        LOSSES[0],
+        *(pytest.param(further_loss, marks=pytest.mark.thorough) for further_loss in LOSSES[1:]),
+    ],
     ids=lambda loss: loss.name,
 )
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(rows, loss):

@@ -101,10 +101,10 @@ def test_without_the_weights_or_the_package_it_is_refused_in_a_sentence(tmp_path
     ):
         with pytest.raises(UserError, match=sentence):
             TabPFN(checkpoint)
-    file, found = tmp_path / "weights.ckpt", importlib.util.find_spec
+    file, result = tmp_path / "weights.ckpt", importlib.util.find_spec
     file.touch()
     monkeypatch.setattr(
-        compatibility, "find_spec", lambda name: None if name == "tabpfn" else found(name)
+        compatibility, "find_spec", lambda name: None if name == "tabpfn" else result(name)
     )
     chosen = ["learner=tabpfn", f"learner.checkpoint={file}", *TINY]
     with pytest.raises(IncompatibleError, match="package tabpfn, .*pip install tabpfn.*use learn"):

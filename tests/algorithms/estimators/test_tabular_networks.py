@@ -108,8 +108,8 @@ def test_a_faithful_scale_leaves_the_trunk_alone(table, learner):
         raw = network(torch.from_numpy(model.columns_.matrix(table[0])))
         torch.autograd.backward(raw[..., 1].sum())
         trained = any(
-            each.grad is not None and bool((each.grad != 0).any())
-            for each in network.trunk.parameters()
+            parameter.grad is not None and bool((parameter.grad != 0).any())
+            for parameter in network.trunk.parameters()
         )
         assert trained == (not loss.scale_detached_from_trunk)
         assert bool((network.head.weight.grad != 0).any())
@@ -137,7 +137,7 @@ def test_tabms_members_make_up_its_prediction(table):
     np.testing.assert_allclose(sd**2, (sds**2).mean(axis=0) + means.var(axis=0))
     assert means.std(axis=0).min() > 0
     two = model.predict_members(X, 2, 5)
-    assert all(any(np.array_equal(each, one) for one in members) for each in two)
+    assert all(any(np.array_equal(expected, one) for one in members) for expected in two)
     assert not hasattr(fit(LEARNERS["ft_transformer"], NormalLoss(), table), "predict_members")
 
 

@@ -62,7 +62,9 @@ def test_rows_of_weight_zero_are_left_out(learner, loss, rows):
 @both
 def test_weights_matter(learner, loss, rows):
     weight = np.where(rows[1] == 1, 3.0, 1.0)
-    weighted, plain = (fitted(learner, loss, rows, each)(rows[0]) for each in (weight, None))
+    weighted, plain = (
+        fitted(learner, loss, rows, sample_weight)(rows[0]) for sample_weight in (weight, None)
+    )
     assert np.abs(weighted - plain).max() > 1e-3
 
 

@@ -22,7 +22,7 @@ def drawn(sizes, seed=0):
 
 def bisected(scores, members, own, level):
     """Impute scores of the new row until its dual weight reaches its bound, with all rows."""
-    cell = np.repeat(np.arange(len(scores)), [len(each) for each in scores])
+    cell = np.repeat(np.arange(len(scores)), [len(score) for score in scores])
     known, phi = np.concatenate(scores), np.vstack([members[cell], own]).astype(float)
 
     def at_bound(score):
@@ -46,22 +46,22 @@ def test_thresholds_are_those_of_the_programme_with_an_imputed_score(seed):
     draw = np.random.default_rng(seed)
     scores = drawn(draw.integers(0, 50, len(CELLS)), seed)
     own, level = MEMBERS[draw.integers(len(CELLS))], draw.choice([0.5, 0.8, 0.9])
-    found = covering_threshold(scores, MEMBERS, own, level)
-    assert found == pytest.approx(bisected(scores, MEMBERS, own, level), abs=1e-6)
+    result = covering_threshold(scores, MEMBERS, own, level)
+    assert result == pytest.approx(bisected(scores, MEMBERS, own, level), abs=1e-6)
 
 
 def test_scores_far_from_the_cut_may_be_left_out():
     scores = drawn([900, 200, 30, 400, 90, 5])
-    found = covering_threshold(scores, MEMBERS, MEMBERS[1], 0.8)
-    assert found == pytest.approx(bisected(scores, MEMBERS, MEMBERS[1], 0.8))
+    result = covering_threshold(scores, MEMBERS, MEMBERS[1], 0.8)
+    assert result == pytest.approx(bisected(scores, MEMBERS, MEMBERS[1], 0.8))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_groups_that_do_not_overlap_have_the_order_statistics_of_their_own(level):
     scores, apart = drawn([19, 120, 4]), np.eye(3, dtype=bool)
-    for each, own in zip(scores, apart, strict=True):
-        rank = int(np.ceil(round((len(each) + 1) * level, 9)))
-        expected = each[rank - 1] if rank <= len(each) else np.inf
+    for score, own in zip(scores, apart, strict=True):
+        rank = int(np.ceil(round((len(score) + 1) * level, 9)))
+        expected = score[rank - 1] if rank <= len(score) else np.inf
         assert covering_threshold(scores, apart, own, level) == pytest.approx(expected)
 
 
@@ -96,12 +96,12 @@ def test_every_overlapping_group_is_covered_on_average():
     share = np.array([0.3, 0.2, 0.1, 0.2, 0.15, 0.05])
     scale, level = np.array([1.0, 2.0, 4.0, 3.0, 1.0, 2.0]), 0.9
     covered = np.zeros((400, len(CELLS)))
-    for each in covered:
+    for row in covered:
         cell = draw.choice(len(CELLS), 200, p=share)
         score = draw.exponential(scale[cell])
         scores = [np.sort(score[cell == c]) for c in range(len(CELLS))]
         cuts = [covering_threshold(scores, MEMBERS, own, level) for own in MEMBERS]
-        each[:] = 1 - np.exp(-np.array(cuts) / scale)
+        row[:] = 1 - np.exp(-np.array(cuts) / scale)
     weight = MEMBERS * share[:, None]
     of_group = covered @ weight / weight.sum(axis=0)
     error = of_group.std(axis=0) / np.sqrt(len(covered))

@@ -139,7 +139,7 @@ SIZES, NOISE = np.array([2000, 600, 300, 200, 8]), np.array([1.0, 2.0, 0.5, 3.0,
 
 def coverages(repeats):
     """Return how often |y| <= radius in each group, by repeat: each group's radii, everyone's."""
-    draw, found = np.random.default_rng(3), []
+    draw, result = np.random.default_rng(3), []
     names = ["group_radius", "radius"]
     code = np.repeat(np.arange(len(SIZES)), SIZES)
     groups = pd.Series(pd.Categorical.from_codes(code, list("abcde")), name="group")
@@ -149,18 +149,18 @@ def coverages(repeats):
         fitted = Conformal((0.9,), 0.25, scaled=False).fit(ZeroModel, train, draw)
         rows = np.cumsum(SIZES) - 1
         outputs = fitted.outputs(train.X[rows], groups.iloc[rows], draw)
-        found.append([1 - 2 * ndtr(-outputs[name][:, 0] / NOISE) for name in names])
-    return np.moveaxis(found, 1, 0)
+        result.append([1 - 2 * ndtr(-outputs[name][:, 0] / NOISE) for name in names])
+    return np.moveaxis(result, 1, 0)
 
 
 @pytest.mark.thorough
 def test_equalized_coverage_holds_in_every_group_of_two_hundred_rows():
     """Of 150 populations; the Monte Carlo error of a mean is under half a point."""
-    found, marginal = coverages(150)
-    assert found.std(axis=0)[:4].max() / np.sqrt(150) < 0.005
-    assert np.abs(found.mean(axis=0)[:4] - 0.9).max() < 0.02
+    result, marginal = coverages(150)
+    assert result.std(axis=0)[:4].max() / np.sqrt(150) < 0.005
+    assert np.abs(result.mean(axis=0)[:4] - 0.9).max() < 0.02
     # A group of eight rows, of which about two calibrate, is covered by infinite intervals.
-    assert found.mean(axis=0)[4] == 1
+    assert result.mean(axis=0)[4] == 1
     assert marginal.mean(axis=0)[1] < 0.8
     assert marginal.mean(axis=0)[2] > 0.97
 

@@ -56,7 +56,7 @@ def test_the_target_is_hazens_quantile_of_the_median_group():
     groups = np.repeat(list("abc"), [20, 33, 57])
     training, _ = repaired(np.concatenate(samples)[:, None], groups)
     shares = (np.arange(20) + 0.5) / 20
-    quantiles = [np.quantile(each, shares, method="hazen") for each in samples]
+    quantiles = [np.quantile(sample, shares, method="hazen") for sample in samples]
     np.testing.assert_allclose(np.sort(training[:20, 0]), np.median(quantiles, axis=0))
 
 

@@ -132,8 +132,8 @@ def test_whole_weights_leave_out_and_repeat_rows(intervention, learner):
     kept = np.flatnonzero(weight)
     half = type(train)(train.X[kept], train.y[kept], train.groups.iloc[kept])
     weighted, left = (
-        part.fit(intervention.wrap(learner.estimator(Binomial(), 0), 0), each)
-        for part, each in ((train, weight), (half, None))
+        part.fit(intervention.wrap(learner.estimator(Binomial(), 0), 0), training_rows)
+        for part, training_rows in ((train, weight), (half, None))
     )
     scores = test.outputs(weighted)["score"]
     np.testing.assert_array_equal(scores, test.outputs(left)["score"])

@@ -30,8 +30,8 @@ def both(n):
 
 def test_a_cell_that_is_off_gets_the_mean_of_what_is_left():
     rows = held_out([0.3] * 20, [1] * 14 + [0] * 6)
-    found = patches(rows, np.ones((20, 1), bool), bins=2, tolerance=0.1, smallest=10)
-    assert found == [Patch(0, 0, pytest.approx(0.4))]
+    result = patches(rows, np.ones((20, 1), bool), bins=2, tolerance=0.1, smallest=10)
+    assert result == [Patch(0, 0, pytest.approx(0.4))]
 
 
 def test_the_patch_that_lowers_the_squared_error_most_comes_first():
@@ -48,17 +48,17 @@ def test_the_patch_that_lowers_the_squared_error_most_comes_first():
 def test_cells_of_few_rows_and_what_chance_explains_are_left_alone():
     for rows, smallest in ((held_out([0.3] * 20, [1] * 14 + [0] * 6), 21),
                            (held_out([0.5] * 20, [1] * 14 + [0] * 6), 5)):  # fmt: skip
-        found = patches(rows, np.ones((20, 1), bool), bins=2, tolerance=0.1, smallest=smallest)
-        assert found == []
+        result = patches(rows, np.ones((20, 1), bool), bins=2, tolerance=0.1, smallest=smallest)
+        assert result == []
 
 
 def test_weights_count_copies_of_rows():
     row = held_out([0.3, 0.3], [1, 0], [30, 10])
     copies = held_out([0.3] * 40, [1] * 30 + [0] * 10)
     options = {"bins": 5, "tolerance": 0.01, "smallest": 10}
-    (found,) = patches(row, np.ones((2, 1), bool), **options)
+    (result,) = patches(row, np.ones((2, 1), bool), **options)
     (expected,) = patches(copies, np.ones((40, 1), bool), **options)
-    assert found == pytest.approx(expected)
+    assert result == pytest.approx(expected)
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)
@@ -68,9 +68,9 @@ def test_patching_ends_and_each_patch_lowers_the_squared_error(seed):
     score, members = draw.random(300), draw.random((300, 4)) < 0.5
     label = (draw.random(300) < score**2).astype(float)
     rows = held_out(score, label)
-    found = patches(rows, members, bins=5, tolerance=0.02, smallest=10)
+    result = patches(rows, members, bins=5, tolerance=0.02, smallest=10)
     error, changed = ((label - score) ** 2).sum(), score
-    for patch in found:
+    for patch in result:
         inside = members[:, patch.group] & (np.minimum((changed * 5).astype(int), 4) == patch.bin)
         changed = np.where(inside, np.clip(changed + patch.shift, 0.002, 0.998), changed)
         error, before = ((label - changed) ** 2).sum(), error
@@ -127,8 +127,8 @@ def test_rows_held_out_are_not_fitted_and_the_same_seed_gives_the_same():
     assert (model.estimator.weight == 0).sum() == pytest.approx(100, abs=1)
     again, *_ = fitted(Multicalibration, n=400)
     first, second = (
-        each.outputs(X, sensitive_features=groups, random_state=0)["score"]
-        for each in (model, again)
+        model.outputs(X, sensitive_features=groups, random_state=0)["score"]
+        for model in (model, again)
     )
     np.testing.assert_array_equal(first, second)
     all_rows, *_ = fitted(Multicalibration, n=400, held_out=0)
@@ -166,7 +166,7 @@ def test_mcgrad_finds_the_truth_of_every_group():
     assert error_of(model) < 0.5 * np.abs(X_new[:, 0] - true).mean()
     again, *_ = fitted(MCGrad, n=8000)
     first, second = (
-        each.outputs(X, sensitive_features=groups, random_state=0)["score"]
-        for each in (model, again)
+        model.outputs(X, sensitive_features=groups, random_state=0)["score"]
+        for model in (model, again)
     )
     np.testing.assert_array_equal(first, second)

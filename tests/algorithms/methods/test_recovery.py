@@ -146,5 +146,5 @@ def test_split_conformal_leaves_the_noisier_group_under_its_level():
     assert covered(minority, 90).mean() < 0.8
     scaled = predicted(Conformal(scaled=True), TREES)
     assert covered(scaled[scaled["group"] == "minority"], 90).mean() > 0.87
-    widths = [(each["upper_90"] - each["lower_90"]).mean() for each in (scaled, table)]
+    widths = [(outputs["upper_90"] - outputs["lower_90"]).mean() for outputs in (scaled, table)]
     assert widths[0] < widths[1]

@@ -38,7 +38,7 @@ def sitting(file, *answers, between=lambda prompt: None):
 
 
 def stored(file):
-    return [each["label"] for each in json.loads(file.path.read_text())["labels"]]
+    return [label["label"] for label in json.loads(file.path.read_text())["labels"]]
 
 
 def test_answers_are_stored_one_by_one(file, capsys):

@@ -44,13 +44,13 @@ def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
                 neither = question == "worst" and metric.better == "neither"
                 assert neither or (question == "calibration" and metric.interval != "rate")
                 continue
-            found = answer(begun)
+            result = answer(begun)
             assert len(next_rows(begun, 2)) == 2
-            for each in found.groups.itertuples():
-                assert not each.value < each.lower
-                assert not each.value > each.upper
-                if not np.isnan(each.whenever[0]):
-                    width, fixed = np.diff(each.whenever), np.diff(each.fixed)
+            for row in result.groups.itertuples():
+                assert not row.value < row.lower
+                assert not row.value > row.upper
+                if not np.isnan(row.whenever[0]):
+                    width, fixed = np.diff(row.whenever), np.diff(row.fixed)
                     assert width >= fixed
 
 
@@ -96,15 +96,15 @@ def test_the_worst_is_the_highest_of_an_error(labelled):
 
 
 def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
-    found = answer(labelled)
-    few = list(found.groups.query("labels < 30")["group"])
+    result = answer(labelled)
+    few = list(result.groups.query("labels < 30")["group"])
     assert few
-    assert list(found.groups.query("few")["group"]) == few
-    assert set(few) <= set(found.possible)
-    assert any("Too few labels to be called fine" in each and few[0] in each
-               for each in found.sentences)  # fmt: skip
-    if found.found[0] not in few:
-        assert not found.settled
+    assert list(result.groups.query("few")["group"]) == few
+    assert set(few) <= set(result.possible)
+    assert any("Too few labels to be called fine" in sentence and few[0] in sentence
+               for sentence in result.sentences)  # fmt: skip
+    if result.found[0] not in few:
+        assert not result.settled
 
 
 @pytest.mark.thorough
@@ -128,7 +128,7 @@ def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
 def test_intervals_fit_how_labelling_stops(labelled):
     labels = len(labelled.state.labels)
     forever, there = answer(labelled), answer(asked(labelled, stop=labels))
-    before, beyond = (answer(asked(labelled, stop=each)) for each in (labels + 10, labels - 10))
+    before, beyond = (answer(asked(labelled, stop=stop)) for stop in (labels + 10, labels - 10))
     assert "stop here" in there.sentences[-1]
     assert "10 from here" in before.sentences[-1]
     assert "There are 10 more" in beyond.sentences[-1]
@@ -140,7 +140,7 @@ def test_intervals_fit_how_labelling_stops(labelled):
 def test_the_report_s_own_intervals_fit_it_too(labelled):
     table = asked(labelled, stop=len(labelled.state.labels)).audited()
     options = labelled.state.options
-    once, always = (assess(each, options).metrics for each in (table, labelled.audited()))
+    once, always = (assess(people, options).metrics for people in (table, labelled.audited()))
     both = once.join(always, rsuffix="_w")
     assert (both["metric"] == both["metric_w"]).all()
     rows = both[both["metric"].isin(["accuracy", "true_positive_rate", "brier_score"])]
@@ -153,6 +153,6 @@ def test_the_report_s_own_intervals_fit_it_too(labelled):
 
 
 def test_a_measure_of_means_has_one_figure_a_group(labelled):
-    found = measure(asked(labelled, metric="log_loss"))
-    assert found.rows.sum() == 200
-    assert len(found.limits(0.95, whenever=True).value) == 4
+    result = measure(asked(labelled, metric="log_loss"))
+    assert result.rows.sum() == 200
+    assert len(result.limits(0.95, whenever=True).value) == 4

@@ -47,7 +47,7 @@ def run(capsys, *words, status=0):
 def named(printed):
     """Return the rows that a table of next names."""
     firsts = (line.split()[0] for line in printed.splitlines() if line.strip())
-    return [int(each) for each in firsts if each.isdigit()]
+    return [int(first) for first in firsts if first.isdigit()]
 
 
 def test_next_names_rows_and_says_why(table, state, capsys):
@@ -67,7 +67,7 @@ def test_labels_are_stored_in_order(begun, capsys):
     assert "1 stored: 6 of 300" in run(capsys, "ask", f"state={begun}", "20=1")
     assert "1 stored, 1 were there already" in run(capsys, "ask", f"state={begun}", "20=1", "9=?")
     labels = json.loads(begun.read_text())["labels"]
-    assert [(each["row"], each["label"]) for each in labels] == [
+    assert [(label["row"], label["label"]) for label in labels] == [
         (17, "1"), (18, "0"), (20, "1"), (9, ""),
     ]  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_overwriting_is_asked_for_and_remembered(begun, capsys):
     assert "row 17 is labelled 1 already; overwrite=true replaces it" in sentence
     run(capsys, "ask", f"state={begun}", "17=0", "overwrite=true")
     labels = json.loads(begun.read_text())["labels"]
-    assert [(each["row"], each["label"]) for each in labels] == [(17, "1"), (17, "0")]
+    assert [(label["row"], label["label"]) for label in labels] == [(17, "1"), (17, "0")]
 
 
 def test_labels_of_the_file_are_there_already(begun, table, capsys):

@@ -35,7 +35,7 @@ def test_rows_of_a_group_come_in_one_order_whatever_the_strategy():
     orders = []
     for strategy in ("thompson", "random_arm"):
         begun = label_actively(session(table, strategy=strategy), label, 60)
-        rows = np.array([each.row - 1 for each in begun.state.answers])
+        rows = np.array([given.row - 1 for given in begun.state.answers])
         orders.append([rows[begun.codes[rows] == arm][:5] for arm in range(4)])
     for one, other in zip(*orders, strict=True):
         shared = min(len(one), len(other))

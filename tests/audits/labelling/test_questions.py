@@ -79,7 +79,7 @@ def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     posterior = question_of(begun).about.posterior
     known = begun.table.known
     right = begun.table.label[known] == begun.table.prediction[known]
-    right, wrong = (np.bincount(begun.codes[known[each]], minlength=4) for each in (right, ~right))
+    right, wrong = (np.bincount(begun.codes[known[mask]], minlength=4) for mask in (right, ~right))
     confidence = question_of(begun).about.expected
     assert (right + wrong).sum() == 50
     np.testing.assert_allclose(posterior.strength, right + wrong + 2)

@@ -173,7 +173,7 @@ def test_no_kill_loses_a_label(file, write):
         for process in running:
             time.sleep(generator.uniform(0, 0.1))
             process.send_signal(signal.SIGKILL)
-        acknowledged |= {int(row) for each in running for row in each.stdout}
+        acknowledged |= {int(row) for child in running for row in child.stdout}
         assert [process.wait(timeout=60) for process in running] == [-signal.SIGKILL] * 4
         labels = file.read().labels
         assert acknowledged <= set(labels)

@@ -78,10 +78,10 @@ def test_the_worst_group_of_several_classes_is_found():
     session = labelled(of_classes(), frame, true, 300)
     verdict = answer(session)
     assert (verdict.found, verdict.settled) == (["north"], False)
-    found = answer(replace(session, state=replace(session.state, stop=300)))
-    assert (found.possible, found.settled) == (["north"], True)
+    result = answer(replace(session, state=replace(session.state, stop=300)))
+    assert (result.possible, result.settled) == (["north"], True)
     assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
-    (worst,) = found.groups.query("group == 'north'").itertuples()
+    (worst,) = result.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
 
@@ -101,8 +101,8 @@ def test_regression_is_asked_about_its_errors():
     frame, true = numeric()
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
     assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
-    found = answer(session)
-    assert found.found == ["north"]
+    result = answer(session)
+    assert result.found == ["north"]
     residual = measure(session, "mean_residual")
     groups = group_figures(session, residual, partial(residual.limits, LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
@@ -145,11 +145,11 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
     for seed in range(30):
         frame, true = numeric(700, seed=seed)
         session = labelled(of_numbers(), frame, true, 500, metric="mae", step=125)
-        for each in answer(session).groups.itertuples():
-            lower, upper = each.fixed
-            assert np.isnan(lower) == np.isnan(upper) == (each.labels < 100)
-            if each.labels >= 100:
-                held.append(lower <= truth[each.group] <= upper)
+        for row in answer(session).groups.itertuples():
+            lower, upper = row.fixed
+            assert np.isnan(lower) == np.isnan(upper) == (row.labels < 100)
+            if row.labels >= 100:
+                held.append(lower <= truth[row.group] <= upper)
     assert len(held) > 50
     assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
 
@@ -187,7 +187,7 @@ def test_several_classes_on_the_command_line(tmp_path, capsys):
     content = json.loads((tmp_path / "r" / "audit.json").read_text())
     assert content["labelling"]["metric"] == "accuracy"
     assert content["labelling"]["whenever"] is True
-    assert sum(each["labels"] for each in content["labelling"]["groups"]) == 5
+    assert sum(group["labels"] for group in content["labelling"]["groups"]) == 5
     sentence = run(capsys, "next", state, "metric=true_positive_rate", status=2)
     assert "valid: accuracy, brier_score, error_rate" in sentence
 

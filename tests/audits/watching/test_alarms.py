@@ -27,20 +27,20 @@ def test_what_may_go_wrong_adds_up_to_five_percent():
 
 @pytest.mark.thorough
 def test_false_alarms_are_rare_where_gaps_are_epsilon_to_the_hair():
-    assert sum(each > 0 for each in false_alarms(10, rows=8000)) <= 2
+    assert sum(false_alarm > 0 for false_alarm in false_alarms(10, rows=8000)) <= 2
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_at_most_five_percent_of_watches_ever_give_a_false_alarm():
     """Three gaps of 0.05 to the hair and four scores: 100,000 rows, looked at after each."""
-    found = false_alarms(60)
-    assert sum(each > 0 for each in found) <= 6  # 3 expected at the most; P(> 6) < 0.04
+    result = false_alarms(60)
+    assert sum(alarms > 0 for alarms in result) <= 6  # 3 expected at the most; P(> 6) < 0.04
 
 
 def test_large_gaps_are_found():
     table = boundary(np.random.default_rng(0), 4000)
-    kinds = {(each.kind, each.about) for each in alarms_of(table, epsilon=0.001)}
+    kinds = {(alarm.kind, alarm.about) for alarm in alarms_of(table, epsilon=0.001)}
     assert kinds == {("passed", "group: B less A, selection rate")} or len(kinds) > 1
 
 
@@ -60,17 +60,17 @@ def test_it_does_not_matter_when_is_looked(tmp_path):
         path=tmp_path / "p.csv", group=("sex",), target="label", score="score",
         metrics=("statistical_parity",),
     )  # fmt: skip
-    found = []
+    result = []
     for name, stops in (("once", [1500]), ("often", range(750, 1501, 50))):
         file = WatchFile(tmp_path / f"{name}.json")
         for stop in stops:
             frame[:stop].to_csv(options.path, index=False)
             state = look(file, options, set()).state
-        found.append(state)
-    first = [[e for e in each.alarms if e.kind == "passed"][0] for each in found]
+        result.append(state)
+    first = [[e for e in watch.alarms if e.kind == "passed"][0] for watch in result]
     assert first[0].since == first[1].since == 0
     assert abs(first[0].row - first[1].row) < 20  # the first group's share is that of a look
-    counts = [each.marks[-1].counts for each in found]
+    counts = [watch.marks[-1].counts for watch in result]
     assert json.dumps(counts[0]) == json.dumps(counts[1])
 
 

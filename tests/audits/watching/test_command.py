@@ -110,7 +110,7 @@ def test_a_change_is_an_alarm(look, state):
     moved = pd.concat([calm, rows(2500, seed=1, against=0.3)])
     out = look(moved, status=1)
     assert "the gap has changed" in out
-    kinds = {each["kind"]: each for each in content(state)["alarms"]}
+    kinds = {alarm["kind"]: alarm for alarm in content(state)["alarms"]}
     assert 5000 <= kinds["changed"]["since"] <= 7000
     assert kinds["changed"]["upper"] < kinds["changed"]["before"][0]
 
@@ -121,7 +121,7 @@ def test_scores_that_drift_are_an_alarm(look, state):
     look(calm, *USUAL, "metrics=[statistical_parity]")
     out = look(pd.concat([calm, other]), status=1)
     assert "scores of negative decisions: they have drifted" in out
-    assert {each["kind"] for each in content(state)["alarms"]} == {"drifted"}
+    assert {alarm["kind"] for alarm in content(state)["alarms"]} == {"drifted"}
 
 
 def test_labels_that_come_late_are_counted_when_they_come(look, state):
@@ -141,7 +141,7 @@ def test_a_new_file_each_week(look, state):
     look(weeks[0], *USUAL, "time=week", name="a.csv")
     look(weeks[1], name="b.csv")
     look(pd.concat([weeks[1], weeks[3], weeks[2]]), name="c.csv")  # two at once, in any order
-    assert [each["period"] for each in content(state)["marks"]] == [
+    assert [mark["period"] for mark in content(state)["marks"]] == [
         "week 8", "week 9", "week 10", "week 11",
     ]  # fmt: skip
     more = pd.concat([weeks[3], rows(20, seed=99).assign(week="week 11")])

@@ -25,8 +25,8 @@ from tests.harness import ROOT
 
 def frame(rows, *, seed=0):
     """Return predictions with identifiers and scores of many digits."""
-    found = predictions(rows, seed=seed)[["sex", "score", "label"]]
-    return found.assign(person=[f"p{seed}-{row}" for row in range(rows)])
+    result = predictions(rows, seed=seed)[["sex", "score", "label"]]
+    return result.assign(person=[f"p{seed}-{row}" for row in range(rows)])
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
         rows = boundary(rng(0, "doubled", i), 6000)
         doubled = twice(rows, adjacent=bool(i % 2))
         once, given = alarms_of(rows), alarms_of(doubled, named=named)
-        assert [(each.kind, each.about) for each in given] == [
-            (each.kind, each.about) for each in once
+        assert [(alarm.kind, alarm.about) for alarm in given] == [
+            (alarm.kind, alarm.about) for alarm in once
         ]
         alarms += bool(given)
         naive += bool(alarms_of(replace(doubled, rows=doubled.rows.assign(key=""))))

@@ -95,7 +95,7 @@ def test_no_kill_loses_a_look(begun):
         said = begun.read().rows
         assert whole[-1] <= said <= whole[-1] + 1
     marks = begun.read().marks
-    assert [each.row for each in marks] == [100, *range(101, said + 1)]
+    assert [mark.row for mark in marks] == [100, *range(101, said + 1)]
     (folder / "p.csv").write_bytes((folder / "all.csv").read_bytes())
     assert look(begun, begun.read().options, set()).state.rows == 3000
     assert not list(folder.glob(".s.json*tmp"))

@@ -83,7 +83,7 @@ def test_the_lowest_true_positive_rate_is_found_sooner_than_at_random():
     prediction = np.where(label == 1, generator.random(3200) < hit, generator.random(3200) < 0.1)
     arm = 2 * group + prediction
     reward = LowestRate(np.bincount(group, weights=prediction) / 160, true_positive_rate)
-    found = {}
+    result = {}
     for name in ("thompson", "random"):
         draws = np.random.default_rng(1)
         queues = Queues.of(label, arm, draws, replications=200)
@@ -96,5 +96,5 @@ def test_the_lowest_true_positive_rate_is_found_sooner_than_at_random():
             rounds=400,
         )
         worst = reward.rates(arms.posterior.mean).argmin(axis=1)
-        found[name] = (worst == 0).mean()
-    assert found["thompson"] > found["random"] + 0.15
+        result[name] = (worst == 0).mean()
+    assert result["thompson"] > result["random"] + 0.15

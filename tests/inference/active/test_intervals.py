@@ -25,8 +25,8 @@ def ever_missed(limits, rate, most, first=1):
         grown = chance * (1 - rate)
         grown[1:] += chance[:-1] * rate
         if n >= first:
-            found = limits(np.arange(n + 1), np.full(n + 1, n))
-            out = np.flatnonzero((found.lower > rate) | (found.upper < rate))
+            result = limits(np.arange(n + 1), np.full(n + 1, n))
+            out = np.flatnonzero((result.lower > rate) | (result.upper < rate))
             missed += grown[out].sum()
             grown[out] = 0
         chance = grown
@@ -47,17 +47,17 @@ def test_ends_are_where_the_averaged_likelihood_is_twenty_times_that_of_the_rate
         average = special.betaln(right + 0.5, rows - right + 0.5) - special.betaln(0.5, 0.5)
         return average - right * np.log(p) - (rows - right) * np.log1p(-p) - np.log(20)
 
-    found = sequence_limits(right, rows)
-    assert found.lower == pytest.approx(brentq(ratio, 1e-9, right / rows), abs=1e-9)
-    assert found.upper == pytest.approx(brentq(ratio, right / rows, 1 - 1e-9), abs=1e-9)
+    limits = sequence_limits(right, rows)
+    assert limits.lower == pytest.approx(brentq(ratio, 1e-9, right / rows), abs=1e-9)
+    assert limits.upper == pytest.approx(brentq(ratio, right / rows, 1 - 1e-9), abs=1e-9)
 
 
 def test_nothing_and_all_are_at_the_ends():
-    found = sequence_limits([0, 0, 7], [0, 7, 7])
-    np.testing.assert_array_equal(found.lower[:2], 0)
-    np.testing.assert_array_equal(found.upper[[0, 2]], 1)
-    assert np.isnan(found.value[0])
-    assert 0 < found.lower[2] < 1
+    limits = sequence_limits([0, 0, 7], [0, 7, 7])
+    np.testing.assert_array_equal(limits.lower[:2], 0)
+    np.testing.assert_array_equal(limits.upper[[0, 2]], 1)
+    assert np.isnan(limits.value[0])
+    assert 0 < limits.lower[2] < 1
 
 
 def test_it_costs_half_the_width_again():
@@ -86,11 +86,11 @@ def test_a_lasting_level_of_few_rows_has_a_quantile(rows):
 def test_the_group_found_worst_of_ten_alike_is_not_as_bad_as_it_looks():
     draw, rows, level = np.random.default_rng(1), 30, together(0.95, 10)
     right = draw.binomial(rows, 0.8, (4000, 10))
-    single, wider = (rate_limits(right, rows, level=each) for each in (0.95, level))
+    single, wider = (rate_limits(right, rows, level=confidence) for confidence in (0.95, level))
     worst = right.argmin(axis=1)[:, None]
     naive, ours = (
-        np.take_along_axis(each, worst, 1)
-        for each in (single.upper, found_limits(single, wider, lowest=True).upper)
+        np.take_along_axis(ends, worst, 1)
+        for ends in (single.upper, found_limits(single, wider, lowest=True).upper)
     )
     assert (naive >= 0.8).mean() < 0.85
     assert (ours >= 0.8).mean() > 0.95
@@ -102,8 +102,8 @@ def test_the_group_found_worst_of_ten_alike_is_not_as_bad_as_it_looks():
 def test_the_worst_group_is_among_the_candidates():
     draw, rates = np.random.default_rng(2), np.array([0.6, 0.7, 0.9, 0.9])
     right = draw.binomial(60, rates, (1000, 4))
-    kept = [candidates(rate_limits(each, 60, level=together(0.95, 4)), lowest=True)
-            for each in right]  # fmt: skip
+    kept = [candidates(rate_limits(hits, 60, level=together(0.95, 4)), lowest=True)
+            for hits in right]  # fmt: skip
     assert np.mean(kept, axis=0)[0] > 0.95
     assert np.mean(kept, axis=0)[2] < 0.32
     errors = 1 - right[0] / 60

@@ -113,7 +113,7 @@ def simulated_pool():
 @pytest.mark.parametrize("strategy", ["thompson", "top_two", "epsilon_greedy", "bayesian_ucb"])
 def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
     success, arm = simulated_pool()
-    found = {}
+    result = {}
     for name in (strategy, "random"):
         generator = np.random.default_rng(1)
         queues = Queues.of(success, arm, generator, replications=200)
@@ -123,9 +123,9 @@ def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
             return choose(name, arms, Lowest(), generator)
 
         assess(queues, arms, pick, observe=lambda a: None, rounds=400)
-        found[name] = (arms.posterior.mean.argmin(axis=1) == 0).mean()
+        result[name] = (arms.posterior.mean.argmin(axis=1) == 0).mean()
     # Three standard errors of the difference of two shares of 200 are at most 0.15.
-    assert found[strategy] > found["random"] + 0.15
+    assert result[strategy] > result["random"] + 0.15
 
 
 def test_estimation_beats_random_rows_where_small_arms_are_uncertain():

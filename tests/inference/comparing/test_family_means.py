@@ -22,38 +22,38 @@ def measured(means, variances=None):
 def test_tasks_are_averaged_within_families_and_families_equally():
     values = rng(0, "means").standard_normal((3, 7))
     values[1, :3] = np.nan
-    found = family_means(measured(values))
-    for row, of in zip(values, found, strict=True):
+    result = family_means(measured(values))
+    for row, of in zip(values, result, strict=True):
         for family in range(4):
             own = row[family == FAMILY]
             own = own[np.isfinite(own)]
             expected = own.mean() if len(own) else np.nan
             assert of[family] == pytest.approx(expected, nan_ok=True)
-    assert mean_over_families(found).value == pytest.approx(np.nanmean(found, axis=1))
+    assert mean_over_families(result).value == pytest.approx(np.nanmean(result, axis=1))
 
 
 def test_precision_has_no_weight():
     values = rng(0, "precision").standard_normal((1, 7))
     precise = np.array([[1e-9, 1, 1, 1, 1, 1, 1e-9]])
-    one, other = (family_means(measured(values, each)) for each in (None, precise))
+    one, other = (family_means(measured(values, errors)) for errors in (None, precise))
     assert np.array_equal(one, other)
 
 
 def test_two_families_are_too_few():
-    found = mean_over_families(np.array([[0.1, 0.2, np.nan, np.nan]]))
-    assert np.isnan(found).all()
+    result = mean_over_families(np.array([[0.1, 0.2, np.nan, np.nan]]))
+    assert np.isnan(result).all()
 
 
 def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
     values = rng(0, "skewed").lognormal(size=(50, 20))
-    found, turned = mean_over_families(values), mean_over_families(-values)
+    result, turned = mean_over_families(values), mean_over_families(-values)
     student = stats.ttest_1samp(values, 0, axis=1).confidence_interval(0.95)
-    assert (found.lower <= student.low + 1e-12).all()
-    assert (found.upper >= student.high - 1e-12).all()
-    assert (found.upper > student.high + 1e-6).any()
-    assert turned.lower == pytest.approx(-found.upper)
+    assert (result.lower <= student.low + 1e-12).all()
+    assert (result.upper >= student.high - 1e-12).all()
+    assert (result.upper > student.high + 1e-6).any()
+    assert turned.lower == pytest.approx(-result.upper)
     wider = mean_over_families(values, level=1 - 0.05 / 42)
-    assert (wider.lower < found.lower).all() and (wider.upper > found.upper).all()
+    assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
     ],
 )
 def test_intervals_of_twenty_families_hold(population, mean):
-    found = mean_over_families(population(rng(0, "families")))
-    assert np.mean((found.lower <= mean) & (mean <= found.upper)) >= 0.93
+    result = mean_over_families(population(rng(0, "families")))
+    assert np.mean((result.lower <= mean) & (mean <= result.upper)) >= 0.93
 
 
 def test_they_hold_where_effects_grow_with_the_noise_and_the_model_does_not():

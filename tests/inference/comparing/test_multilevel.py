@@ -40,8 +40,8 @@ def simulated(count, draw, *, sizes=SIZES, tau=1.0, shared=0.5, tails=None, nois
 
 def held(count=150, draws=150, **options):
     """Return how often the mean's interval holds."""
-    found = simulated(count, np.random.default_rng(3), **options)
-    posterior = fit(found, generator=np.random.default_rng(4), draws=draws)
+    simulation = simulated(count, np.random.default_rng(3), **options)
+    posterior = fit(simulation, generator=np.random.default_rng(4), draws=draws)
     lower, upper = posterior.interval()
     return np.mean((lower <= 0) & (upper >= 0))
 
@@ -120,11 +120,11 @@ def test_another_sampler_agrees():
     import jax
     from numpyro import distributions as dist
 
-    found = simulated(1, np.random.default_rng(8), sizes=(1, 1, 1, 2, 2, 3), noise=0.5)
-    size = np.sqrt((found.means**2).mean() - found.means.mean() ** 2)
-    means, splits = found.means[0] / size, 10
-    of_split, inflation = found.variances[0] / size**2, found.inflation[0]
-    families = int(found.family.max()) + 1
+    simulation = simulated(1, np.random.default_rng(8), sizes=(1, 1, 1, 2, 2, 3), noise=0.5)
+    size = np.sqrt((simulation.means**2).mean() - simulation.means.mean() ** 2)
+    means, splits = simulation.means[0] / size, 10
+    of_split, inflation = simulation.variances[0] / size**2, simulation.inflation[0]
+    families = int(simulation.family.max()) + 1
 
     def model():
         centre = numpyro.sample("centre", dist.Normal(0, 50))
@@ -133,7 +133,9 @@ def test_another_sampler_agrees():
         precision = numpyro.sample("noise", dist.Gamma(1e-3, 1e-3).expand([len(means)]))
         common = numpyro.sample("common", dist.Normal(0, 1).expand([families]))
         own = numpyro.sample("own", dist.Normal(0, 1).expand([len(means)]))
-        theta = centre + kappa * (shared**0.5 * common[found.family] + (1 - shared) ** 0.5 * own)
+        theta = centre + kappa * (
+            shared**0.5 * common[simulation.family] + (1 - shared) ** 0.5 * own
+        )
         numpyro.sample("means", dist.Normal(theta, (inflation / precision) ** 0.5), obs=means)
         rate = precision * (splits - 1) / 2
         numpyro.sample("variances", dist.Gamma((splits - 1) / 2, rate), obs=of_split)
@@ -142,7 +144,7 @@ def test_another_sampler_agrees():
     chain = numpyro.infer.MCMC(kernel, num_warmup=1500, num_samples=6000, progress_bar=False)
     chain.run(jax.random.PRNGKey(0))
     theirs = np.asarray(chain.get_samples()["centre"], float) * size
-    posterior = fit(found, generator=np.random.default_rng(9), draws=3000)
+    posterior = fit(simulation, generator=np.random.default_rng(9), draws=3000)
     lower, upper = posterior.interval()
     assert posterior.estimate()[0] == pytest.approx(theirs.mean(), abs=0.1 * theirs.std())
     ends = np.quantile(theirs, [0.025, 0.975])

@@ -113,9 +113,9 @@ def test_tasks_of_one_of_two_methods_tell_nothing_of_which_is_nearer_the_best():
     values[0] += 0.02
     both = on_new_task(values[:, :200], np.arange(200), epsilon=0.01, generator=random)
     values[1, 200:] = np.nan
-    found = on_new_task(values, np.arange(400), epsilon=0.01, generator=random)
-    np.testing.assert_allclose(found.near, both.near, atol=0.02)
-    np.testing.assert_allclose(found.best, both.best, atol=0.02)
+    forecast = on_new_task(values, np.arange(400), epsilon=0.01, generator=random)
+    np.testing.assert_allclose(forecast.near, both.near, atol=0.02)
+    np.testing.assert_allclose(forecast.best, both.best, atol=0.02)
 
 
 def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
@@ -124,8 +124,8 @@ def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
     several = np.random.default_rng(0)
     few = on_new_task(values[:, :10], np.arange(10), epsilon=0.01, generator=several)
     values[1, 10:] = np.nan
-    found = on_new_task(values, np.arange(40), epsilon=0.01, generator=several)
+    forecast = on_new_task(values, np.arange(40), epsilon=0.01, generator=several)
     assert few.near[0] < on_new_task(
         values[:1].repeat(2, 0) - [[0], [0.1]], np.arange(40), epsilon=0.01, generator=several
     ).near[0]  # fmt: skip
-    np.testing.assert_allclose(found.near, few.near, atol=0.02)
+    np.testing.assert_allclose(forecast.near, few.near, atol=0.02)

@@ -38,7 +38,7 @@ class Population:
 
     def missed(self, replications):
         """Return how often the gap and the error are missed, naively too, and relative widths."""
-        found = []
+        result = []
         for noise in self.drawn(replications):
             candidates = self.candidates(noise)
             if (place := choose(candidates)) is None:
@@ -49,11 +49,11 @@ class Population:
                 gap = tails is made.objective
                 value = candidates.objectives[place] if gap else candidates.values[place, 0]
                 truth = abs(self.gaps[place]) if gap else self.errors[place]
-                low, high = (-special.ndtri(each) for each in (tails.lower, tails.upper))
+                low, high = (-special.ndtri(tail) for tail in (tails.lower, tails.upper))
                 row += [not -high <= value - truth <= low, abs(value - truth) > 1.96]
                 row += [(low + high) / 3.92]
-            found.append(row)
-        return np.mean(found, axis=0)
+            result.append(row)
+        return np.mean(result, axis=0)
 
 
 def critical(tails):
@@ -76,9 +76,9 @@ def test_models_that_err_alike_need_no_correction(bound):
     made = correction(population.candidates(np.zeros((50, 2))))
     assert sum(critical(made.objective)) == pytest.approx(3.92, rel=0.03)
     widths = {
-        rho: sum(critical(correction(each.candidates(np.zeros((50, 2)))).objective))
+        rho: sum(critical(correction(population.candidates(np.zeros((50, 2)))).objective))
         for rho in (0.0, 0.7, 0.95)
-        for each in [Population(np.full(50, 9.0), rho=rho, draws=4000)]
+        for population in [Population(np.full(50, 9.0), rho=rho, draws=4000)]
     }
     assert widths[0.0] > widths[0.7] > widths[0.95]
 
@@ -190,7 +190,7 @@ def test_the_best_is_among_those_not_told_from_it(bound):
     gaps, errors = np.linspace(4, 10, 12), np.resize([0.0, 9.0], 12)
     population = Population(gaps, errors, rho=0.8, bound=bound)
     best = 0 if np.isinf(bound) else int(np.flatnonzero(errors <= bound)[0])
-    kept = [not_told_from_best(population.candidates(each)) for each in population.drawn(150)]
+    kept = [not_told_from_best(population.candidates(gaps)) for gaps in population.drawn(150)]
     assert np.mean(kept, axis=0)[best] > 0.93
     assert np.sum(kept) < 150 * 8
 

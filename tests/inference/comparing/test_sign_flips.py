@@ -41,9 +41,9 @@ def test_holes_change_nothing_of_pairs_without_them(alike):
     part[4, :30] = random.normal(size=30)
     generator = np.random.default_rng(0)
     full, holed = (
-        paired_units(each, group, np.unique(unit, return_inverse=True)[1], alike=alike,
+        paired_units(values, group, np.unique(unit, return_inverse=True)[1], alike=alike,
                      generator=generator)
-        for each in (whole, part)
+        for values in (whole, part)
     )  # fmt: skip
     kept = holed.second < 4
     for name in ("means", "errors", "squares", "centred", "skewness", "sizes"):
@@ -136,9 +136,9 @@ def test_strata_count_alike_and_what_they_differ_by_is_no_error():
     places = np.arange(500)
     paired = paired_units(values, places, places, strata=strata, generator=random)
     gap = values[0] - values[1]
-    of_strata = [gap[strata == each] for each in (0, 1)]
-    assert paired.means[0] == pytest.approx(np.mean([each.mean() for each in of_strata]))
-    variance = sum(each.var(ddof=1) / len(each) for each in of_strata) / 4
+    of_strata = [gap[strata == stratum] for stratum in (0, 1)]
+    assert paired.means[0] == pytest.approx(np.mean([gaps.mean() for gaps in of_strata]))
+    variance = sum(gaps.var(ddof=1) / len(gaps) for gaps in of_strata) / 4
     assert paired.errors[0] == pytest.approx(np.sqrt(variance), rel=0.005)
 
 

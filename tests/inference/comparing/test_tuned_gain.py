@@ -44,10 +44,10 @@ def looks(rows, fresh=np.inf):
 def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
     rng = np.random.default_rng(0)
     one, two = (rng.random((2, 400)) < [[0.3], [0.25]]).astype(float)
-    found = gain_limits(rate(one), rate(two), looks(400), PLAIN)
+    result = gain_limits(rate(one), rate(two), looks(400), PLAIN)
     difference = one - two
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() / 20)
-    assert found == pytest.approx(expected)
+    assert result == pytest.approx(expected)
     fresh = gain_limits(rate(one), rate(two), looks(400, 100), PLAIN, fresh=True)
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() * np.sqrt(5) / 20)
     assert fresh == pytest.approx(expected)
@@ -73,15 +73,15 @@ def test_the_gain_in_a_gap_is_covered_where_its_sign_is_not_known(before, after,
         shift = np.where(group == 1, 1.0, 0.0)
         changed = rng.random(rows) < 0.1
         other = np.where(changed, rng.random(rows), score)
-        return [(each < 0.4 + size * shift).astype(float) for each, size in
+        return [(draws < 0.4 + size * shift).astype(float) for draws, size in
                 ((score, before), (other, after))]  # fmt: skip
 
     for _ in range(150):
-        one, two = (gap(each, group) for each in drawn())
+        one, two = (gap(right, group) for right in drawn())
         low, high = gain_limits(one, two, looks(rows, rows), PLAIN, fresh=fresh)
         truth = before - after
         if fresh:
-            first, second = (gap(each, group).value for each in drawn())
+            first, second = (gap(right, group).value for right in drawn())
             truth = first - second
         covered.append(low <= truth <= high)
     assert np.mean(covered) > 0.9
@@ -124,7 +124,7 @@ def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
     smooth = np.exp(-((np.arange(settings)[:, None] - np.arange(settings)) ** 2) / 50.0)
     root = np.linalg.cholesky(smooth + 1e-6 * np.eye(settings)).T
     limit = stats.norm.isf(truth)
-    found = []
+    result = []
     for _ in range(replications):
         losses = (rng.standard_normal((rows, settings)) @ root > limit).astype(float)
         test = (rng.standard_normal((fresh, settings)) @ root > limit).astype(float).mean(axis=0)
@@ -137,8 +137,8 @@ def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
             low, high = gain_limits(one, two, looks(rows, fresh), chosen, fresh=not expected)
             shown = (truth if expected else test)[[0, best]]
             row.append(low <= shown[0] - shown[1] <= high)
-        found.append(row)
-    return np.mean(found, axis=0)
+        result.append(row)
+    return np.mean(result, axis=0)
 
 
 @pytest.mark.thorough

@@ -38,23 +38,25 @@ def counts(decision, group, label, groups=2):
 
 def test_all_labels_are_worth_what_they_count():
     score, decision, group, label = pool(500)
-    found = LabelledRows(score, decision, group, 2, np.arange(500), label).effective_counts(RATES)
-    np.testing.assert_allclose(found, counts(decision, group, label))
+    result = LabelledRows(score, decision, group, 2, np.arange(500), label).effective_counts(RATES)
+    np.testing.assert_allclose(result, counts(decision, group, label))
 
 
 def test_all_labels_are_worth_what_they_count_for_a_mean_too():
     score, decision, group, label = pool(500)
-    found = LabelledRows(score, decision, group, 2, np.arange(500), label)
+    labelled = LabelledRows(score, decision, group, 2, np.arange(500), label)
     cells = binary_confusion(label, decision, group, n_groups=2)
-    np.testing.assert_allclose(found.effective_counts_of_mean(OF_MEAN), shares_of(OF_MEAN, cells))
+    np.testing.assert_allclose(
+        labelled.effective_counts_of_mean(OF_MEAN), shares_of(OF_MEAN, cells)
+    )
 
 
 def test_a_mean_is_moved_alike_whichever_of_its_rates_is():
     """Another derivation: the balanced accuracy by least squares of its influence, as one rate."""
     score, decision, group, label = pool(20_000, groups=1, seed=4)
     rows = np.arange(5000)
-    found = LabelledRows(score, decision, group, 1, rows, label[rows])
-    successes, sizes = found.effective_counts_of_mean(OF_MEAN)
+    labelled = LabelledRows(score, decision, group, 1, rows, label[rows])
+    successes, sizes = labelled.effective_counts_of_mean(OF_MEAN)
     y, d = label[rows], decision[rows]
     tpr, tnr, base = d[y == 1].mean(), 1 - d[y == 0].mean(), y.mean()
     if_one, if_zero = (decision - tpr) / base, (1 - decision - tnr) / (1 - base)
@@ -72,9 +74,11 @@ def test_a_mean_is_moved_alike_whichever_of_its_rates_is():
 def test_a_mean_of_rates_of_which_one_has_no_error_is_not_helped():
     score, decision, group, label = pool(4000, groups=1, seed=2)
     rows = np.flatnonzero((label == 0) | (decision == 1))[:100]
-    found = LabelledRows(score, decision, group, 1, rows, label[rows])
+    labelled = LabelledRows(score, decision, group, 1, rows, label[rows])
     cells = binary_confusion(label[rows], decision[rows], group[rows], n_groups=1)
-    np.testing.assert_allclose(found.effective_counts_of_mean(OF_MEAN), shares_of(OF_MEAN, cells))
+    np.testing.assert_allclose(
+        labelled.effective_counts_of_mean(OF_MEAN), shares_of(OF_MEAN, cells)
+    )
 
 
 def test_scores_that_say_nothing_change_nothing_but_what_decisions_tell():
@@ -82,9 +86,9 @@ def test_scores_that_say_nothing_change_nothing_but_what_decisions_tell():
     nothing, rows = np.full(4000, 0.3), np.arange(200)
     none = np.zeros(4000, int)
     mine = [accuracy, base_rate]
-    found = LabelledRows(nothing, none, group, 2, rows, label[rows]).effective_counts(mine)
+    result = LabelledRows(nothing, none, group, 2, rows, label[rows]).effective_counts(mine)
     cells = binary_confusion(label[rows], none[rows], group[rows], n_groups=2)
-    np.testing.assert_allclose(found, shares_of(mine, cells))
+    np.testing.assert_allclose(result, shares_of(mine, cells))
 
 
 def test_a_rate_of_decisions_is_counted_in_all_rows():
@@ -151,8 +155,8 @@ def test_labels_are_never_worth_less_and_intervals_hold(slope, rows):
         assert (sizes >= rate.size(cells) - 1e-9).all()
         counted = shares_of([rate], cells)
         ours, alone = (
-            ((found.lower <= rate(everyone)) & (rate(everyone) <= found.upper)).mean()
-            for found in (rate_limits(successes, sizes), rate_limits(*(c[0] for c in counted)))
+            ((result.lower <= rate(everyone)) & (rate(everyone) <= result.upper)).mean()
+            for result in (rate_limits(successes, sizes), rate_limits(*(c[0] for c in counted)))
         )
         assert ours > min(0.93, alone - 0.01)
 
@@ -180,5 +184,5 @@ def test_each_further_weight_costs_a_label():
     rows, one = np.arange(20), np.zeros(400, np.int64)
     known = [LabelledRows(score, decision, one, 1, rows, label[:20], weight)
              for weight in (np.ones(20), np.repeat([1.0, 1 + 1e-9], 10))]  # fmt: skip
-    (same,), (other,) = (each.effective_counts([accuracy])[1] for each in known)
+    (same,), (other,) = (rows.effective_counts([accuracy])[1] for rows in known)
     assert other[0] / same[0] == pytest.approx(19 / 20, rel=1e-6)

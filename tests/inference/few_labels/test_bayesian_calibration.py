@@ -140,12 +140,12 @@ def test_inverted_scores_are_drawn_without_chains():
 @pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
 def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
     fills = (kronecker, lambda width, count, generator: generator.random((count, width)))
-    found = [
+    result = [
         [qmc.discrepancy(fill(columns, rows, np.random.default_rng(seed))) for seed in range(9)]
         for fill in fills
     ]
-    assert max(found[0]) < min(found[1])
-    assert 3 * np.median(found[0]) < np.median(found[1])
+    assert max(result[0]) < min(result[1])
+    assert 3 * np.median(result[0]) < np.median(result[1])
 
 
 @pytest.mark.parametrize("draws", [64, 1000])

@@ -30,7 +30,7 @@ def least_ratio(rate, labels):
         sum((chance[y] * (decision + 2 * y == cell)).mean() for y in (0, 1)) for cell in range(4)
     ]
     value = rate(np.array(cells))
-    top, bottom = (np.array(each) > 0 for each in (rate.numerator, rate.denominator))
+    top, bottom = (np.array(cells) > 0 for cells in (rate.numerator, rate.denominator))
     influence = np.stack([(top - value * bottom)[decision + 2 * y] for y in (0, 1)])
     whole = (chance * influence**2).sum(axis=0).mean()
     left = (score * (1 - score) * (influence[1] - influence[0]) ** 2).mean()

@@ -17,7 +17,9 @@ from fairbench.metrics.rates import accuracy, f1_score, true_positive_rate
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.inference.few_labels.pools import labelled, pool
 
-RATES = [each.function for each in metrics_of(BINARY, "rate").values() if len(each.rates) == 1]
+RATES = [
+    metric.function for metric in metrics_of(BINARY, "rate").values() if len(metric.rates) == 1
+]
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 0, 0]])
 

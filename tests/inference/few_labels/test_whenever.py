@@ -22,9 +22,9 @@ def missed(run, construction):
     (family,) = FAMILIES
     draw = np.random.default_rng(11)
     sample = family.draw(run, RUNS, draw)
-    chosen = {each.name: each for each in family.constructions}[construction]
-    found = chosen.intervals(sample.data, draw)
-    cells = [count(("", name, "", ""), sample.truth[name], ends) for name, ends in found.items()]
+    chosen = {candidate.name: candidate for candidate in family.constructions}[construction]
+    result = chosen.intervals(sample.data, draw)
+    cells = [count(("", name, "", ""), sample.truth[name], ends) for name, ends in result.items()]
     return {cell.metric: 1 - cell.coverage for cell in cells}
 
 
@@ -64,7 +64,7 @@ def test_a_slope_of_scores_that_hardly_differ_is_not_stretched_to_extreme_ones()
     """Of the labelled rows no score is extreme: what labels alone say hardly moves."""
     score, label = sparse(200, 400)
     order = np.argsort(np.abs(score - 0.5) > 0.1, axis=1, kind="stable")
-    score, label = (np.take_along_axis(each, order, 1) for each in (score, label))
+    score, label = (np.take_along_axis(column, order, 1) for column in (score, label))
     rows, groups = 20, 200
     group = np.repeat(np.arange(groups), 400)
     known = (np.arange(groups)[:, None] * 400 + np.arange(rows)).ravel()

@@ -26,7 +26,7 @@ def extremes(numerator, denominator, bounds, *, upper=None, equal=None):
         right += [0.0] * len(equal[1])
     ends = []
     for sign in (1, -1):
-        found = linprog(
+        result = linprog(
             sign * np.asarray(numerator, float),
             A_ub=np.concatenate(matrices),
             b_ub=np.zeros(sum(map(len, matrices))),
@@ -34,6 +34,6 @@ def extremes(numerator, denominator, bounds, *, upper=None, equal=None):
             b_eq=right,
             bounds=(0, None),
         )
-        assert found.status == 0, found.message
-        ends.append(sign * found.fun)
+        assert result.status == 0, result.message
+        ends.append(sign * result.fun)
     return ends

@@ -32,16 +32,16 @@ def test_bounds_are_a_linear_programmes(name):
     for _ in range(12):
         counts = generator.dirichlet([0.7] * 4) * generator.choice([1, 50, 3000])
         wrong = generator.choice([0, 0.01, 0.2, 0.9]) * counts.sum()
-        found = flip_bounds(RATES[name], counts, wrong)
+        result = flip_bounds(RATES[name], counts, wrong)
         expected = by_linear_programme(RATES[name], counts, wrong)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_bounds_hold_whichever_labels_are_wrong():
     generator = np.random.default_rng(2)
     label, decision = generator.integers(0, 2, (2, 300))
     truth = np.where(generator.random(300) < 0.1, 1 - label, label)
-    counts, right = (np.bincount(2 * each + decision, minlength=4) for each in (label, truth))
+    counts, right = (np.bincount(2 * labels + decision, minlength=4) for labels in (label, truth))
     for rate in RATES.values():
         lower, upper = flip_bounds(rate, counts, (truth != label).sum())
         assert lower <= rate(right) <= upper

@@ -54,11 +54,11 @@ def test_bounds_are_a_linear_programmes(groups, everyone):
         if everyone:  # everybody is in the denominator, as for accuracy
             kinds = np.stack([kinds[:, 0], 1 - kinds[:, 0], 0 * kinds[:, 0]], axis=1)
         known, right, place = equations(group, kinds, weight)
-        found = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
+        result = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
         for g in range(groups):
             top, whole = ratio(place, g)
             expected = extremes([0, *top], [0, *whole], [(0, 1)] * place.size, equal=(known, right))
-            np.testing.assert_allclose([each[g] for each in found], expected, atol=1e-6)
+            np.testing.assert_allclose([end[g] for end in result], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5])
@@ -95,12 +95,12 @@ def test_of_many_rows_the_ends_are_the_bounds():
     z = generator.choice(5, rows, p=weight)
     kind = (generator.random((rows, 1)) > kinds.cumsum(axis=1)[z]).sum(axis=1)
     cell = np.array([3, 2, 0])[kind]  # of the true positive rate
-    found = ProxyRows(
+    result = ProxyRows(
         group[z], cell, alike(group[z], most=50), generator.integers(0, 2, rows)
     ).ends(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
-    np.testing.assert_allclose(found.lower, lower, atol=0.015)
-    np.testing.assert_allclose(found.upper, upper, atol=0.015)
+    np.testing.assert_allclose(result.lower, lower, atol=0.015)
+    np.testing.assert_allclose(result.upper, upper, atol=0.015)
 
 
 def test_known_groups_leave_nothing_open():
@@ -125,8 +125,8 @@ def test_intervals_hold_the_truth_even_at_an_end(side):
     samples = [proxy_rows(population, 300, draw)[0] for _ in range(60)]
     for rate in RATES.values():
         hits = []
-        for each in samples:
-            lower, upper = each.ends(rate).interval()
+        for sample in samples:
+            lower, upper = sample.ends(rate).interval()
             hits.append(((lower <= rate(counts)) & (rate(counts) <= upper)).mean())
         assert np.mean(hits) > 0.92
 
@@ -135,6 +135,6 @@ def test_intervals_hold_the_truth_even_at_an_end(side):
 def test_gaps_lie_in_their_intervals_too(side):
     population, draw = Proxies(500, side, 10), np.random.default_rng(7)
     value = base_rate(proxy_truth(population))
-    found = [gap_bounds(proxy_rows(population, 500, draw)[0].ends(base_rate)) for _ in range(60)]
-    held = [each.interval[0] <= value[1] - value[0] <= each.interval[1] for each in found]
+    result = [gap_bounds(proxy_rows(population, 500, draw)[0].ends(base_rate)) for _ in range(60)]
+    held = [bounds.interval[0] <= value[1] - value[0] <= bounds.interval[1] for bounds in result]
     assert np.mean(held) > 0.92

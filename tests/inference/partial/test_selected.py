@@ -18,20 +18,22 @@ def some(generator, groups=3, bands=4, *, rows=60):
     selected, others = generator.integers(1, rows, (2, groups, 2, bands))
     labelled = generator.integers(0, selected + 1)
     positive = generator.binomial(labelled, generator.random(labelled.shape))
-    return SelectedLabels(*(each.astype(float) for each in (others, selected, labelled, positive)))
+    return SelectedLabels(
+        *(counts.astype(float) for counts in (others, selected, labelled, positive))
+    )
 
 
 def by_linear_programme(rate, rows, group, odds):
     """Return the bounds with one unknown a cell: how many of its rows have label 1 unseen."""
     top, whole = (
-        np.array(each, float).reshape(2, 2) for each in (rate.numerator, rate.denominator)
+        np.array(cells, float).reshape(2, 2) for cells in (rate.numerator, rate.denominator)
     )
     ratio, bounds = [[0.0], [0.0]], []
     for decision in (0, 1):
         for band in range(rows.others.shape[-1]):
             others, selected, labelled, positive = (
-                each[group, decision, band]
-                for each in (rows.others, rows.selected, rows.labelled, rows.positive)
+                counts[group, decision, band]
+                for counts in (rows.others, rows.selected, rows.labelled, rows.positive)
             )
             share = positive / labelled if labelled else 0
             unseen, seen = (others, selected) if labelled else (others + selected, 0)
@@ -55,9 +57,9 @@ def test_bounds_are_a_linear_programmes(name, odds):
         rows = some(generator)
         ends = rows.ends(RATES[name], odds=odds)
         for group in range(3):
-            found = ends.lower[group], ends.upper[group]
+            result = ends.lower[group], ends.upper[group]
             expected = by_linear_programme(RATES[name], rows, group, odds)
-            np.testing.assert_allclose(found, expected, atol=1e-6)
+            np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
@@ -66,15 +68,15 @@ def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
     for groups in (2, 4):
         rows = some(generator, groups)
         ends = rows.ends(base_rate)
-        found = gap_bounds(ends)
+        result = gap_bounds(ends)
         rates = generator.random((20_000, groups)) ** 0.3
         rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
         rates = ends.lower + rates * (ends.upper - ends.lower)
         gaps = rates[:, 1] - rates[:, 0] if groups == 2 else np.ptp(rates, axis=1)
-        assert found.lower <= gaps.min() < found.lower + 0.05
-        assert found.upper - 0.05 < gaps.max() <= found.upper
-        assert found.interval[0] <= found.lower
-        assert found.interval[1] >= found.upper
+        assert result.lower <= gaps.min() < result.lower + 0.05
+        assert result.upper - 0.05 < gaps.max() <= result.upper
+        assert result.interval[0] <= result.lower
+        assert result.interval[1] >= result.upper
 
 
 def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():

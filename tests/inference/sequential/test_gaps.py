@@ -43,7 +43,7 @@ def test_evidence_is_the_least_of_any_height(monkeypatch):
     second = generator.binomial(sizes[1], np.clip(rate + generator.normal(0, 0.1, 300), 0, 1))
     gap = np.clip(second / sizes[1] - first / sizes[0] - generator.uniform(0, 0.2, 300), -0.9, 0.9)
     pair = Pair(first, sizes[0], second, sizes[1], generator.uniform(0.05, 0.95, 300))
-    found = log_evidence(pair, gap)
+    result = log_evidence(pair, gap)
     usual = gaps._heights
 
     def dense(pair, gap):
@@ -53,9 +53,9 @@ def test_evidence_is_the_least_of_any_height(monkeypatch):
         return np.clip(heights, 1e-12, 1 - 1e-12)
 
     monkeypatch.setattr(gaps, "_heights", dense)
-    near = np.abs(found - 5) < 10
+    near = np.abs(result - 5) < 10
     assert near.sum() > 50
-    assert (found <= log_evidence(pair, gap) + 0.01)[near].all()
+    assert (result <= log_evidence(pair, gap) + 0.01)[near].all()
 
 
 def test_the_mirror_image_is_the_same():
@@ -63,7 +63,7 @@ def test_the_mirror_image_is_the_same():
     there, back = gap_limits(pair, 4.0), gap_limits(pair.swapped(), 4.0)
     assert np.allclose(there.lower, -back.upper)
     assert np.allclose(there.value, -back.value)
-    first, first_size, second, second_size, share = (np.asarray(each) for each in pair)
+    first, first_size, second, second_size, share = (np.asarray(column) for column in pair)
     failures = Pair(first_size - first, first_size, second_size - second, second_size, share)
     assert np.allclose(gap_limits(failures, 4.0).upper, -there.lower, atol=1e-4)
 
@@ -101,7 +101,10 @@ def test_intervals_hold_at_every_look():
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rates", "share", "epsilon"),
-    [*POPULATIONS[:2], *(pytest.param(*each, marks=pytest.mark.slow) for each in POPULATIONS[2:])],
+    [
+        *POPULATIONS[:2],
+        *(pytest.param(*population, marks=pytest.mark.slow) for population in POPULATIONS[2:]),
+    ],
 )
 def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon):
     """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps.
@@ -112,11 +115,11 @@ def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, sha
     for number in (1, 10):
         fixed = fixed_rows(rates, share, number)
         needed, most = np.log(2 * number / 0.036), int(8 * fixed)
-        found = [
+        result = [
             first_beyond(streamed(generator, rates, share, most), epsilon, needed)
             for _ in range(200)
         ]
-        mean = np.mean([most if each is None else each + 1 for each in found])
+        mean = np.mean([most if stopped is None else stopped + 1 for stopped in result])
         assert mean <= 1.5 * fixed
         expected = rows_until_beyond(*rates, share, epsilon, needed)
         assert expected == pytest.approx(mean, rel=0.2)

@@ -95,14 +95,14 @@ def answers(frame: pd.DataFrame) -> dict[str, dict[str, float]]:
             "AIR",
         ),
     }  # fmt: skip
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     for measure, (disparity, column) in made.items():
         values = disparity.summary_table[column].dropna()
-        found[measure] = {
+        result[measure] = {
             "|".join(map(str, key)) if isinstance(key, tuple) else str(key): float(value)
             for key, value in values.items()
         }
-    return found
+    return result
 
 
 def main() -> None:

@@ -49,10 +49,10 @@ def test_a_fair_machine_tells_the_groups_less_apart(fitted):
 
 
 def test_every_published_number_has_an_answer(fitted):
-    found = pd.DataFrame(adult.answers(adult.joint_tables(fitted), ROWS))
-    assert sorted(found.loc[found["label"] == "", "row"]) == sorted(ROWS.index)
-    assert found["mean"].between(0, 1).all()
-    assert (found["label"] == RIGHT.label).sum() == 3
+    result = pd.DataFrame(adult.answers(adult.joint_tables(fitted), ROWS))
+    assert sorted(result.loc[result["label"] == "", "row"]) == sorted(ROWS.index)
+    assert result["mean"].between(0, 1).all()
+    assert (result["label"] == RIGHT.label).sum() == 3
 
 
 def test_a_first_pass_sees_few_rows_of_either_file():
@@ -90,8 +90,8 @@ def test_kept_numbers_are_those_of_adult():
     other_order = replace(fitted, used=fitted.used[::-1].copy())
     for name in ("SVM", "FERM", "Linear SVM", "Linear FERM"):
         np.testing.assert_array_equal(fitted.labels(name), other_order.labels(name))
-    found = pd.DataFrame(adult.answers(adult.joint_tables(fitted), ROWS))
+    result = pd.DataFrame(adult.answers(adult.joint_tables(fitted), ROWS))
     kept = pd.read_csv(adult.NUMBERS)
-    np.testing.assert_allclose(found["mean"], kept["mean"], rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(result["mean"], kept["mean"], rtol=0, atol=ROUNDING)
     off = (kept["mean"] - ROWS["value"].astype(float)[kept["row"]].to_numpy()).abs()
     assert (off[kept["label"].isna()] <= 0.1).mean() > 0.9

@@ -46,6 +46,6 @@ def test_nothing_needs_to_be_run_for_any_of_the_13():
 
 def test_cross_validations_of_a_results_folder_are_taken_where_it_has_more(monkeypatch, tmp_path):
     few, many = (np.ones((n, 2, 4), np.int64) for n in (packed.FEW - 1, packed.FEW + 1))
-    for found, expected in ((few, packed.FEW), (many, packed.FEW + 1)):
-        monkeypatch.setattr(packed.ground_truth, "load", lambda name, results, f=found: f)
+    for result, expected in ((few, packed.FEW), (many, packed.FEW + 1)):
+        monkeypatch.setattr(packed.ground_truth, "load", lambda name, results, f=result: f)
         assert len(packed.most_counts("LR", tmp_path)) == expected

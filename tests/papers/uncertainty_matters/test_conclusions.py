@@ -28,16 +28,16 @@ def pair_of(moved, scale=1):
 
 
 def test_a_share_of_the_estimates_turns():
-    found = Conclusions(["A >> B"] * 3 + ["A ~ B"], ["A >> B"] * 4, "A >> B")
-    assert found.turned(found.estimates) == pytest.approx(0.25)
-    assert found.turned(found.posteriors) == 0
+    result = Conclusions(["A >> B"] * 3 + ["A ~ B"], ["A >> B"] * 4, "A >> B")
+    assert result.turned(result.estimates) == pytest.approx(0.25)
+    assert result.turned(result.posteriors) == 0
 
 
 def test_with_many_rows_posteriors_conclude_what_estimates_do():
-    found = conclusions(pair_of([60, 60, -60, 0], scale=200), cvs=9, draws=300)
-    assert list(found.estimates) == ["A >> B", "A >> B", "B >> A", "A ~ B"]
-    assert list(found.posteriors) == list(found.estimates)
-    assert found.mean == "A >> B"
+    result = conclusions(pair_of([60, 60, -60, 0], scale=200), cvs=9, draws=300)
+    assert list(result.estimates) == ["A >> B", "A >> B", "B >> A", "A ~ B"]
+    assert list(result.posteriors) == list(result.estimates)
+    assert result.mean == "A >> B"
     assert len(conclusions(pair_of([60, 60, -60]), cvs=2, draws=100).estimates) == 2
 
 

@@ -64,6 +64,6 @@ def test_all_13_print_in_a_hundred_columns(capsys):
     assert max(map(len, lines)) <= 100
     assert not any("…" in line for line in lines)
     headings = [line.split() for line in lines if "row is" in line]
-    assert [each[-1] for each in headings] == ["13"] * len(RHOS)
+    assert [heading[-1] for heading in headings] == ["13"] * len(RHOS)
     ranks = [line.split()[2] for line in lines if line.split()[:2] == ["9", "FERM"]]
     assert ranks == ["1"] * len(RHOS)

@@ -63,12 +63,12 @@ def test_areas_stand_by_rho_with_the_published_ones():
 
 def outlines(axes, labels):
     """Return the area within each region's outline, by its label: shoelace formula."""
-    curves = [each for each in axes.collections if not each.get_fill()]
-    found = {}
+    curves = [collection for collection in axes.collections if not collection.get_fill()]
+    result = {}
     for label, curve in zip(labels, curves, strict=True):
         x, y = max((path.vertices for path in curve.get_paths()), key=len).T
-        found[label] = abs(np.sum(x * np.roll(y, 1) - y * np.roll(x, 1))) / 2
-    return found
+        result[label] = abs(np.sum(x * np.roll(y, 1) - y * np.roll(x, 1))) / 2
+    return result
 
 
 @pytest.fixture(scope="module")

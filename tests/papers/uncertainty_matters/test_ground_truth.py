@@ -153,9 +153,9 @@ def test_all_algorithms_are_of_one_data_set():
     if Archive.of(download=False).locate(german.GERMAN) is None:
         pytest.skip("not found")
     studies = [study(name) for name in ALGORITHMS]
-    (data,) = {id(each.dataset): each.dataset for each in studies}.values()
+    (data,) = {id(given.dataset): given.dataset for given in studies}.values()
     assert onehot(data.features).shape == (1000, 61)
     assert data.groups("age").value_counts().to_dict() == {"age > 25": 810, "age <= 25": 190}
-    for each in studies:
-        needed = each.intervention.capabilities.needs
-        assert not needed or needed in each.learner.capabilities.gives
+    for given in studies:
+        needed = given.intervention.capabilities.needs
+        assert not needed or needed in given.learner.capabilities.gives

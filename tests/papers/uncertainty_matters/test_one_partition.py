@@ -74,7 +74,7 @@ def test_each_outcome_may_be_a_conclusion_of_its_own():
 
 def test_a_gap_in_favour_of_the_other_group_is_a_gap():
     counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
-    signed, size = (Reading("", signed=each).values(counts) for each in (True, False))
+    signed, size = (Reading("", signed=is_signed).values(counts) for is_signed in (True, False))
     assert signed[0] == size[0]
     assert abs(signed[1]) == pytest.approx(-size[1])
 
@@ -100,7 +100,7 @@ def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
 def test_more_worth_makes_a_conclusion_surer(pair):
     sure = replace(pair, reading=replace(CHOSEN, factor=9.0))
     setting = Setting("rho=1/K", 0.0)
-    mine, surer = (each.probabilities(setting, furthest=False) for each in (pair, sure))
+    mine, surer = (posterior.probabilities(setting, furthest=False) for posterior in (pair, sure))
     assert surer["p_b_outperforms_a"] > mine["p_b_outperforms_a"] + 0.05
 
 
@@ -131,8 +131,8 @@ def test_kept_numbers_answer_every_published_one():
     for reading in (CHOSEN, PRESET):
         mine = kept[kept["label"] == reading.label]
         assert {*rows.index} < {*mine["row"]}
-    found = shares(kept[kept["label"] == ""], rows)
-    assert found.loc["all", "0.05"] >= 0.55
+    result = shares(kept[kept["label"] == ""], rows)
+    assert result.loc["all", "0.05"] >= 0.55
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or "chosen")
@@ -140,10 +140,10 @@ def test_kept_numbers_are_those_of_the_packed_counts(reading):
     published = read_published()
     text = "rho_rel_up, no hdr; rope=0.01"
     rows = published[(published["table"] == "12.5") & (published["setting"] == text)]
-    found = pd.DataFrame(answers([pairs(reading)], rows)).set_index("row")["mean"]
+    result = pd.DataFrame(answers([pairs(reading)], rows)).set_index("row")["mean"]
     kept = pd.read_csv(NUMBERS, keep_default_na=False)
     kept = kept[(kept["label"] == reading.label)].set_index("row")["mean"]
-    np.testing.assert_allclose(found, kept[found.index], atol=1e-4)
+    np.testing.assert_allclose(result, kept[result.index], atol=1e-4)
 
 
 @pytest.mark.data

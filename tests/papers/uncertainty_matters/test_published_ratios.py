@@ -26,9 +26,9 @@ def test_each_reading_predicts_its_own_areas():
 
 
 def test_published_areas_have_rho_averaged_up_to_rho_rel():
-    found = readings(read_published())
-    assert len(found) == 13
+    result = readings(read_published())
+    assert len(result) == 13
     errors = {
-        name: (found[name] / found["published"] - 1).abs().mean() for name in found.columns[2:]
+        name: (result[name] / result["published"] - 1).abs().mean() for name in result.columns[2:]
     }
     assert errors["rho in [0,rho_rel]"] < 0.015 < 0.1 < errors["rho_0 in [0,1/K]"]

@@ -47,9 +47,9 @@ def test_labels_are_those_of_the_components(part, kernel):
     }
     if kernel == HINGE:
         expected |= {"Linear SVM": expected["SVM"], "Linear FERM": expected["FERM"]}
-    found = dict(part.labels(kernel, 1.0))
-    assert len(found) == (2 if kernel else 3)
-    for name, labels in found.items():
+    result = dict(part.labels(kernel, 1.0))
+    assert len(result) == (2 if kernel else 3)
+    for name, labels in result.items():
         np.testing.assert_array_equal(labels, expected[name]() > 0.5)
 
 

@@ -90,7 +90,7 @@ def test_nothing_is_learnt_from_test_rows(name):
     test = fold[0] == 2
     changed[0][test] += 50
     changed[1][test] = 1 - y[test]
-    before, after = (solver(*each, fold)[2][~test] for each in ((X, y), changed))
+    before, after = (solver(*rows, fold)[2][~test] for rows in ((X, y), changed))
     np.testing.assert_allclose(before, after, atol=1e-4)
 
 
@@ -129,7 +129,7 @@ def test_chances_are_those_of_the_linear_programme():
     mine = hardt_cv.chances(rates, value)
     for own, rate, worth in zip(mine, rates, value, strict=True):
         theirs = equalised_odds(rate, worth)
-        prices = [worth * [1, -1] @ (rate[0] @ each[0]) for each in (own, theirs)]
+        prices = [worth * [1, -1] @ (rate[0] @ solution[0]) for solution in (own, theirs)]
         assert prices[0] == pytest.approx(prices[1], abs=1e-9)
         np.testing.assert_allclose(rate[0] @ own[0], rate[1] @ own[1], atol=1e-9)
         assert ((own >= 0) & (own <= 1)).all()

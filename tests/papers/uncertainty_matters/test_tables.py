@@ -123,9 +123,9 @@ def test_ground_truth_is_the_share_of_cross_validations(measured):
 
 def test_every_kind_of_draw_is_an_answer_to_its_published_number(measured):
     published = read_published()
-    found = pd.DataFrame(answers(measured, published[published["table"].isin(["12.1", "2"])]))
-    first = found[found["label"].isna()].set_index("row")
+    result = pd.DataFrame(answers(measured, published[published["table"].isin(["12.1", "2"])]))
+    first = result[result["label"].isna()].set_index("row")
     assert list(first.index) == list(published.index[published["table"].isin(["12.1", "2"])])
-    assert set(found["label"].dropna()) == {"predictive draws", "paired draws"}
+    assert set(result["label"].dropna()) == {"predictive draws", "paired draws"}
     known = first.dropna(subset="mean")
     assert (known["error"] >= known["sd"]).all() | (known["repeats"] == 40).any()

@@ -20,11 +20,11 @@ def test_intervals_hold_the_truth_until_rows_are_copied():
 
 
 def test_copies_keep_the_share_in_the_mean():
-    found = np.full(4000, 15)
-    copied = upsampled(found, 20, 5, np.random.default_rng(0))
+    result = np.full(4000, 15)
+    copied = upsampled(result, 20, 5, np.random.default_rng(0))
     assert abs(copied.mean() / 100 - 0.75) < 0.005
     assert copied.min() >= 15 and copied.max() <= 15 + 80
-    np.testing.assert_array_equal(upsampled(found, 20, 1, np.random.default_rng(0)), found)
+    np.testing.assert_array_equal(upsampled(result, 20, 1, np.random.default_rng(0)), result)
 
 
 def test_the_figure_shows_both():

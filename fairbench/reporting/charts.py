@@ -106,9 +106,9 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     if key:
         lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
         parts, top = [], 12
-        for each, texts in lines:
-            shown = f'<g transform="translate(12 {top})">{_key(each, texts)}</g>'
-            parts.append(_group(shown, each))
+        for series, texts in lines:
+            entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
+            parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
         drawn.append(drawing("".join(parts), top))
     return drawn
@@ -261,7 +261,7 @@ class _Scale:
         """About five round numbers."""
         step = 10.0 ** floor(log10((self.high - self.low) / 2))
         step = min(
-            (step * each for each in (0.1, 0.2, 0.5, 1, 2, 5)),
+            (step * multiple for multiple in (0.1, 0.2, 0.5, 1, 2, 5)),
             key=lambda size: abs((self.high - self.low) / size - 4.5),
         )
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
@@ -269,26 +269,30 @@ class _Scale:
 
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:
+    """Return the scale of an axis: its given span, or one that all finite values fit on."""
     if axis in panel.spans:
         return _Scale(*panel.spans[axis], size)
-    found = [np.zeros(1)] if axis in panel.from_zero else []
+    arrays = [np.zeros(1)] if axis in panel.from_zero else []
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)
-        down, up = (np.zeros(1),) * 2 if axis == "x" else _reach(series)
-        found += [values - down, values + up]
+        below, above = (np.zeros(1),) * 2 if axis == "x" else _reach(series)
+        arrays += [values - below, values + above]
         if series.outline is not None:
-            found.append(series.outline[:, "xy".index(axis)])
-    every = np.concatenate([np.ravel(ends) for ends in found])
-    every = every[np.isfinite(every)]
-    low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
-    low = 0.0 if axis in panel.from_zero and low >= 0 else low
+            arrays.append(series.outline[:, "xy".index(axis)])
+    values_in_panel = np.concatenate([np.ravel(ends) for ends in arrays])
+    values_in_panel = values_in_panel[np.isfinite(values_in_panel)]
+    low, high = 0.0, 1.0
+    if len(values_in_panel):
+        low, high = float(values_in_panel.min()), float(values_in_panel.max())
     if axis in panel.from_zero:
-        low = max(low, 0.0)
+        low = 0.0
     room = 0.05 * (high - low) or 0.5
-    return _Scale(low - room * (axis not in panel.from_zero), high + room, size)
+    room_below = 0.0 if axis in panel.from_zero else room
+    return _Scale(low - room_below, high + room, size)
 
 
 def _panel(panel: Panel) -> Iterator[str]:
+    """Yield the SVG of a panel: frame, grid, labels, and its series clipped to the frame."""
     x, y = _scale(panel, "x", WIDTH), _scale(panel, "y", HEIGHT)
     yield f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>'
     for tick, place in zip(x.ticks, x(x.ticks), strict=True):
@@ -322,6 +326,7 @@ def _reach(series: Series) -> tuple[Floats, Floats]:
 
 
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
+    """Yield the SVG of a series: outline, band, line, markers and label."""
     across, up = x(series.x), HEIGHT - y(series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:

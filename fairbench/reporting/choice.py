@@ -26,21 +26,21 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
     title = f"The best of {len(choice.runs)} runs of {data} by {by}"
     lead = [Paragraph(_sentences(choice, names))]
     tables = [_judged_table(choice), _runs_table(choice, names)]
-    notes = [*choice.notes, *_beside_its_table(choice)]
+    notes = [*choice.notes, *_why_table_differs(choice)]
     return Document(title, [Section("", tables)], lead=lead, notes=notes)
 
 
-def _beside_its_table(choice: Choice) -> Iterator[str]:
+def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.place], choice.judged[0]
-    shown = estimate(run.summary(), objective.metric.name, run.protect)[0]
-    if isnan(shown) or number(shown) == number(objective.value):
+    table_value = estimate(run.summary(), objective.metric.name, run.protect)[0]
+    if isnan(table_value) or number(table_value) == number(objective.value):
         return
     yield (
-        f"fairbench table {run.id} shows {number(shown)} as the {_name(objective.metric)}, the "
-        f"mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
-        "mean rates: luck makes the gap of a single split larger, and evens out in the mean "
-        "rates. The interval by itself is the same in both."
+        f"fairbench table {run.id} shows {number(table_value)} as the {_name(objective.metric)}, "
+        f"the mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
+        "mean rates: luck makes the gap of a single split larger, and evens out in the mean rates. "
+        "The interval by itself is the same in both."
     )
 
 
@@ -97,17 +97,17 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     if not near:
         return f"{tied}No other run may be the best."
     listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
-    more = f" and {len(near) - 5} more" if len(near) > 5 else ""
+    further = f" and {len(near) - 5} more" if len(near) > 5 else ""
     several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    text = f"{tied}{len(near)} {several} told from the best: {listed}{more}."
+    text = f"{tied}{len(near)} {several} told from the best: {listed}{further}."
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
     has = f"{behind} of them have" if behind > 1 else "One of them has"
-    them = "they are" if behind > 1 else "it is"
+    subject = "they are" if behind > 1 else "it is"
     name = _name(choice.judged[0].metric)
     return (
-        f"{text} {has} a surely larger {name} than the chosen run: {them} the best only if the "
+        f"{text} {has} a surely larger {name} than the chosen run: {subject} the best only if the "
         "chosen run, and any other with a smaller one, is truly beyond a bound."
     )
 

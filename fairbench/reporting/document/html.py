@@ -69,7 +69,7 @@ def _policy(script: str) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
-    return "; ".join(f"{what} {source}" for what, source in allowed.items())
+    return "; ".join(f"{directive} {source}" for directive, source in allowed.items())
 
 
 @lru_cache(maxsize=1)
@@ -135,9 +135,9 @@ def table(block: Table) -> Markup:
     parts += ["<thead><tr>", *(_head(column, block) for column in block.columns)]
     parts.append("</tr></thead><tbody>\n")
     for place, row in enumerate(block.rows):
-        first = ' class="first"' if place in block.rules else ""
-        parts.append(f"<tr{first}{tagged(block.tags[place]) if block.tags else ''}>")
-        parts += [_cell(each, c, block) for each, c in zip(row, block.columns, strict=True)]
+        row_class = ' class="first"' if place in block.rules else ""
+        parts.append(f"<tr{row_class}{tagged(block.tags[place]) if block.tags else ''}>")
+        parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))
 
@@ -150,7 +150,8 @@ def _width(block: Table) -> int:
     """Return about how many letters a table is wide, by which it is made to fit on paper."""
     cells = zip(*block.rows[:_TALLIED], strict=True) if block.rows else [()] * len(block.columns)
     widths = (
-        max(_letters(column, each)) for column, each in zip(block.columns, cells, strict=True)
+        max(_letters(column, column_cells))
+        for column, column_cells in zip(block.columns, cells, strict=True)
     )
     return sum(widths)
 
@@ -189,6 +190,7 @@ def _cell(value: Any, column: Column, block: Table) -> str:
 
 
 def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
+    """Yield the HTML attributes of a cell."""
     kinds = "t" if column.align == "left" else "n"
     if cell.style:
         kinds = cell.style
@@ -208,6 +210,7 @@ def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
 
 
 def _content(cell: TableCell, column: Column) -> str:
+    """Return what stands in a cell, as HTML."""
     if cell.value is None:
         return ""
     if column.kind == "bar":

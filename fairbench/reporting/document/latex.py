@@ -65,6 +65,7 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
+    """Yield the paragraphs of LaTeX of a block, whose headings have a level."""
     match block:
         case Details():
             yield from _block(block.on_paper, level)
@@ -100,8 +101,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
                 yield rf"\texttt{{{latex(one_line(line))}}}"
         case Figure():
             caption = plain(block.caption) or block.title
-            shown = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
-            yield rf"\emph{{{shown}}}"
+            text = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
+            yield rf"\emph{{{text}}}"
         case Gallery():
             if block.caption:
                 yield latex(one_line(block.caption))

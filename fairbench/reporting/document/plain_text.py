@@ -85,6 +85,7 @@ def _bullets(items: Sequence[str]) -> str:
 
 
 def _markdown_block(block: Block, level: int) -> Iterator[str]:
+    """Yield the paragraphs of Markdown of a block, whose headings have a level."""
     match block:
         case Section():
             if block.title:

@@ -108,8 +108,10 @@ class DocumentReport:
         titled = titled_tables(self.document)
         if title and title not in titled:
             raise unknown_name("table of the report", title, titled)
-        shown = {title: titled[title]} if title else titled
-        return "\n".join(latex_comment(name) + latex_table(table) for name, table in shown.items())
+        selected = {title: titled[title]} if title else titled
+        return "\n".join(
+            latex_comment(name) + latex_table(table) for name, table in selected.items()
+        )
 
     def to_markdown(self) -> str:
         """Return the report in Markdown."""

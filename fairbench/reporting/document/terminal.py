@@ -131,7 +131,8 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
         for place, sentence in enumerate(sentences):
-            later = len(_IMPORTANCE) * (place >= _AT_ONCE and name != "found")
+            is_late = place >= _AT_ONCE and name != "found"
+            later = len(_IMPORTANCE) if is_late else 0
             lines = _wrapped(shown_text(f"- {sentence}"), console)
             yield _Part((order + later, place), heading, lines)
         if name == "found" and summary.key_figures is not None:
@@ -179,6 +180,7 @@ def _sentences(console: Console, sentences: Sequence[str]) -> None:
 
 
 def _print_block(console: Console, block: Block) -> None:
+    """Print a block; nothing of those that a terminal does not show."""
     if isinstance(block, _UNPRINTED):
         return
     if isinstance(block, Section):
@@ -191,8 +193,10 @@ def _print_block(console: Console, block: Block) -> None:
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
-        shown = [plain(item) for item in block.items] or ([block.nothing] if block.nothing else [])
-        _sentences(console, [f"- {sentence}" for sentence in shown])
+        sentences = [plain(item) for item in block.items] or (
+            [block.nothing] if block.nothing else []
+        )
+        _sentences(console, [f"- {sentence}" for sentence in sentences])
     elif isinstance(block, Definitions):
         _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
     elif isinstance(block, Commands):
@@ -280,6 +284,7 @@ def _is_shown(column: Column) -> bool:
 
 
 def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
+    """Return the columns of a table at some places, for printing."""
     columns = [table.columns[i] for i in places]
     drawn = RichTable(
         box=box.SIMPLE_HEAD,
@@ -293,8 +298,8 @@ def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
             overflow="fold",
             no_wrap=column.kind != "text",
         )
-    shown = table.rows[: table.most or None]
-    for number, row in enumerate(shown):
+    rows = table.rows[: table.most or None]
+    for number, row in enumerate(rows):
         if number and number in table.rules:
             drawn.add_section()
         drawn.add_row(*(_cell(row[i], table.columns[i]) for i in places))

@@ -114,6 +114,7 @@ def _blocks(file: Any, blocks: Iterable[Block], level: int) -> None:
 
 
 def _block(file: Any, block: Block, level: int) -> None:
+    """Add a block to a Word document, whose headings have a level."""
     match block:
         case Details():
             _block(file, block.on_paper, level)

@@ -36,7 +36,7 @@ def draw_figure(
     if "function" in asked:
         drawn = function_of(asked["function"])(results, effort)
     else:
-        drawn = _of_runs(asked, conf, results)
+        drawn = _figures_of_runs(asked, conf, results)
     folder = written_beside(results) / paper.name / "figures"
     paths = []
     for name, picture in drawn:
@@ -49,7 +49,10 @@ def draw_figure(
     return paths
 
 
-def _of_runs(asked: Mapping[str, str], conf: Path, results: Path) -> Iterator[tuple[str, Figure]]:
+def _figures_of_runs(
+    asked: Mapping[str, str], conf: Path, results: Path
+) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures that are drawn of an experiment's runs."""
     from fairbench.reporting.method_figures import DRAWN
 
     parts = [

@@ -73,6 +73,7 @@ def figure_sweeps(
 def _sweeps(
     paper: Paper, conf: Path, experiments: Sequence[str], effort: Effort
 ) -> Iterator[list[str]]:
+    """Yield the words of each sweep of the experiments, smaller where the effort is not whole."""
     small = effort is not Effort.WHOLE
     if small and not paper.quick.get("sweeps", True):
         return
@@ -176,8 +177,8 @@ def is_computed(
 def _rows_of(paper: Paper, name: str, table: str) -> pd.DataFrame:
     """Return the published rows of a table that a computation answers."""
     rows, rules = paper.published(table), paper.table(table)["rules"]
-    named = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
-    return rows[[computation == name for computation in named]]
+    computations = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
+    return rows[[computation == name for computation in computations]]
 
 
 def _path(

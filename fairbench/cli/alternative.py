@@ -65,17 +65,17 @@ USUAL = {
 
 def carry_out(options: AlternativeOptions) -> int:
     """Search as the options say, print what came of it, and write the page and the log."""
-    answer, place, said = (_of_stored if options.stored else _of_drawn)(options)
+    answer, place, last_line = (_search_stored if options.stored else _search_drawn)(options)
     if answer is None:
         return 0
     document = alternative_document(answer, as_typed())
     folder = Path(options.out) if options.out else place
     print_and_write(document, lambda: folder, "alternative", options.formats, detail=options.detail)
-    print_line(said) if said else None
+    print_line(last_line) if last_line else None
     return 0
 
 
-def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
+def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
     words = [f"{name}={text}" for name, text in options.words]
@@ -102,7 +102,7 @@ def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
     return answer, written_beside(options.results) / f"alternative-{key}", ""
 
 
-def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
+def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
     """Draw candidates until it is enough, and judge what is chosen."""
     from fairbench.cli.run import set_up_process
 
@@ -132,15 +132,20 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    used, chosen = search.default_plan, plan(search.compose(search.everyone[search.place].values))
-    runs = list({run.id: run for run in (used, chosen)}.values())
-    for end in Execution(runs, search.executor, drawing(used.config["figures"])).carry_out():
+    default_plan, chosen_plan = (
+        search.default_plan,
+        plan(search.compose(search.everyone[search.place].values)),
+    )
+    runs = list({run.id: run for run in (default_plan, chosen_plan)}.values())
+    for end in Execution(
+        runs, search.executor, drawing(default_plan.config["figures"])
+    ).carry_out():
         end.checked()
     shared = shared_rows([prepared(run).folder for run in runs])
-    both = shared.judging.prediction[:, [0, len(runs) - 1]]
-    rows = replace(shared.judging, prediction=both)
-    level, run = search.tuning.level, prepared(used)
-    looks = len({chosen.id, *_judged_before(run.folder)} - {used.id}) or 1
+    pair_predictions = shared.judging.prediction[:, [0, len(runs) - 1]]
+    rows = replace(shared.judging, prediction=pair_predictions)
+    level, run = search.tuning.level, prepared(default_plan)
+    looks = len({chosen_plan.id, *_judged_before(run.folder)} - {default_plan.id}) or 1
     comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
     answer = Alternative(
         data=run.dataset.name,
@@ -164,7 +169,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
                 level=level,
                 whole=search.tried_all,
             ),
-            ended=_ended(search),
+            ended=_why_ended(search),
             worth=search.worth,
             folder=str(search.record.folder),
             seed=run.study.seed,
@@ -221,10 +226,10 @@ def _label(values: Mapping[str, Any]) -> str:
         for name, value in values.items()
         if "." in name
     )
-    return f"{' + '.join(parts)}{f': {options}' * bool(options)}"
+    return f"{' + '.join(parts)}{f': {options}' if options else ''}"
 
 
-def _ended(search: DrawnSearch) -> str:
+def _why_ended(search: DrawnSearch) -> str:
     """Return why the search ended."""
     if search.is_enough:
         return WORTH
@@ -247,8 +252,10 @@ def _show(search: DrawnSearch, number: int, trial: Trial) -> None:
 
 
 def _planned(search: DrawnSearch) -> str:
+    """Return what a search would draw, in words."""
     families = "; ".join(
-        f"{family.name}{f' {family.options}' * bool(family.options)}" for family in search.families
+        f"{family.name}{f' {family.options}' if family.options else ''}"
+        for family in search.families
     )
     return (
         f"at most {search.tuning.trials} candidates, each of one cell, beside the model in use; "
@@ -264,14 +271,18 @@ class Asked:
     conf: Path
 
     @cached_property
-    def _own(self) -> dict[str, str]:
+    def _words_by_name(self) -> dict[str, str]:
         """The words by their names, the usual ones among them."""
         return {**USUAL, **dict(self.options.words)}
 
     @cached_property
     def line(self) -> CommandLine:
         """All but what is said of learner, intervention and method."""
-        own = {k: text for k, text in self._own.items() if k.partition(".")[0] not in COMPONENTS}
+        own = {
+            k: text
+            for k, text in self._words_by_name.items()
+            if k.partition(".")[0] not in COMPONENTS
+        }
         own["results"] = quoted(str(self.options.results))
         words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in own.items())]
         line = CommandLine(words, self.conf, sweep=True)
@@ -295,22 +306,24 @@ class Asked:
 
     def _choices(self, group: str) -> list[str]:
         """Return the choices of a component that are searched."""
-        if group not in self._own:
+        if group not in self._words_by_name:
             return list(self._stated[group])
-        word = f"{group}={self._own[group]}"
-        return list(dict.fromkeys(listed_choices(word, self.conf) or self._own[group].split(",")))
+        word = f"{group}={self._words_by_name[group]}"
+        return list(
+            dict.fromkeys(listed_choices(word, self.conf) or self._words_by_name[group].split(","))
+        )
 
     @cached_property
     def _options(self) -> dict[str, str]:
         """What the command says of the components' options."""
         return {
             name: text
-            for name, text in self._own.items()
+            for name, text in self._words_by_name.items()
             if "." in name and name.partition(".")[0] in COMPONENTS
         }
 
     @cached_property
-    def _every(self) -> tuple[list[Family], dict[str, str]]:
+    def _families_and_rest(self) -> tuple[list[Family], dict[str, str]]:
         """The families, and why other combinations are none, by what they are made of."""
         families, left_out = [], dict[str, str]()
         for learner in self._choices("learner"):
@@ -328,12 +341,12 @@ class Asked:
     @property
     def families(self) -> list[Family]:
         """What is drawn."""
-        return self._every[0]
+        return self._families_and_rest[0]
 
     @property
     def left_out(self) -> dict[str, str]:
         """Why combinations of components cannot be drawn, by what they are made of."""
-        return self._every[1]
+        return self._families_and_rest[1]
 
     def _family(self, pair: Mapping[str, str]) -> tuple[Family | None, str]:
         """Return the family of a learner and an intervention with the first method it can have."""
@@ -388,17 +401,17 @@ class Asked:
         if not families:
             pair, reason = next(iter(self.left_out.items()))
             raise UserError(f"there is nothing to search: {pair}: {reason}")
-        having = {name for family in families for name in (*family.fixed, *_names(family))}
+        having = {name for family in families for name in (*family.fixed, *_drawn_options(family))}
         for name in self._options:
             if name not in having:
-                known = {
+                available = {
                     f"{group}.{option}"
                     for family in families
                     for group in COMPONENTS
                     for option in self.line.compose([*self.fixed, *_typed(family.choices)])[group]
                     if option != "_target_"
                 }
-                raise unknown_name("option", name, known)
+                raise unknown_name("option", name, available)
         if sum(family.count for family in families) < 2:
             raise UserError(
                 f"there is one candidate alone, {families[0].name}: name several learners or "
@@ -439,14 +452,14 @@ class Asked:
         UserError : words that say something else, or a run of other data.
         """
         words = self.options.in_use
-        said = dict(word.split("=", 1) for word in words if "=" in word)
-        if len(words) == 1 and not said:
-            said = self._of_run(words[0])
-        elif len(said) < len(words):
+        stated = dict(word.split("=", 1) for word in words if "=" in word)
+        if len(words) == 1 and not stated:
+            stated = self._parts_of_run(words[0])
+        elif len(stated) < len(words):
             raise UserError(
                 f"in_use=[{','.join(words)}] is neither words such as learner=xgboost nor one run"
             )
-        for name, text in said.items():
+        for name, text in stated.items():
             if name.partition(".")[0] not in COMPONENTS:
                 raise UserError(
                     f"in_use: '{name}={text}' is no part of a model: name learner, intervention, "
@@ -454,7 +467,7 @@ class Asked:
                 )
             if self.line.parse(f"{name}={text}").is_sweep_override():
                 raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
-        chosen = {**self._stated["in_use"], **said}
+        chosen = {**self._stated["in_use"], **stated}
         if "method" not in chosen:
             family, reason = self._family({k: chosen[k] for k in ("learner", "intervention")})
             if family is None:
@@ -462,7 +475,7 @@ class Asked:
             chosen = {"method": family.choices["method"], **chosen}
         return {name: chosen[name] for name in (*COMPONENTS, *chosen)}
 
-    def _of_run(self, name: str) -> dict[str, str]:
+    def _parts_of_run(self, name: str) -> dict[str, str]:
         """Return what the model of a finished run is made of."""
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
@@ -480,9 +493,11 @@ def _typed(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
 
 
-def _names(family: Family) -> list[str]:
+def _drawn_options(family: Family) -> list[str]:
+    """Return the options of a family that are drawn."""
     return [option.name for option in family.space]
 
 
 def _example(family: Family) -> dict[str, Any]:
+    """Return one value of each option of a family that is drawn."""
     return {option.name: option.example for option in family.space}

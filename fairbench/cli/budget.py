@@ -45,7 +45,8 @@ def _is_own(word: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
-    if not found or not float(found[1]) > 0:
+    """Return the seconds of a text such as ``2h``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not match or not float(match[1]) > 0:
         raise UserError(f"budget={text} is no time: write 90s, 30m, 2h or 1d")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]

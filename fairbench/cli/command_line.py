@@ -246,7 +246,7 @@ class CommandLine:
         valid: dict[str, set[str]] = {}
         applicable: dict[tuple[str, ...], None] = {}
         for job in jobs:
-            of_job = tuple(word for word in job if self._is_choice(word))
+            job_choices = tuple(word for word in job if self._is_choice(word))
             job_words = []
             for word in job:
                 name = str(self.parse(word).key_or_group)
@@ -254,8 +254,8 @@ class CommandLine:
                 if name == group or group not in varied:
                     job_words.append(word)
                     continue
-                composed = self._composer.compose(of_job)
-                has_option = _has(composed.config, name)
+                composed = self._composer.compose(job_choices)
+                has_option = _has_option(composed.config, name)
                 chosen = having if has_option else lacking
                 chosen.setdefault(name, {})[composed.choices[group]] = None
                 valid.setdefault(name, set()).update(_options(composed.config, name, self.conf))
@@ -299,7 +299,7 @@ def _with_commas(word: str, conf: Path) -> str:
     return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
 
 
-def _has(config: Mapping[str, Any], name: str) -> bool:
+def _has_option(config: Mapping[str, Any], name: str) -> bool:
     """Say whether a configuration has an option."""
     *path, last = name.split(".")
     node: Any = config

@@ -55,14 +55,14 @@ def with_policy(options: T, declared: type) -> T:
 
 def check_asked(options: Any) -> None:
     """Refuse files of a verdict where there is no condition, or in the place of what is read."""
-    there = [Path(name).resolve() for name in (options.path, options.policy) if str(name)]
+    taken_paths = [Path(name).resolve() for name in (options.path, options.policy) if str(name)]
     for name in ("junit", "sarif"):
         file = getattr(options, name)
         if file and not options.fail_if:
             raise UserError(f"{name}= is of a gate: give a condition, fail_if='impact_ratio<0.8'")
-        if file and Path(file).resolve() in there:
+        if file and Path(file).resolve() in taken_paths:
             raise UserError(f"{name}={file} would be written over a file that is read or written")
-        there += [Path(file).resolve()] if file else []
+        taken_paths += [Path(file).resolve()] if file else []
 
 
 def settle(gate: Gate, options: Any, path: Path) -> int:

@@ -89,8 +89,8 @@ def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
     UserError : the reason.
     """
     reasons = {(outcome.status, outcome.message, outcome.trace) for outcome in planned}
-    (status, message, trace), *more = reasons
-    if len(planned) > 1 and not more and status == "failed" and not trace:
+    (status, message, trace), *other_reasons = reasons
+    if len(planned) > 1 and not other_reasons and status == "failed" and not trace:
         raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
 
 
@@ -111,8 +111,8 @@ def _planned(job: Job, varied: Sequence[str]) -> Outcome:
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
         planned: Plan = plan(config)
-        named = replace(planned, name=job_name(planned.name, words, varied))
-        return Outcome("planned", named.name, words, run=named)
+        named_plan = replace(planned, name=job_name(planned.name, words, varied))
+        return Outcome("planned", named_plan.name, words, run=named_plan)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:

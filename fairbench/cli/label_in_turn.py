@@ -33,14 +33,14 @@ def label_in_turn(
     frame = read_frame(options, every=True)
     # The score and the decision would sway a person.
     hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
-    shown = frame[[name for name in frame if name not in hidden]]
+    visible_columns = frame[[name for name in frame if name not in hidden]]
     ended = "No row is left to label"
     while len(rows := next_rows(session, 1, part)):
         position = int(rows[0])
-        row = {str(name): str(value) for name, value in shown.iloc[position].items()}
+        row = {str(name): str(value) for name, value in visible_columns.iloc[position].items()}
         print()
         print_document(row_document(session, position, row))
-        answered = _answered(file, session, position + 1, ask)
+        answered = _ask_until_stored(file, session, position + 1, ask)
         # As it is now, with the labels of others.
         session = open_session(replace(file.read(), options=options), frame)
         if not answered:
@@ -49,7 +49,7 @@ def label_in_turn(
     print_line(f"{ended}: {session.progress}; all labels are stored in {file.path}.")
 
 
-def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
+def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
     """Ask until there is an answer and it is stored; say whether to go on."""
     prompt = (
         f"label of {session.name(row)} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "

@@ -55,6 +55,7 @@ def carried_out(command: Callable[[], int]) -> int:
 
 
 def _status(command: Callable[[], int]) -> int:
+    """Return the exit status of a command; print why, where it was refused."""
     try:
         return command()
     except UserError as error:
@@ -96,8 +97,8 @@ def run_command(words: list[str]) -> int:
 
 def verbs() -> list[str]:
     """Return the verbs, one for each file of the package."""
-    found = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
-    return sorted(name for name in found if not name.startswith("-"))
+    names = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
+    return sorted(name for name in names if not name.startswith("-"))
 
 
 def overview() -> str:
@@ -130,7 +131,7 @@ SECTIONS = (
 def section_and_sentence(verb: str) -> tuple[str, str]:
     """Return the section that a verb's file names, and the first sentence of its docstring."""
     source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
-    named = (
+    declared = (
         node.value.value
         for node in source.body
         if isinstance(node, ast.Assign)
@@ -139,10 +140,11 @@ def section_and_sentence(verb: str) -> tuple[str, str]:
         and isinstance(node.value, ast.Constant)
     )
     sentence = (ast.get_docstring(source) or "").partition("\n")[0]
-    return str(next(named, "Other")), sentence
+    return str(next(declared, "Other")), sentence
 
 
 def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
+    """Run a verb, or the part of it that the words name; return the status."""
     if hasattr(module, "main"):
         return int(module.main(words))
     text = module.__doc__ or ""

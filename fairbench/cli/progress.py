@@ -109,6 +109,7 @@ class SweepProgress:
 
 
 def _display(*, shown: bool) -> Progress:
+    """Return the progress bar of cells."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -125,10 +125,11 @@ def resolve(lines: Sequence[CommandLine], asked: Resolving, held: ExitStack) -> 
 
 
 def _check_metric(name: str) -> None:
-    found = find(name)
-    if found is None:
+    """Refuse a metric that is unknown, or of which neither direction is better."""
+    declared_metric = find(name)
+    if declared_metric is None:
         raise unknown_name("metric", name, [metric.name for metric in declared()])
-    if found.better not in ("higher", "lower"):
+    if declared_metric.better not in ("higher", "lower"):
         raise UserError(f"resolve={name}: neither higher nor lower values of {name} are better")
 
 

@@ -90,6 +90,7 @@ def set_up_process() -> None:
 
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
+    """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
     from fairbench.cli.command_line import command_lines, hydra_of, listed_choices
 
     options = [word for word in arguments if word.startswith("-")]
@@ -135,6 +136,7 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
 
 
 def _single(line: CommandLine, held: ExitStack) -> int:
+    """Plan a single run, carry it out and print its metrics; return the status."""
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
     from fairbench.experiments.execute import Execution, plan, prepared

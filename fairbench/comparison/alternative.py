@@ -332,20 +332,11 @@ def of_stored(
     ------
     UserError : no validation rows apart from the test rows, or several splits.
     """
-    if shared.choosing is None:
-        raise UserError(
-            "these runs have no validation rows to choose by, apart from their test rows: run them "
-            "with split.repeats=1 split.validation=0.25"
-        )
-    if len(shared.judging.counts) > 1:
-        raise UserError(
-            f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
-            "are compared: run them with split.repeats=1 split.validation=0.25"
-        )
+    choosing = _checked_choosing(shared)
     goals = Goal(metric), Goal(ERROR_RATE)
     values = np.array(
         [
-            [goal.estimate(_rows_of_model(shared.choosing, place)).value for goal in goals]
+            [goal.estimate(_rows_of_model(choosing, place)).value for goal in goals]
             for place in range(len(shared.runs))
         ]
     )
@@ -379,12 +370,32 @@ def of_stored(
         ],
         place=place,
         within=within,
-        chosen_by=len(shared.choosing.row),
+        chosen_by=len(choosing.row),
         comparison=compared(rows, metric, level=level),
         runs=tuple(run.id for run in pair),
         label=pair[0].people().about.positive_label or "1",
         notes=[*shared.notes, *([_UNNAMED] if not named else [])],
     )
+
+
+def _checked_choosing(shared: Shared) -> SharedRows:
+    """Return the validation rows of runs of a single fit.
+
+    Raises
+    ------
+    UserError : no validation rows apart from the test rows, or several splits.
+    """
+    if shared.choosing is None:
+        raise UserError(
+            "these runs have no validation rows to choose by, apart from their test rows: run them "
+            "with split.repeats=1 split.validation=0.25"
+        )
+    if len(shared.judging.counts) > 1:
+        raise UserError(
+            f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
+            "are compared: run them with split.repeats=1 split.validation=0.25"
+        )
+    return shared.choosing
 
 
 _UNNAMED = (

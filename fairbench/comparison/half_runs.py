@@ -79,6 +79,7 @@ class HalfRuns:
         return max(candidates, key=_halvings, default=None)
 
     def _reference_of(self, run: RunPredictions) -> Run | None:
+        """Return the half-split run of the reference for a run; None if there is none."""
         if self.reference:
             return self.catalogue.one(self.reference)
         config = self._finished(run.id).config
@@ -181,8 +182,8 @@ class VarianceRatios:
         )
         shared_repeats = sorted(estimates.keys() & reference_estimates.keys())
         halves = (
-            np.stack([of_halvings[repeat] for repeat in shared_repeats])
-            for of_halvings in (estimates, reference_estimates)
+            np.stack([halving_estimates[repeat] for repeat in shared_repeats])
+            for halving_estimates in (estimates, reference_estimates)
         )
         return variance_ratio(*halves, pooled=False)
 

@@ -79,8 +79,10 @@ def load_predictions(run: Run) -> RunPredictions:
                 "rows held one class only, or its method gave none"
             )
         rows_and_labels = row[rows].astype(np.intp), label[rows].astype(np.int64)
-        of_fold = FoldPredictions(key[0], *rows_and_labels, None if score is None else score[rows])
-        repeats.setdefault(key[0], []).append(of_fold)
+        fold_predictions = FoldPredictions(
+            key[0], *rows_and_labels, None if score is None else score[rows]
+        )
+        repeats.setdefault(key[0], []).append(fold_predictions)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 

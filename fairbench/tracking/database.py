@@ -132,11 +132,12 @@ _MEANINGS = {
 
 
 def _reason(error: Exception) -> str:
+    """Return why a database cannot be used, in words."""
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    known = (meaning for part, meaning in _MEANINGS.items() if part in text)
-    return next(known, text.splitlines()[0][:200])
+    meanings = (meaning for part, meaning in _MEANINGS.items() if part in text)
+    return next(meanings, text.splitlines()[0][:200])
 
 
 @contextlib.contextmanager
@@ -195,9 +196,9 @@ def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
             database.rollback()
             if size > _CHECKED and not whole:
                 return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            found = database.execute("PRAGMA integrity_check(1)").fetchone()
+            integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
             _read_all(database)
-            return found != ("ok",) or _lacks_columns(path)
+            return integrity != ("ok",) or _lacks_columns(path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         # Python's own errors have no code: of text that is none, in a row or in a message.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
@@ -294,9 +295,9 @@ def make_template() -> Path:
     from mlflow.db import commands
 
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / path.name
-        commands.main(["upgrade", f"{SCHEME}{made}"], standalone_mode=False)
-        write_bytes(path, made.read_bytes())
+        database_file = Path(folder) / path.name
+        commands.main(["upgrade", f"{SCHEME}{database_file}"], standalone_mode=False)
+        write_bytes(path, database_file.read_bytes())
     return path
 
 

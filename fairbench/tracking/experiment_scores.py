@@ -118,24 +118,27 @@ def _logged(run: LoggedRun) -> _Logged:
     tags = {name: text for name, text in run.data.tags.items() if not name.startswith("mlflow.")}
     inputs = run.inputs.dataset_inputs if run.inputs else ()
     data = {_DATASET: inputs[0].dataset.name} if len(inputs) == 1 else {}
-    said = {**data, **tags, **run.data.params}
-    return _Logged(run.info.run_id, run.info.status, said, dict(run.data.metrics))
+    said_by_run = {**data, **tags, **run.data.params}
+    return _Logged(run.info.run_id, run.info.status, said_by_run, dict(run.data.metrics))
 
 
-def _table(logged: Sequence[_Logged], experiment: str, named: Mapping[str, str]) -> BenchmarkTable:
+def _table(
+    logged: Sequence[_Logged], experiment: str, named_parts: Mapping[str, str]
+) -> BenchmarkTable:
+    """Return the table of scores of runs, by the parameters that say what each run is of."""
     where = f"experiment '{shortened(experiment)}'"
     scored = [run for run in logged if run.metrics or run.status != _FINISHED]
     if not scored:
         raise UserError(f"{where} of MLflow has no runs with metrics")
     names = {name for run in scored for name in run.said}
-    for part, name in named.items():
+    for part, name in named_parts.items():
         if part not in _USUAL:
             raise unknown_name("part of a run", part, _USUAL)
         if name not in names:
             raise unknown_name(f"parameter or tag of {where}", name, names)
-    says = {part: named.get(part) or _usual(part, names) for part in _USUAL}
+    name_of_part = {part: named_parts.get(part) or _usual(part, names) for part in _USUAL}
     for part in ("method", "task"):
-        if not says[part]:
+        if not name_of_part[part]:
             listed = ", ".join(map(shortened, sorted(names)[:8])) or "it has none"
             raise UserError(
                 f"no parameter or tag of {where} is called as usual for the {part}: name one by "
@@ -144,19 +147,20 @@ def _table(logged: Sequence[_Logged], experiment: str, named: Mapping[str, str])
     metrics = list(dict.fromkeys(name for run in scored for name in run.metrics))
     rows, lacking = [], 0
     for run in scored:
-        if not all(run.said.get(says[part]) for part in ("method", "task")):
+        if not all(run.said.get(name_of_part[part]) for part in ("method", "task")):
             lacking += 1
             continue
-        keys = {part: run.said.get(name, "none") for part, name in says.items() if name}
+        keys = {part: run.said.get(name, "none") for part, name in name_of_part.items() if name}
         rows.append({**keys, **run.metrics})
     frame = tidy(rows, f"{FORMAT} of {where}")
-    notes = [_understood(says)]
+    notes = [_understood(name_of_part)]
     failed = sum(run.status != _FINISHED for run in scored)
     if failed:
         notes.append(f"{failed} of {len(scored)} runs have not finished")
     if lacking:
         notes.append(
-            f"{lacking} runs do not say their {says['method']} or {says['task']}: left out"
+            f"{lacking} runs do not say their {name_of_part['method']} or {name_of_part['task']}: "
+            "left out"
         )
     described = tuple(Score(name, _direction(name)) for name in metrics if name in frame)
     return BenchmarkTable(frame, FORMAT, described, notes=tuple(notes))

@@ -249,7 +249,9 @@ class Tracking:
                 if folder.results == results
                 for entry in [sent.logged[folder.id]]
             }
-            note = read_note(results, place).then(logged, sent.before, sent.after, certain=certain)
+            note = read_note(results, place).with_logged(
+                logged, sent.before, sent.after, certain=certain
+            )
             write_note(results, place, note)
 
     def _place(self, file: Path) -> dict[str, str]:
@@ -316,21 +318,21 @@ def entries(
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
     few = len(run_ids) <= _FEW
     filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
-    found: dict[str, list[LoggedRun]] = {}
+    entries_of_run: dict[str, list[LoggedRun]] = {}
     for wanted in filters:
         progress()
         for run in _search(client, experiment, wanted, progress):
-            named = run.data.tags
-            whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(
+            run_tags = run.data.tags
+            whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
                 run.data.metrics, run.data.params, run.info.artifact_uri
             )
-            fingerprint = named.get(FINGERPRINT, "") if whole else ""
-            begun = named.get(BEGUN, "")
+            fingerprint = run_tags.get(FINGERPRINT, "") if whole else ""
+            begun = run_tags.get(BEGUN, "")
             when = int(begun) if begun.isdecimal() else run.info.start_time
-            told = named.get(VERSION_TAG, ""), named.get(SWEEP, "")
-            entry = LoggedRun(str(run.info.run_id), fingerprint, when, *told)
-            found.setdefault(named.get(RUN, ""), []).append(entry)
-    return found
+            version_and_sweeps = run_tags.get(VERSION_TAG, ""), run_tags.get(SWEEP, "")
+            entry = LoggedRun(str(run.info.run_id), fingerprint, when, *version_and_sweeps)
+            entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
+    return entries_of_run
 
 
 def _content(metrics: Mapping[str, float], options: Mapping[str, str], artifacts: str) -> str:
@@ -360,31 +362,32 @@ class _Sender:
     progress: Progress
     names: set[str] = field(default_factory=set)
 
-    def once(self, folder: Run, known: Sequence[LoggedRun], swept: _Swept) -> LoggedRun:
+    def once(self, folder: Run, existing: Sequence[LoggedRun], swept: _Swept) -> LoggedRun:
         """Have MLflow show a run once; return its entry.
 
         Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
         at once. The others go when there is a whole one.
         """
-        entries = sorted(known, key=lambda entry: (entry.begun, entry.id))
+        entries = sorted(existing, key=lambda entry: (entry.begun, entry.id))
         current = [e for e in entries if e.fingerprint == folder.environment["fingerprint"]]
         tagged = [entry.sweeps for entry in (*current, *entries) if entry.sweeps]
         sweeps = with_sweeps(tagged[0] if tagged else "", swept.names)
-        kept = current[0] if current else None
-        if kept is None:
-            kept = LoggedRun(self._log(folder, sweeps, swept.place), "", 0, VERSION, sweeps)
-        elif kept.version != VERSION:
-            self._complete(kept.id, folder)
-        if kept.sweeps != sweeps:
-            self.client.set_tag(kept.id, SWEEP, sweeps)
+        entry_kept = current[0] if current else None
+        if entry_kept is None:
+            entry_kept = LoggedRun(self._log(folder, sweeps, swept.place), "", 0, VERSION, sweeps)
+        elif entry_kept.version != VERSION:
+            self._complete(entry_kept.id, folder)
+        if entry_kept.sweeps != sweeps:
+            self.client.set_tag(entry_kept.id, SWEEP, sweeps)
             self.progress()
         for entry in entries:
-            if entry.id != kept.id:
+            if entry.id != entry_kept.id:
                 self.client.delete_run(entry.id)
                 self.progress()
-        return replace(kept, version=VERSION, sweeps=sweeps)
+        return replace(entry_kept, version=VERSION, sweeps=sweeps)
 
     def _log(self, folder: Run, sweeps: str, place: int | None) -> str:
+        """Log a run in MLflow, files and metrics and all; return the id that it has there."""
         client, environment = self.client, folder.environment
         began, ended = times(folder)
         run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}

@@ -104,8 +104,8 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
         {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
         for values in zip(*(summary[name].tolist() for name in names), strict=True)
     ] or [{}] * len(summary)
-    *plain, _ = Mean._fields
-    rows = zip(*(summary[name].tolist() for name in plain), settings, strict=True)
+    *columns, _ = Mean._fields
+    rows = zip(*(summary[name].tolist() for name in columns), settings, strict=True)
     return [Mean(*row) for row in rows]
 
 
@@ -192,10 +192,10 @@ def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, 
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
     for row in _own_means(means, protect):
-        of_bins = row.settings.get("binning") == "mass"
+        is_of_bins = row.settings.get("binning") == "mass"
         if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
             continue
-        if of_bins or "outcome" in row.settings:
+        if is_of_bins or "outcome" in row.settings:
             continue
         name = _path(row.attribute, row.metric)
         for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
@@ -251,14 +251,14 @@ def consistency_curves(
     if values:
         option = str(consistency["vary"])
         steps = _steps(values)
-        varied = _last(option) if steps == values else f"{_last(option)} by number"
+        varied = _option_name(option) if steps == values else f"{_option_name(option)} by number"
         labels = {
             variant_label(option, value): step for value, step in zip(values, steps, strict=True)
         }
         meant = HEADLINES[task]
-        shown = (meant["error"], meant["log loss"], "predictive_uncertainty")
+        curve_metrics = (meant["error"], meant["log loss"], "predictive_uncertainty")
         for row in everyone:
-            chosen = row.metric in shown and row.statistic == VALUE
+            chosen = row.metric in curve_metrics and row.statistic == VALUE
             if chosen and row.variant in labels and isfinite(row.mean):
                 name = _metric_name([CONSISTENCY, varied, row.metric])
                 yield LoggedMetric(name, row.mean, labels[row.variant])
@@ -273,7 +273,8 @@ def _point(kind: str, row: Mean, at: str) -> Iterator[LoggedMetric]:
         )
 
 
-def _last(option: str) -> str:
+def _option_name(option: str) -> str:
+    """Return the name of an option without its group."""
     return option.rpartition(".")[2]
 
 

@@ -122,19 +122,19 @@ def _evaluated(
     )
 
 
-def _predicted(dataset: EvaluationDataset, model: Any, named: str | None) -> NDArray[Any]:
+def _predicted(dataset: EvaluationDataset, model: Any, column: str | None) -> NDArray[Any]:
     """Return what the model predicts, (n,), or (n, C) probabilities."""
     if model is None:
         if not dataset.has_predictions:
             raise UserError("fairbench needs a model, or the column of its predictions=")
         return np.asarray(dataset.predictions_data)
-    given = model.predict(dataset.features_data)
-    if isinstance(given, pd.DataFrame):
-        if named is not None:
-            return np.asarray(_column(named, "predictions", given))
-        if given.shape[1] == 1:
-            return np.asarray(given.iloc[:, 0])
-    return np.asarray(given)
+    output = model.predict(dataset.features_data)
+    if isinstance(output, pd.DataFrame):
+        if column is not None:
+            return np.asarray(_column(column, "predictions", output))
+        if output.shape[1] == 1:
+            return np.asarray(output.iloc[:, 0])
+    return np.asarray(output)
 
 
 def _classified(
@@ -158,9 +158,9 @@ def _classified(
         else:
             above = predicted.argmax(axis=1)
         return np.asarray(names)[above.astype(int)], predicted
-    of_labels = set(predicted.tolist()) <= {*names, *target.tolist()}
+    are_labels = set(predicted.tolist()) <= {*names, *target.tolist()}
     numeric = predicted.dtype.kind == "f" and len(names) == 2
-    if of_labels or not numeric:
+    if are_labels or not numeric:
         return predicted, None
     if threshold is None:
         raise UserError(

@@ -58,7 +58,7 @@ class Note:
         same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
         return {**self.earlier, **self.runs} if stamp and same_file and not unchanged else {}
 
-    def then(
+    def with_logged(
         self, runs: Mapping[str, NotedRun], before: Stamp, after: Stamp, *, certain: bool
     ) -> Note:
         """Return the note when `runs` have been logged.

@@ -117,7 +117,7 @@ def read_input(
         if not options.columns:
             raise UserError(_which_columns(options.path))
     else:
-        options, run = _of_run(options)
+        options, run = _input_of_run(options)
     asked = narrowed(options, kind)
     return asked, read_frame(asked, source=run, distinct=distinct)
 
@@ -126,18 +126,18 @@ def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
     from fairbench.data.any_table import names_in
 
-    named = list(map(quoted, names_in(path, [])))
-    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    column_names = list(map(quoted, names_in(path, [])))
+    unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
     return (
-        f"{path.name} has the columns {', '.join(named[:_SHOWN])}{more}: say what they "
-        "are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
+        f"{path.name} has the columns {', '.join(column_names[:_SHOWN])}{unnamed_text}: say what "
+        "they are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
     )
 
 
 _SHOWN = 20  # columns
 
 
-def _of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
+def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.run_predictions import (
         group_columns,
@@ -202,8 +202,8 @@ def print_and_write(
         names = write_document(document, place, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
-    rest = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
-    print_line(f"\nwritten: {place / ', '.join(names)}{more}{rest}")
+    detail_hint = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
+    print_line(f"\nwritten: {place / ', '.join(names)}{more}{detail_hint}")
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class ChooseOptions(Results):
             if name.rstrip("<>") != name:
                 raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
             if name != _FROM and name not in KEYS and "." not in name:
-                known = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
-                raise unknown_name("option", name, known)
+                available = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
+                raise unknown_name("option", name, available)
 
 
 def choose(options: ChooseOptions) -> None:
@@ -81,10 +81,10 @@ def choose(options: ChooseOptions) -> None:
     among = _candidates(options)
     catalogue = _selected(options, among)
     try:
-        made = choose_run(list(catalogue), metric, bounds, level=options.level)
+        choice = choose_run(list(catalogue), metric, bounds, level=options.level)
     except CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
-    print_as(choice_document(made, catalogue.only(list(made.runs)).label()), options.format)
+    print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)
 
 
 def _candidates(options: ChooseOptions) -> Catalogue:

@@ -81,10 +81,10 @@ def ll144(options: HiringOptions) -> None:
     """Write the tables of Local Law 144."""
     if not (options.sex and options.race):
         raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
-    of_both = replace(options, group=(options.sex, options.race))
+    both_columns = replace(options, group=(options.sex, options.race))
     write_dossier(
         "ll144",
-        of_both,
+        both_columns,
         at_threshold="threshold" in options.given,
         unknown=options.unknown,
         keep_small=options.keep_small,
@@ -123,8 +123,10 @@ def write_dossier(
     told = read_facts(options.facts, rules)
     asked, frame = read_input(options, question)
     if not asked.path.is_file():
-        known = _of_run(options)
-        told = {name: known[name] for name in names_told(rules) if name in known} | told
+        facts_of_run = _facts_of_run(options)
+        told = {
+            name: facts_of_run[name] for name in names_told(rules) if name in facts_of_run
+        } | told
     document = DOSSIERS[kind](asked, frame, told, day, **how)
     place = partial(_place, options, asked, kind)
     print_and_write(document, place, kind, options.formats, detail=options.detail)
@@ -151,7 +153,7 @@ def say_repealed(kind: str, options: DossierOptions) -> None:
     pack_of(kind).on(day_of(options.as_of))
 
 
-def _of_run(options: DossierOptions) -> dict[str, str]:
+def _facts_of_run(options: DossierOptions) -> dict[str, str]:
     """Return what is known of a model from its run."""
     from fairbench.results.catalogue import Catalogue
 

@@ -45,13 +45,13 @@ def explain(options: ExplainOptions) -> None:
     UserError : there is none; names the nearest.
     """
     terms, asked = glossary(), " ".join(options.term).replace("_", " ").lower()
-    found = {term: text for term, text in terms.items() if term.lower() == asked}
-    found = found or {term: text for term, text in terms.items() if asked in term.lower()}
-    if not found:
+    matching = {term: text for term, text in terms.items() if term.lower() == asked}
+    matching = matching or {term: text for term, text in terms.items() if asked in term.lower()}
+    if not matching:
         near = nearest(asked, [term.partition(" (")[0] for term in terms])
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise UserError(f"unknown term '{shortened(asked)}': {hint}fairbench explain lists all")
-    print(table(list(found.items())) if asked else "\n".join(found))
+    print(table(list(matching.items())) if asked else "\n".join(matching))
 
 
 COMMAND = Command(

@@ -108,6 +108,7 @@ def _run(
 
 
 def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> list[PaperPart]:
+    """Return the tables, figures and studies of a paper that the options ask for."""
     from fairbench.reporting.papers.parts import figure_parts, study_parts, table_parts
 
     place = (paper, root, options.results)

@@ -55,9 +55,9 @@ def frontier_points(
     points: list[FrontierPoint] = []
     for gap_metric in GAPS:
         gap = values.metric(gap_metric)
-        of_this_gap = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
+        is_for_gap = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
         relaxed = rows["setting"].ne("") & rows["intervention"].ne(NONE)
-        places = np.flatnonzero(of_this_gap & ~relaxed & rows["method"].eq(method))
+        places = np.flatnonzero(is_for_gap & ~relaxed & rows["method"].eq(method))
         for task in range(len(values.tasks)):
             error_and_gap = np.stack([error[places, task], gap[places, task]])
             points += _points(values, task, gap_metric, places, error_and_gap, level)

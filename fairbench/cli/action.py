@@ -28,12 +28,12 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
 
     ``INPUT_OPTIONS`` has one ``name=value`` a line.
     """
-    given = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in _INPUTS}
+    inputs = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in _INPUTS}
     predictions = environment.get("INPUT_PREDICTIONS", "").strip()
     lines = environment.get("INPUT_OPTIONS", "").splitlines()
     return [
         *([f"path={predictions}"] if predictions else []),
-        *[f"{name}={value}" for name, value in given.items() if value],
+        *[f"{name}={value}" for name, value in inputs.items() if value],
         *filter(None, map(str.strip, lines)),
     ]
 

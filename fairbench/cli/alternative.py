@@ -64,7 +64,7 @@ USUAL = {
 
 
 def carry_out(options: AlternativeOptions) -> int:
-    """Search as the options say, print what came of it, and write the page and the log."""
+    """Search as the options say, print the result, and write the page and the log."""
     answer, place, last_line = (_search_stored if options.stored else _search_drawn)(options)
     if answer is None:
         return 0
@@ -103,17 +103,17 @@ def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]
 
 
 def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
-    """Draw candidates until it is enough, and judge what is chosen."""
+    """Draw candidates until the search ends, and judge the chosen one on the test rows."""
     from fairbench.cli.run import set_up_process
 
     root = components_folder()
     check_run_words([name for name, _ in options.words], list(options_of(type(options))), root)
     set_up_process()
-    with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as held:
-        asked = Asked(options, root / "conf")
-        config = asked.line.compose(asked.fixed)
-        hold([config["results"]], held, make=not config["plan"])
-        search = asked.search()
+    with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as locks:
+        request = Asked(options, root / "conf")
+        config = request.line.compose(request.fixed)
+        hold([config["results"]], locks, make=not config["plan"])
+        search = request.search()
         search.check()
         place = options.results / "alternative" / search.record.folder.name
         if search.default_plan.config["plan"]:
@@ -121,13 +121,13 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
             return None, place, ""
         search.show = lambda number, trial: _show(search, number, trial)
         search.carry_out()
-        answer, runs = judged(search, asked)
+        answer, runs = judged(search, request)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
         return answer, place, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
 
 
-def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
+def judged(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
     """Return what came of a search that has ended, and the runs of both models, which are finished.
 
     Test rows are read here, for the model in use and the chosen one alone.
@@ -150,7 +150,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
     answer = Alternative(
         data=run.dataset.name,
         protect=run.protect,
-        tried=_tried(search, asked.in_use),
+        tried=_tried(search, request.in_use),
         place=search.place,
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
@@ -161,7 +161,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
         read=tuple(name for name in run.study.protect if name in _features(run.dataset)),
         search=Searched(
             families=search.families,
-            left_out=asked.left_out,
+            left_out=request.left_out,
             certificate=SearchCertificate.of(
                 len(search.trials),
                 float(search.values[search.place, 0]),
@@ -190,13 +190,13 @@ def _features(dataset: Dataset) -> Sequence[str]:
     return [str(name) for name in getattr(dataset.features, "columns", ())]
 
 
-def _tried(search: DrawnSearch, used: Mapping[str, str]) -> list[Tried]:
+def _tried(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Tried]:
     """Return the model in use and every candidate, as the log has them."""
     families = {family.name: family for family in search.families}
     study = prepared(search.default_plan).study
     rows = []
     for trial, (gap, error) in zip(search.everyone, search.values, strict=True):
-        values = trial.values or used
+        values = trial.values or values_in_use
         family = families.get(" ".join(f"{group}={values[group]}" for group in COMPONENTS))
         in_use = not trial.values
         needs = study.group_at_prediction if in_use else bool(family and family.group_at_prediction)
@@ -277,18 +277,19 @@ class Asked:
 
     @cached_property
     def line(self) -> CommandLine:
-        """All but what is said of learner, intervention and method."""
-        own = {
+        """All words but those on learner, intervention and method."""
+        words_by_name = {
             k: text
             for k, text in self._words_by_name.items()
             if k.partition(".")[0] not in COMPONENTS
         }
-        own["results"] = quoted(str(self.options.results))
-        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in own.items())]
+        words_by_name["results"] = quoted(str(self.options.results))
+        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in words_by_name.items())]
         line = CommandLine(words, self.conf, sweep=True)
         for name in line.spaces:
             raise UserError(
-                f"'{name}={own[name]}' has several values, and an alternative is searched for one "
+                f"'{name}={words_by_name[name]}' has several values, and an alternative is "
+                "searched for one "
                 "model on one split: give it one"
             )
         return line
@@ -300,7 +301,7 @@ class Asked:
 
     @cached_property
     def _stated(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is in use and what is drawn where the command does not say."""
+        """The model in use and the candidates, where the command does not name them."""
         stated: Any = yaml.safe_load((self.conf / "alternative.yaml").read_text(encoding="utf-8"))
         return dict(stated)
 
@@ -391,7 +392,7 @@ class Asked:
         return fixed, tuple(space)
 
     def search(self) -> DrawnSearch:
-        """Return the search, whose words were checked.
+        """Return the search, after checking the words.
 
         Raises
         ------

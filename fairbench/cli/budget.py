@@ -27,16 +27,18 @@ class Resolving:
         ------
         UserError : one of resolve= and budget= without the other, or a time that is none.
         """
-        own = {word.partition("=")[0]: word.partition("=")[2] for word in words if _is_own(word)}
-        others = [word for word in words if not _is_own(word)]
-        if not own:
-            return None, others
-        if missing := [name for name in _NAMES if not own.get(name)]:
+        own_values = {
+            word.partition("=")[0]: word.partition("=")[2] for word in words if _is_own(word)
+        }
+        other_words = [word for word in words if not _is_own(word)]
+        if not own_values:
+            return None, other_words
+        if missing := [name for name in _NAMES if not own_values.get(name)]:
             example = "resolve=error_rate budget=2h"
             raise UserError(
                 f"{missing[0]}= is missing: resolve= and budget= go together ({example})"
             )
-        return cls(own["resolve"], _seconds(own["budget"])), others
+        return cls(own_values["resolve"], _seconds(own_values["budget"])), other_words
 
 
 def _is_own(word: str) -> bool:

@@ -157,10 +157,10 @@ class CommandLine:
     @property
     def swept(self) -> list[str]:
         """What the experiment would sweep, in several values, if this were a sweep."""
-        given = {self.parse(word).get_key_element() for job in self.jobs for word in job}
+        set_names = {self.parse(word).get_key_element() for job in self.jobs for word in job}
         presets = [self.parse(word) for word in self._composer.sweeps]
         swept_names = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
-        return [name for name in swept_names if name not in given]
+        return [name for name in swept_names if name not in set_names]
 
     def settings(self) -> SweepSettings:
         """Return the settings of the sweep, from Hydra's own part and the first job."""

@@ -39,22 +39,22 @@ def with_policy(options: T, declared: type) -> T:
     ----------
     declared : the dataclass of options that a policy may give.
     """
-    asked: Any = options
-    if not asked.policy:
+    current: Any = options
+    if not current.policy:
         return options
     from fairbench.audits.gate.policy import policy_of
 
     values = {
         name: value
-        for name, value in policy_of(asked.policy, declared).items()
-        if name not in asked.given
+        for name, value in policy_of(current.policy, declared).items()
+        if name not in current.given
     }
-    changed: T = replace(asked, **values, given=asked.given | values.keys())
+    changed: T = replace(current, **values, given=current.given | values.keys())
     return changed
 
 
 def check_asked(options: Any) -> None:
-    """Refuse files of a verdict where there is no condition, or in the place of what is read."""
+    """Refuse verdict files without a condition, or in the place of an input file."""
     taken_paths = [Path(name).resolve() for name in (options.path, options.policy) if str(name)]
     for name in ("junit", "sarif"):
         file = getattr(options, name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
 
 
-def hold(folders: Iterable[str], held: ExitStack, *, make: bool) -> None:
+def hold(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
     """Have nothing that runs find in their results folders collected while they last.
 
     Parameters
@@ -31,7 +31,7 @@ def hold(folders: Iterable[str], held: ExitStack, *, make: bool) -> None:
 
     for folder in map(Path, dict.fromkeys(folders)):
         refuse_pack(folder)
-        held.enter_context(using(folder, make=make))
+        locks.enter_context(using(folder, make=make))
 
 
 def drawing(wanted: bool) -> Any:
@@ -82,7 +82,7 @@ def carry_out_jobs(
 
 
 def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
-    """Refuse a sweep all of whose jobs are refused for one reason, which is said once.
+    """Refuse a sweep if all of its jobs fail for the same reason, with one message.
 
     Raises
     ------

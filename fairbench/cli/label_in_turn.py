@@ -66,12 +66,13 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
             if not store(file, session, checked(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
-            others = file.read().labels
-            if row not in others:
+            stored_labels = file.read().labels
+            if row not in stored_labels:
                 print_line(str(error))
                 continue
             print_line(
-                f"Row {row} was given {others[row] or CANNOT_TELL} meanwhile, by another person, "
+                f"Row {row} was given {stored_labels[row] or CANNOT_TELL} meanwhile, by another "
+                "person, "
                 f"which stays: your {text} was not stored. To replace it: fairbench label ask "
                 f"state={file.path} {row}=LABEL overwrite=true"
             )

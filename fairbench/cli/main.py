@@ -77,13 +77,13 @@ def _status(command: Callable[[], int]) -> int:
 
 def run_command(words: list[str]) -> int:
     """Run the verb that is the first word without ``=``; its options may stand before it."""
-    asked = [word for word in words if word in _HELP]
+    help_words = [word for word in words if word in _HELP]
     plain = [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
     if words[:1] == ["--version"]:
         print(f"fairbench {VERSION}")
         return 0
     if not plain:
-        if words and not asked:
+        if words and not help_words:
             raise UserError("no verb is given, such as report: fairbench --help lists them")
         print(overview())
         return 0
@@ -150,15 +150,17 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
     text = module.__doc__ or ""
     if hasattr(module, "COMMANDS"):
         commands: Mapping[str, Command] = module.COMMANDS
-        asked = any(word in _HELP for word in words)
-        plain = (word for word in words if not ("=" in word or word in _HELP or word[:1] == "-"))
-        part = next(plain, "")
-        if asked and part == ALL:
+        asks_for_help = any(word in _HELP for word in words)
+        part_words = (
+            word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")
+        )
+        part = next(part_words, "")
+        if asks_for_help and part == ALL:
             part = ""
         if "" in commands and commands[""].takes_argument:
             part = part if part in commands else ""
-        elif not part and (asked or "" not in commands):
-            return _no_part(name, text, commands, asked=asked)
+        elif not part and (asks_for_help or "" not in commands):
+            return _no_part(name, text, commands, asked=asks_for_help)
         if part and part not in commands:
             raise unknown_name(
                 f"part of {name}", part, [command for command in commands if command]

@@ -40,7 +40,7 @@ class _Contents:
     )
 
     def contents(self, *, first: bool = False) -> Contents:
-        """Return what is packed.
+        """Return which parts of the runs go into the pack.
 
         Raises
         ------
@@ -122,10 +122,10 @@ def merge(options: MergeOptions) -> None:
             f"merge joins two packs or folders or more, and {len(options.sources) or 'none'} is "
             "named: fairbench store merge mine yours out=ours"
         )
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for folder in options.sources:
             if not is_pack(folder):
-                held.enter_context(using(folder, make=False))
+                locks.enter_context(using(folder, make=False))
         sources = [list(Catalogue(folder)) for folder in options.sources]
         for folder, runs in zip(options.sources, sources, strict=True):
             if not runs:
@@ -208,7 +208,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _print(report: PackReport, contents: Contents) -> None:
-    """Say what is in a pack, what is not, and what cannot be done without it."""
+    """Print what a pack holds, what it lacks, and what cannot be done without that."""
     print_line(f"{report.path}: {_counted(report.counts)}, {report.bytes / 1e6:.2f} MB")
     if report.missing:
         print_line(f"{report.missing} cells of these runs are not there, and not in the pack")

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 FAILED, USER_ERROR = 1, 2
 
 
-def tune(line: CommandLine, held: ExitStack) -> int:
+def tune(line: CommandLine, locks: ExitStack) -> int:
     """Search, judge what is chosen on test rows, print the answer; return the exit status."""
-    search, options = search_of(line, held)
+    search, options = search_of(line, locks)
     search.check()
     if search.default_plan.config["plan"]:
         return _planned(search)
@@ -65,14 +65,14 @@ class UnfinishedRunError(Exception):
         self.end = end
 
 
-def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions]:
+def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOptions]:
     """Return the search that a command line asks for, and how its answer is printed."""
     options = _options(line.sweeper_options())
     (fixed,) = line.jobs
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")
     base = line.compose(fixed)
-    hold([base["results"]], held, make=not base["plan"])
+    hold([base["results"]], locks, make=not base["plan"])
     search = Search(
         Tuning(*(getattr(options, name) for name in Tuning.__dataclass_fields__)),
         [dimension(space, base) for space in line.spaces.values()],
@@ -82,9 +82,9 @@ def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions
     return search, options
 
 
-def _options(given: Mapping[str, Any]) -> TuningOptions:
+def _options(values: Mapping[str, Any]) -> TuningOptions:
     """Return the sweeper's options, read as those of the verb are: with the same refusals."""
-    words = [f"{name}={_typed(given[name])}" for name in TuningOptions.__dataclass_fields__]
+    words = [f"{name}={_typed(values[name])}" for name in TuningOptions.__dataclass_fields__]
     return read(TuningOptions, words)
 
 

@@ -155,7 +155,7 @@ class _Estimates:
 
     @cached_property
     def contrasts(self) -> Floats:
-        """The contrasts of parts whose largest absolute value is the objective, (m, own)."""
+        """Contrasts (m, own) of the first rates; the largest absolute value is the objective."""
         if not self.metric.is_gap:
             return np.ones((1, 1))
         objective_parts = self.parts[: self.own]

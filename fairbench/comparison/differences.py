@@ -89,7 +89,7 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
         for runs in comparable_sets(usable)
         if len(runs) > 1
     ]
-    asked, runs = max(
+    wanted_runs, runs = max(
         sets,
         key=lambda wanted_and_all: (
             len(wanted_and_all[0]),
@@ -98,7 +98,7 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
         ),
         default=([], []),
     )
-    return asked if len(asked) > 1 else runs
+    return wanted_runs if len(wanted_runs) > 1 else runs
 
 
 def _repeats(run: Run) -> int:

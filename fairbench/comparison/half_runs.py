@@ -52,7 +52,7 @@ class HalfRuns:
         return self._load(self._reference_of(run), run)
 
     def check(self, runs: Sequence[RunPredictions]) -> None:
-        """Refuse runs for which a half-split run, of them or of the reference, is missing."""
+        """Refuse runs without a half-split run of their own or of the reference."""
         if all(self._half_run_of(run) and self._reference_of(run) for run in runs):
             return
         raise self._missing(runs)
@@ -109,10 +109,10 @@ class HalfRuns:
 
     def _reference_words(self, words: Mapping[str, str]) -> dict[str, str]:
         components = self._components
-        others = {
+        other_words = {
             name: text for name, text in words.items() if not name.startswith(tuple(components))
         }
-        return others | components
+        return other_words | components
 
     @cached_property
     def _all(self) -> list[Run]:
@@ -136,8 +136,8 @@ def _halvings(run: Run) -> int:
 
 
 def _halved(words: Mapping[str, str]) -> dict[str, str]:
-    others = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
-    return {**others, "split": HALF_SPLITS}
+    other_words = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
+    return {**other_words, "split": HALF_SPLITS}
 
 
 def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -175,7 +175,7 @@ class VarianceRatios:
         return np.asarray(np.nanmean(filled, axis=0)[:, None])
 
     def each(self, run: RunPredictions) -> Floats:
-        """Return each ratio, of every rate and group, (R, G); NaN if it is undefined in a half."""
+        """Return the ratio of every rate and group, (R, G); NaN if undefined in a half."""
         estimates, reference_estimates = (
             self._estimates(half_run, run)
             for half_run in (self.half_runs.of(run), self.half_runs.reference_of(run))

@@ -316,7 +316,7 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
 
 
 def _check_not_weighted(runs: Sequence[Run]) -> None:
-    """Refuse runs whose tables are of weighted rows: every row counts as one here."""
+    """Refuse runs with weighted rows: every row counts as one here."""
     weighted = [run.id for run in runs if is_weighted(run)]
     if weighted:
         raise CannotChooseError(

@@ -60,7 +60,7 @@ class PairComparison:
 
 
 def typical(events: pd.DataFrame) -> int:
-    """Return the position of the repeat whose events are nearest to the medians."""
+    """Return the position of the repeat with event probabilities nearest to the medians."""
     distance = (events - events.median()).abs().sum(axis=1)
     return int(distance.to_numpy().argmin())
 

@@ -31,7 +31,7 @@ _PARTS = ("learner", "intervention", "method")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A finished run, and what it is made of: ``learner``, ``intervention`` and ``method``."""
+    """A finished run with its components: ``learner``, ``intervention`` and ``method``."""
 
     run: Run
     names: Mapping[str, str]
@@ -82,11 +82,13 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     modules = [str(config["name"]) for config in configs]
     names = []
     for module, config in zip(modules, configs, strict=True):
-        namesakes = [other for other, name in zip(configs, modules, strict=True) if name == module]
+        namesakes = [
+            namesake for namesake, name in zip(configs, modules, strict=True) if name == module
+        ]
         differing = [
             str(value)
             for option, value in config.items()
-            if any(other.get(option) != value for other in namesakes)
+            if any(namesake.get(option) != value for namesake in namesakes)
         ]
         names.append(" ".join([module, *differing]).replace("_", " "))
     return names

@@ -145,7 +145,7 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
 
 
 def _allowed(answer: Alternative) -> str:
-    """Return what the test rows say of whether the error is within what is allowed."""
+    """Return whether the error on the test rows is within the allowed limit, in words."""
     _, lower, upper = answer.comparison.error_change
     by = f"{answer.within:g} above that of the model in use"
     if upper <= answer.within:
@@ -156,14 +156,16 @@ def _allowed(answer: Alternative) -> str:
 
 
 def _on_groups(answer: Alternative) -> Iterator[str]:
-    """Yield that the group must be known to predict, where it must."""
+    """Yield a warning if the model needs each person's group at prediction time."""
     if not (answer.place and answer.selected.group_at_prediction):
         return
     text = "It needs each person's group at prediction time."
-    if other := answer.without_group:
+    if allowed_alternative := answer.without_group:
         text += (
-            f" Of what does not, {other.label} would be chosen: {_name(answer.comparison.metric)} "
-            f"{number(other.gap)} and error {number(other.error)} on the validation rows, where "
+            f" Of what does not, {allowed_alternative.label} would be chosen: "
+            f"{_name(answer.comparison.metric)} "
+            f"{number(allowed_alternative.gap)} and error {number(allowed_alternative.error)} on "
+            "the validation rows, where "
             f"this one has {number(answer.selected.gap)} and {number(answer.selected.error)} "
             "(without_group=true searches for it)."
         )
@@ -266,7 +268,7 @@ def _why_ended(search: Searched) -> str:
 
 
 def _terms(answer: Alternative) -> list[tuple[str, Text]]:
-    """Return what was compared, a term and its text each."""
+    """Return the terms of the comparison with their texts."""
     # The labels of finished runs have their ids.
     run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
     terms: list[tuple[str, Text]] = [("Model in use", f"{answer.in_use.label}{run_texts[0]}")]
@@ -347,7 +349,7 @@ def _bounds_table(search: Searched) -> Table:
 
 
 def _searched(answer: Alternative) -> Iterator[Table]:
-    """Yield the tables of what was drawn, and of what was not."""
+    """Yield the table of drawn candidates, and the list of combinations left out."""
     search = answer.search
     if search is None:
         return
@@ -355,14 +357,14 @@ def _searched(answer: Alternative) -> Iterator[Table]:
     columns += [Column("smallest gap", "number"), Column("group needed")]
     rows = []
     for family in search.families:
-        own = [tried for tried in answer.tried[1:] if tried.family == family.name]
-        gaps = [tried.gap for tried in own if answer.allows(tried)]
+        tried_of_family = [tried for tried in answer.tried[1:] if tried.family == family.name]
+        gaps = [tried.gap for tried in tried_of_family if answer.allows(tried)]
         choices = family.choices
         rows.append(
             [
                 choices["learner"],
                 choices["intervention"],
-                len(own),
+                len(tried_of_family),
                 min(gaps, default=np.nan),
                 "yes" if family.group_at_prediction else "no",
             ]
@@ -414,7 +416,7 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
 
 
 def _tried(answer: Alternative) -> Table:
-    """Return the table of what was tried, what is allowed first and by its gap."""
+    """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
     def order(place: int) -> tuple[bool, bool, float]:
         tried: Tried = answer.tried[place]

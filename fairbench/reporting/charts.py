@@ -102,7 +102,7 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     """
     height = _TOP + HEIGHT + _BOTTOM
     place = f'<g transform="translate({_LEFT} {_TOP})">'
-    drawn = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
+    drawings = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
     if key:
         lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
         parts, top = [], 12
@@ -110,12 +110,12 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
             entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
             parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
-        drawn.append(drawing("".join(parts), top))
-    return drawn
+        drawings.append(drawing("".join(parts), top))
+    return drawings
 
 
 def drawing(content: str, height: float) -> str:
-    """Return what is drawn on a ground of this height and the width of a panel as SVG."""
+    """Return SVG elements as a drawing of this height and the width of a panel."""
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
 
@@ -169,28 +169,30 @@ def forest(
 
     start = top = 22 if title else 4
     bottom = start + _ESTIMATE * sum(map(len, parts)) + _BETWEEN * (len(parts) - 1)
-    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
+    elements = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
     if band is not None:
         first, last = map(place_of, band)
         size = f'width="{last - first:.1f}" height="{bottom - start}"'
-        drawn.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
+        elements.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
     for place, part in enumerate(parts):
         if place:
-            drawn.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>')
+            elements.append(
+                f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>'
+            )
             top += _BETWEEN
         for estimate in part:
-            drawn += _estimate(estimate, place_of, top, decimals)
+            elements += _estimate(estimate, place_of, top, decimals)
             top += _ESTIMATE
     if not isnan(mark):
         x = place_of(mark)
         dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="{start}" y2="{top}"'
-        drawn.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
+        elements.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
     ends = [(f"{low:g}", "start", float(left)), (f"{high:g}", "end", float(left + width))]
     if band is not None:
         ends += [(f"{end:g}", "middle", place_of(end)) for end in band if low < end < high]
     for text, anchor, x in ends:
-        drawn.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
-    return drawing("".join(drawn), top + 18)
+        elements.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
+    return drawing("".join(elements), top + 18)
 
 
 def _estimate(
@@ -351,15 +353,15 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
 
 
 def _dash(series: Series) -> str:
-    """Return the dashes of a line, of which there are as many kinds as can be told apart."""
+    """Return the dashes of a line; there are as many patterns as can be distinguished."""
     dashes = _DASHES[int(series.dashed) % len(_DASHES)]
     return f' stroke-dasharray="{dashes}"' if dashes else ""
 
 
 def _path(across: Floats, up: Floats) -> str:
-    kept = np.isfinite(across) & np.isfinite(up)
-    points = (f"{a:.1f} {u:.1f}" for a, u in zip(across[kept], up[kept], strict=True))
-    return "M" + "L".join(points) if kept.any() else "M0 0"
+    is_known = np.isfinite(across) & np.isfinite(up)
+    points = (f"{a:.1f} {u:.1f}" for a, u in zip(across[is_known], up[is_known], strict=True))
+    return "M" + "L".join(points) if is_known.any() else "M0 0"
 
 
 def _marker(series: Series) -> str:
@@ -384,7 +386,7 @@ def _key(series: Series, texts: Sequence[str]) -> str:
 
 
 def with_looks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of runs with names, colours, markers, and letters of those not dominated."""
+    """Return a table of runs with names, colours, markers, and letters for the non-dominated."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
     kind = list(map(", ".join, zip(*(table[name] for name in varying), strict=True)))
     rows = list(zip(table["run"], table["dominated"], table["gap"], table["error"], strict=True))
@@ -393,8 +395,8 @@ def with_looks(table: pd.DataFrame) -> pd.DataFrame:
     ]
     ordered = dict.fromkeys(rows[i][0] for i in sorted(best, key=lambda i: float(rows[i][3])))
     letters = dict(zip(ordered, ascii_lowercase, strict=False))
-    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
-    colours = {"none": _BLACK, **_cycled(others, _RUNS)}
+    interventions = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
+    colours = {"none": _BLACK, **_cycled(interventions, _RUNS)}
     markers = _cycled(dict.fromkeys(kind), MARKERS)
     return table.assign(
         kind=kind,

@@ -107,9 +107,9 @@ def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
     for outcome, x, y in _CORNERS:
         name = event_name(outcome, comparison.objectives)
         text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
-        drawn = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
-        drawn.set_horizontalalignment("right" if x > 0.5 else "left")
-        drawn.set_verticalalignment("top" if y > 0.5 else "bottom")
+        label = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
+        label.set_horizontalalignment("right" if x > 0.5 else "left")
+        label.set_verticalalignment("top" if y > 0.5 else "bottom")
     name = event_name((1, 1), comparison.objectives)
     axes.annotate(
         f"{_event_sentence(name)}  {probability[name]:.2f}",

@@ -39,7 +39,7 @@ def starts(names: Sequence[str]) -> frozenset[int]:
 
 
 def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar | None]:
-    """Return (lower, value, upper) placed on a scale that all share; None of what is undefined."""
+    """Return intervals (lower, value, upper) on a shared scale; None if one is undefined."""
     values = np.array([*ends, (-epsilon, 0, epsilon)], float)
     low, high = np.nanmin(values), np.nanmax(values)
     scaled = (100 * (values - low) / (high - low)).tolist()

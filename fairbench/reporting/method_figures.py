@@ -157,7 +157,7 @@ def _legend(figure: Figure) -> None:
 
 
 def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw boxes of individuals' uncertainties across variants, and of noise, of each method."""
+    """Draw, for each method, boxes of individuals' uncertainties across variants, and of noise."""
     for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
         for place, (method, style) in enumerate(styles.items()):
             box = quantile_box(metrics[metrics["method"] == method], name)
@@ -180,7 +180,7 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
 def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     """Draw the sd of residuals against predicted uncertainty, a curve for each method."""
     top = 0.0
-    many = points["bins"].iloc[0] > 30
+    many_bins = points["bins"].iloc[0] > 30
     for method, style in styles.items():
         means = points[points["method"] == method].groupby(["bin", "metric"])["value"].mean()
         if means.empty:
@@ -188,8 +188,8 @@ def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> N
         x, y = (means.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))
         top = float(np.nanmax([top, x.max(), y.max()]))
         axes.plot(
-            x, y, **style.options, linestyle="" if many else style.line, linewidth=1,
-            markersize=3 if many else 5, alpha=0.6 if many else 1, label=mathtext(method),
+            x, y, **style.options, linestyle="" if many_bins else style.line, linewidth=1,
+            markersize=3 if many_bins else 5, alpha=0.6 if many_bins else 1, label=mathtext(method),
         )  # fmt: skip
     axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1, label="calibrated")
     axes.set(xlim=(0, None), ylim=(0, None))
@@ -292,7 +292,7 @@ def _attribute(metrics: pd.DataFrame, dataset: str) -> str:
 
 
 def _panel(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
-    """Draw the parity of predictions, as points and as normals, of each method."""
+    """Draw the parity of each method's predictions, as points and as normals."""
     attribute = _attribute(metrics, str(metrics["dataset"].iloc[0]))
     overall = metrics[(metrics["attribute"] == attribute) & (metrics["group"] == "")]
     labels = overall.loc[overall["metric"] == "label_parity", "value"]

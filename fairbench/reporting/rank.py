@@ -112,17 +112,17 @@ def rank(
     for option in options:
         if option not in declared:
             raise unknown_name("option of rank", option, declared)
-    given = {"method": method, "task": task, "score": score, **options}
-    given = {option: value for option, value in given.items() if value is not None}
+    stated = {"method": method, "task": task, "score": score, **options}
+    stated = {option: value for option, value in stated.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
-    asked = RankOptions(path=file or Path(name), **typed_values(RankOptions, given))
-    return report_of(asked, None if file else frame)
+    rank_options = RankOptions(path=file or Path(name), **typed_values(RankOptions, stated))
+    return report_of(rank_options, None if file else frame)
 
 
 def report_of(
     options: RankOptions, source: Any = None, read: BenchmarkTable | None = None
 ) -> RankReport:
-    """Return the report of scores: of a path, of a table in memory, or of what was `read`."""
+    """Return the report of scores from a path, a table in memory, or a table already `read`."""
     if source is None and read is None:
         read = recognised(options)
     if read is not None:
@@ -212,9 +212,9 @@ def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankO
 
 
 def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
-    """Return what may be wrong, with all findings where the first page has no room for them."""
-    warning, shown = " ".join(table.warnings), summary.shortened()
-    if shown.found == summary.found and shown.still_open == summary.still_open:
+    """Return the warnings, with all findings if the first page has no room for them."""
+    warning, first_page = " ".join(table.warnings), summary.shortened()
+    if first_page.found == summary.found and first_page.still_open == summary.still_open:
         return Verdict((), (), warning=warning) if warning else None
     return Verdict(summary.found, summary.still_open, warning=warning)
 
@@ -250,7 +250,7 @@ def _summary(
 
 
 def shape(table: ScoreTable, options: RankOptions) -> str:
-    """Say what was found in a table, in a sentence."""
+    """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
     methods = f"{count(len(table.methods))} methods"
     scores = ", ".join(f"{scores.score} ({scores.better} is better)" for scores in table.scores)
     family = f" from {count(len(table.families))} families" if table.families else ""
@@ -266,14 +266,14 @@ def shape(table: ScoreTable, options: RankOptions) -> str:
 
 
 def _result_sentences(answer: Ranking) -> Iterator[str]:
-    """Yield what the scores tell."""
+    """Yield the sentences on what the scores show."""
     yield from found_sentences(answer)
     yield from new_task_sentences(answer)
     yield from fresh_sentences(answer)
 
 
 def _cells(table: ScoreTable) -> str:
-    """Return what tasks have several of."""
+    """Return the word for the repeated measurements of a task: questions or splits."""
     return "questions" if table.questions else "splits"
 
 
@@ -283,7 +283,7 @@ def _key_figures(answer: Ranking) -> Table:
 
 
 def _rank_rows(answer: Ranking) -> Iterator[dict[str, Any]]:
-    """Yield what is said of each method, best first."""
+    """Yield the row of each method in the table of ranks, best first."""
     for place, name in enumerate(answer.methods):
         difference = None if place == 0 else answer.difference(name, answer.leader)
         yield {
@@ -308,7 +308,7 @@ def _new_task_probability(answer: Ranking, name: str, place: int) -> float:
 
 
 def _decimals(answer: Ranking) -> int:
-    """Return as many decimals as show a tenth of what matters."""
+    """Return the number of decimals that show a tenth of epsilon."""
     if answer.epsilon == 0:
         return 4
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
@@ -341,7 +341,7 @@ def _interval_bars(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> list[B
 
 
 def _rank_columns(answer: Ranking, *, short: bool) -> list[Any]:
-    """Return the columns of a table of ranks, each with what it shows of a row."""
+    """Return the columns of a table of ranks, each with the function or field that fills it."""
     decimals, units = _decimals(answer), PLURALS[answer.unit]
 
     def rank_range(row: Mapping[str, Any]) -> str:
@@ -401,7 +401,7 @@ def _rank_caption(answer: Ranking) -> str:
 
 
 def ends_in_words(lower: float, upper: float, decimals: int) -> str:
-    """Return an interval in words, of which one end or both may not be known."""
+    """Return an interval in words; one end or both may be unknown."""
     if isfinite(lower) and isfinite(upper):
         return interval(lower, upper, decimals)
     if isfinite(lower):
@@ -451,7 +451,7 @@ def _pairs(answer: Ranking) -> Details:
 
 
 def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
-    """Yield the table of what would settle each open pair, and how many rivals it leaves out."""
+    """Yield the table of what would resolve each open pair, and how many rivals it omits."""
     cells = _cells(table)
     yield table_of(
         answer.plans,
@@ -480,7 +480,7 @@ def _has_cost(answer: Ranking) -> bool:
 
 
 def _plan_columns(answer: Ranking, cells: str) -> list[Any]:
-    """Return the columns of the table of plans, each with what it shows of a plan.
+    """Return the columns of the table of plans, each with the function or field that fills it.
 
     Parameters
     ----------
@@ -553,7 +553,7 @@ def _figure(answer: Ranking) -> Figure | None:
     low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
     room = 0.15 * (high - low)  # for the numbers under the ends of what is shaded
     span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
-    drawn = [
+    estimates = [
         (
             row["method"],
             row["difference"],
@@ -565,7 +565,7 @@ def _figure(answer: Ranking) -> Figure | None:
     title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
     span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
     svg = forest(
-        title, [drawn], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
+        title, [estimates], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
         decimals=_decimals(answer),
     )  # fmt: skip
     caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
@@ -610,7 +610,7 @@ def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
         )
     if answer.unit == "question":
         return "Compared is the share or mean over questions, on new questions like these."
-    alike = PLURALS[answer.unit]
+    unit_names = PLURALS[answer.unit]
     if options.mean == "tasks" and table.families:
         inner = "tasks" if table.tasks else "questions"
         return (
@@ -621,8 +621,9 @@ def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
         "; the splits of a task are averaged, as they share its rows" if table.splits > 1 else ""
     )
     return (
-        f"Compared is the mean over {alike}, each of which counts alike{splits}. Claims are about "
-        f"new {alike} like these."
+        f"Compared is the mean over {unit_names}, each of which counts alike{splits}. Claims are "
+        "about "
+        f"new {unit_names} like these."
     )
 
 

@@ -132,15 +132,19 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def _rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    own = summary[summary["variant"] == ""]
-    kept = own[own["metric"].isin(metrics)] if metrics else headline(summary, run.protect)
+    summary_of_run = summary[summary["variant"] == ""]
+    selected = (
+        summary_of_run[summary_of_run["metric"].isin(metrics)]
+        if metrics
+        else headline(summary, run.protect)
+    )
     about_run: dict[str, object] = {
         "run": run.id,
         "name": name,
         **{group: run.choices[group] for group in GROUPS},
     }
     about_run |= {"seed": run.seed, "protect": run.protect}
-    facts = kept[[*_FACTS, "reason"]].reset_index(drop=True)
+    facts = selected[[*_FACTS, "reason"]].reset_index(drop=True)
     for place, (column, value) in enumerate(about_run.items()):
         facts.insert(place, column, value)
     return facts

@@ -110,7 +110,7 @@ _CLASS_CAPTION = (
 
 
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
-    """Yield the table of each class against the rest, of several classes."""
+    """Yield the table of each class against the rest, if there are several classes."""
     class_rows = values_of(summary)
     class_rows = class_rows[(class_rows["variant"] == "") & (class_rows["group"] == "")]
     class_rows = class_rows[
@@ -351,7 +351,7 @@ def _differences(comparison: Comparison, level: float, looked_at: str) -> Table:
     if looked_at:
         visible_from = comparison.reach(level)
         columns.append(Column("found from", "number"))
-        rows = [[*row, seen] for row, seen in zip(rows, visible_from, strict=True)]
+        rows = [[*row, visible] for row, visible in zip(rows, visible_from, strict=True)]
         caption = (
             f"{looked_at}; found from: of true differences under this, more than one in five would "
             "be missed"

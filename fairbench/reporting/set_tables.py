@@ -26,7 +26,7 @@ _LEVEL = 0.9  # the one that is shown, or the nearest to it
 
 
 def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
-    """Yield the coverage and the size of sets of labels, of everyone and of the groups."""
+    """Yield the table of coverage and size of label sets, for everyone and each group."""
     set_rows = values_of(summary)
     set_rows = set_rows[(set_rows["variant"] == "") & set_rows["attribute"].isin(["", protect])]
     levels = set_rows.loc[set_rows["metric"] == "set_size", "level"]

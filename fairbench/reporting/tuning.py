@@ -51,7 +51,7 @@ def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
 
 
 def _promise(promise: Promise, tested: Tested, answer: Tuned) -> str:
-    """Return what is promised of one objective, and what the test rows show."""
+    """Return the expected gain in one objective, and the gain on the test rows."""
     label, level = promise.goal.label, f"{answer.level:.0%}"
     verb = "larger" if promise.goal.sign < 0 else "smaller"
     return (

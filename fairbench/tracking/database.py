@@ -92,8 +92,8 @@ def ask(
         return work(MlflowClient(tracking_uri=address), progress)
 
     try:
-        held = contextlib.nullcontext() if reading else exclusive(address, idle_s, whole=whole)
-        with held:
+        lock = contextlib.nullcontext() if reading else exclusive(address, idle_s, whole=whole)
+        with lock:
             if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                 idle_s = max(idle_s, _LOCAL_S)
             with _rarely_collected():
@@ -259,7 +259,7 @@ def stamp(path: Path) -> Stamp:
 
 
 def settled(path: Path) -> Stamp:
-    """Return the stamp of a local database when what was written ahead is in the file itself.
+    """Return the stamp of a local database once its write-ahead log is in the file itself.
 
     Whoever closes it last would put it there, and so change the stamp.
     """

@@ -101,7 +101,10 @@ def _runs(client: MlflowClient, experiment: str, progress: Progress) -> Iterator
     about = client.get_experiment_by_name(experiment)
     progress()
     if about is None:
-        names = [other.name for other in client.search_experiments(max_results=_PAGE)]
+        names = [
+            found_experiment.name
+            for found_experiment in client.search_experiments(max_results=_PAGE)
+        ]
         raise unknown_name("experiment of MLflow", experiment, names)
     token = None
     while True:
@@ -114,7 +117,7 @@ def _runs(client: MlflowClient, experiment: str, progress: Progress) -> Iterator
 
 
 def _logged(run: LoggedRun) -> _Logged:
-    """Return what is known of a run; its own words count before those of MLflow."""
+    """Return the facts of a run; its own parameters and tags override those of MLflow."""
     tags = {name: text for name, text in run.data.tags.items() if not name.startswith("mlflow.")}
     inputs = run.inputs.dataset_inputs if run.inputs else ()
     data = {_DATASET: inputs[0].dataset.name} if len(inputs) == 1 else {}
@@ -125,7 +128,7 @@ def _logged(run: LoggedRun) -> _Logged:
 def _table(
     logged: Sequence[_Logged], experiment: str, named_parts: Mapping[str, str]
 ) -> BenchmarkTable:
-    """Return the table of scores of runs, by the parameters that say what each run is of."""
+    """Return the table of scores of runs; parameters or tags say method, task, split and family."""
     where = f"experiment '{shortened(experiment)}'"
     scored = [run for run in logged if run.metrics or run.status != _FINISHED]
     if not scored:

@@ -193,7 +193,7 @@ class Tracking:
         client: MlflowClient,
         progress: Progress,
     ) -> _Sent:
-        """Log what is not logged."""
+        """Log the runs that are not in MLflow yet."""
         file = _database(self.address)
         before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
@@ -316,12 +316,12 @@ def entries(
 ) -> dict[str, list[LoggedRun]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
-    few = len(run_ids) <= _FEW
-    filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
+    is_asked_by_id = len(run_ids) <= _FEW
+    filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if is_asked_by_id else [""]
     entries_of_run: dict[str, list[LoggedRun]] = {}
-    for wanted in filters:
+    for filter_text in filters:
         progress()
-        for run in _search(client, experiment, wanted, progress):
+        for run in _search(client, experiment, filter_text, progress):
             run_tags = run.data.tags
             whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
                 run.data.metrics, run.data.params, run.info.artifact_uri
@@ -336,16 +336,16 @@ def entries(
 
 
 def _content(metrics: Mapping[str, float], options: Mapping[str, str], artifacts: str) -> str:
-    """Return a digest of what MLflow shows of a run; people may add tags, and change the name."""
+    """Return a digest of a run's metrics and parameters; people may change tags and name."""
     return digest([metrics, options, artifacts])
 
 
 def _search(
-    client: MlflowClient, experiment: str, wanted: str, progress: Callable[[], None]
+    client: MlflowClient, experiment: str, filter_text: str, progress: Callable[[], None]
 ) -> Iterable[Any]:
     token = None
     while True:
-        page = client.search_runs([experiment], wanted, max_results=_PAGE, page_token=token)
+        page = client.search_runs([experiment], filter_text, max_results=_PAGE, page_token=token)
         progress()
         yield from page
         token = page.token

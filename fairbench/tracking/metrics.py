@@ -58,7 +58,7 @@ def opening_names(task: str) -> list[str]:
 
 
 def curve_names() -> list[str]:
-    """Return which curves MLflow opens on, of those that a run may have."""
+    """Return the names of the curves that MLflow shows first."""
     left = [_metric_name([ABSTENTION, name]) for name in OBJECTIVES]
     return [*left, _metric_name([CONSISTENCY, "sd"])]
 
@@ -142,9 +142,9 @@ def aligned_values(
     meant = HEADLINES[task]
     names = {name: headline_name(name) for name in (meant["error"], meant["log loss"])}
     for gap in _gaps(task):
-        own = _path(protect, gap)
-        names[own] = parity_name(gap)
-        names |= {_end_name(own, end): _end_name(parity_name(gap), end) for end in _ENDS}
+        own_name = _path(protect, gap)
+        names[own_name] = parity_name(gap)
+        names |= {_end_name(own_name, end): _end_name(parity_name(gap), end) for end in _ENDS}
     yield from ((names[name], values[name]) for name in names if name in values)
 
 
@@ -179,7 +179,7 @@ _POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a c
 
 
 def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
-    """Yield the rows of the run's own variant, of everyone and of the protected attribute."""
+    """Yield the rows of the run itself, not of its variants: overall and by protected attribute."""
     return (row for row in means if not row.variant and row.attribute in ("", protect))
 
 

@@ -171,23 +171,23 @@ def _classified(
     return np.asarray(names)[(predicted > threshold).astype(int)], predicted
 
 
-def _groups(given: Any, data: Any) -> Any:
+def _groups(features: Any, data: Any) -> Any:
     """Return the groups of rows, by the name of their attribute."""
-    if isinstance(given, str):
-        return {given: _column(given, "sensitive_features", data)}
-    listed = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
-    if listed and (len(given) != len(data) or {*given} <= {*_names(data)}):
-        return {name: _column(name, "sensitive_features", data) for name in given}
-    return given
+    if isinstance(features, str):
+        return {features: _column(features, "sensitive_features", data)}
+    listed = isinstance(features, list | tuple) and all(isinstance(name, str) for name in features)
+    if listed and (len(features) != len(data) or {*features} <= {*_names(data)}):
+        return {name: _column(name, "sensitive_features", data) for name in features}
+    return features
 
 
-def _column(given: Any, option: str, data: Any) -> Any:
+def _column(column: Any, option: str, data: Any) -> Any:
     """Return a column that is given by its name, or by value."""
-    if not isinstance(given, str):
-        return given
-    if given not in _names(data):
-        raise unknown_name(f"column in {option}", given, _names(data))
-    return data[given].to_numpy()
+    if not isinstance(column, str):
+        return column
+    if column not in _names(data):
+        raise unknown_name(f"column in {option}", column, _names(data))
+    return data[column].to_numpy()
 
 
 def _names(data: Any) -> list[str]:

@@ -60,9 +60,11 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     def found(client: MlflowClient, progress: Progress) -> tuple[str, dict[str, list[LoggedRun]]]:
         experiment = experiment_id(client, tracking.experiment)
         progress()
-        shown = set_view(client, experiment)
+        view_columns = set_view(client, experiment)
         if sweep.name:
-            client.set_experiment_tag(experiment, view_tag(SWEEP_VIEW), view(shown, sweep.name))
+            client.set_experiment_tag(
+                experiment, view_tag(SWEEP_VIEW), view(view_columns, sweep.name)
+            )
         progress()
         return experiment, entries(client, experiment, sweep.runs, progress)
 

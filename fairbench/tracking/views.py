@@ -32,7 +32,7 @@ def view_address(key: str, *, charts: bool = False) -> str:
 
 
 def columns(logged: Iterable[str], before: str = "") -> list[str]:
-    """Return the metrics that the page opens on, of those that any run has.
+    """Return the metrics that the page shows first, from those that any run has.
 
     Parameters
     ----------

@@ -154,16 +154,18 @@ def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
     frame, favourable = predictions_frame(run, options.repeat), run.people.about.favourable
-    told = {
+    values_of_run = {
         "target": "target",
         "prediction": "prediction",
         "score": "score" if "score" in frame else "",
         "cluster": "cluster" if "cluster" in frame else options.cluster,
         "favourable": "" if favourable is None else str(favourable),
     }
-    own = {name: value for name, value in told.items() if name not in options.given}
+    missing_values = {
+        name: value for name, value in values_of_run.items() if name not in options.given
+    }
     group = options.group or tuple(group_columns(run))
-    return replace(options, path=Path(run.id), group=group, **own), frame  # type: ignore[arg-type]
+    return replace(options, path=Path(run.id), group=group, **missing_values), frame  # type: ignore[arg-type]
 
 
 def _neither(options: AuditedOptions) -> str:

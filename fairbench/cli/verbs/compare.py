@@ -63,8 +63,8 @@ def compare(options: CompareOptions) -> None:
     settings, certainty, results = options.settings(), options.certainty, options.results
     conf = components_folder() / "conf"
     if options.runs == ALL:
-        for together in Catalogue(results).comparable():
-            _matrix(list(together), settings, certainty, conf, results)
+        for comparable_runs in Catalogue(results).comparable():
+            _matrix(list(comparable_runs), settings, certainty, conf, results)
         return
     catalogue = Catalogue(results)
     folders = [catalogue.one(word) for word in options.runs]

@@ -120,15 +120,15 @@ def write_dossier(
 
     day = day_of(options.as_of)
     rules = pack_of(kind).on(day)
-    told = read_facts(options.facts, rules)
-    asked, frame = read_input(options, question)
-    if not asked.path.is_file():
+    facts = read_facts(options.facts, rules)
+    question_options, frame = read_input(options, question)
+    if not question_options.path.is_file():
         facts_of_run = _facts_of_run(options)
-        told = {
+        facts = {
             name: facts_of_run[name] for name in names_told(rules) if name in facts_of_run
-        } | told
-    document = DOSSIERS[kind](asked, frame, told, day, **how)
-    place = partial(_place, options, asked, kind)
+        } | facts
+    document = DOSSIERS[kind](question_options, frame, facts, day, **how)
+    place = partial(_place, options, question_options, kind)
     print_and_write(document, place, kind, options.formats, detail=options.detail)
 
 
@@ -168,10 +168,10 @@ def _facts_of_run(options: DossierOptions) -> dict[str, str]:
     }
 
 
-def _place(options: DossierOptions, asked: Options, kind: str) -> Path:
+def _place(options: DossierOptions, question_options: Options, kind: str) -> Path:
     if options.out:
         return Path(options.out)
-    path = asked.path
+    path = question_options.path
     if path.is_file():
         return path.parent / f"{path.name.partition('.')[0]}-{kind}"
     return written_beside(options.results) / f"{kind}-{path.name}"

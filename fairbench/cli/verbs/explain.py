@@ -44,14 +44,14 @@ def explain(options: ExplainOptions) -> None:
     ------
     UserError : there is none; names the nearest.
     """
-    terms, asked = glossary(), " ".join(options.term).replace("_", " ").lower()
-    matching = {term: text for term, text in terms.items() if term.lower() == asked}
-    matching = matching or {term: text for term, text in terms.items() if asked in term.lower()}
+    terms, term_text = glossary(), " ".join(options.term).replace("_", " ").lower()
+    matching = {term: text for term, text in terms.items() if term.lower() == term_text}
+    matching = matching or {term: text for term, text in terms.items() if term_text in term.lower()}
     if not matching:
-        near = nearest(asked, [term.partition(" (")[0] for term in terms])
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UserError(f"unknown term '{shortened(asked)}': {hint}fairbench explain lists all")
-    print(table(list(matching.items())) if asked else "\n".join(matching))
+        similar = nearest(term_text, [term.partition(" (")[0] for term in terms])
+        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        raise UserError(f"unknown term '{shortened(term_text)}': {hint}fairbench explain lists all")
+    print(table(list(matching.items())) if term_text else "\n".join(matching))
 
 
 COMMAND = Command(

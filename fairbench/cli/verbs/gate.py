@@ -72,8 +72,8 @@ def gate(options: _Options) -> int:
     from fairbench.data.any_table import check_file
 
     check_file(options.path)
-    asked = narrowed(options, GatedOptions)
-    verdict = gate_of(asked, read_frame(asked))
+    gate_options = narrowed(options, GatedOptions)
+    verdict = gate_of(gate_options, read_frame(gate_options))
     if options.detail == ALL:
         from fairbench.reporting.document.model import Document, Section
         from fairbench.reporting.document.terminal import print_document

@@ -199,8 +199,8 @@ def _values(run: Run) -> pa.Table:
         check_metrics(table, [name for name in METRICS if name in _READ])
     present = set(table.column_names)
     is_kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
-    for name, wanted in _ONE.items():
-        is_kept = compute.and_(is_kept, compute.equal(table[name].cast(pa.string()), wanted))
+    for name, value in _ONE.items():
+        is_kept = compute.and_(is_kept, compute.equal(table[name].cast(pa.string()), value))
     for name in _NOT_OF:
         if name in present:
             is_kept = compute.and_(is_kept, compute.is_null(table[name]))
@@ -238,7 +238,7 @@ def _setting(rate: float, constraint: object, relaxation: float) -> str:
 
 
 def _metric_names(long: pd.DataFrame) -> pd.Categorical:
-    """Return each row's metric under the name it is compared by; empty for what is left out."""
+    """Return the name by which each row's metric is compared; empty if it is left out."""
     points = long[["metric", "constraint"]].assign(once=long["rate"] == 0)
     codes = points.groupby([*points], dropna=False, sort=False, observed=True).ngroup()
     first = points[~codes.duplicated()]

@@ -14,7 +14,7 @@ from fairbench.inference.comparing.fresh_winners import FreshWinner
 
 @dataclass(frozen=True)
 class AtlasTask:
-    """A data set with a protected attribute, and what is known of it before anything is fitted.
+    """A data set with a protected attribute, and the facts known before anything is fitted.
 
     `family` names the data sets that share its people or its source.
     """

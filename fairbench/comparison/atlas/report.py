@@ -251,7 +251,7 @@ def ranks_sentence(findings: AtlasFindings) -> str:
 
 
 def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:
-    """Yield what is found of the ranks by each metric, and of what explains them."""
+    """Yield the findings on ranks and on explanations, metric by metric."""
     for standing in findings.standings:
         yield from (f"{standing.label}: {sentence}" for sentence in standing.sentences)
         resolved = [

@@ -141,8 +141,8 @@ def named(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
     values_of_part: dict[str, list[str]] = {}
     for option in approach["options"].split():
-        part, _, rest = option.partition(".")
-        values_of_part.setdefault(part, []).append(rest.partition("=")[2])
+        part, _, setting = option.partition(".")
+        values_of_part.setdefault(part, []).append(setting.partition("=")[2])
     parts = [
         " ".join([approach[part], *values_of_part.get(part, [])])
         for part in ("learner", "intervention", "method")

@@ -342,7 +342,7 @@ def is_binary(values: Floats) -> bool:
 
 
 def _binary_limits(
-    values: Floats, paired: PairedUnits, held: Simultaneous
+    values: Floats, paired: PairedUnits, statements: Simultaneous
 ) -> tuple[Floats, Floats]:
     """Return limits of differences of shares of right answers that hold for few questions, too.
 
@@ -359,12 +359,12 @@ def _binary_limits(
     lost = np.rint(right_where_other_present[second, first] - both_right[second, first]).astype(
         float
     )
-    level = 1 - 2 * float(special.ndtr(-held.critical))
+    level = 1 - 2 * float(special.ndtr(-statements.critical))
     limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
     is_few = paired.sizes < FEWEST
     lower = np.where(is_few, -np.inf, limits.lower)
     upper = np.where(is_few, np.inf, limits.upper)
-    is_told_apart = held.doubt <= held.level
+    is_told_apart = statements.doubt <= statements.level
     lower = np.where(is_told_apart & (paired.means > 0), np.maximum(lower, 0.0), lower)
     return lower, np.where(is_told_apart & (paired.means < 0), np.minimum(upper, 0.0), upper)
 

@@ -52,9 +52,9 @@ _LETTER_SIZE, _SMALLEST, _ROOM = 8.5, 4.5, 2600  # points, points, letters of th
 def _letter_size(document: Document) -> str:
     """Return how large the letters of the first page are on paper, so that they fit on one page."""
     sentences = [sentence for _, part in document.on_first_page.parts for sentence in part]
-    told = [plain(text) for _, text in document.audited]
+    audited_texts = [plain(text) for _, text in document.audited]
     warning = document.verdict.warning if document.verdict else ""
-    letters = sum(map(len, [document.title, warning, *sentences, *told]))
+    letters = sum(map(len, [document.title, warning, *sentences, *audited_texts]))
     return f"{max(_LETTER_SIZE * min(1, (_ROOM / max(letters, 1)) ** 0.5), _SMALLEST):.2g}"
 
 

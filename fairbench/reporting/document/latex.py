@@ -65,7 +65,7 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
-    """Yield the paragraphs of LaTeX of a block, whose headings have a level."""
+    """Yield the LaTeX paragraphs of a block; `level` is that of its headings."""
     match block:
         case Details():
             yield from _block(block.on_paper, level)

@@ -209,7 +209,7 @@ class Figure:
 
     @property
     def drawings(self) -> list[str]:
-        """Every drawing in SVG, each of which can be a file of its own."""
+        """All drawings as SVG, each usable as a file of its own."""
         return [self.svg, *self.more] if self.svg else []
 
 

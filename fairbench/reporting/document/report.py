@@ -155,9 +155,9 @@ class DocumentReport:
             write_text(folder / name, text, mode=_MODE)
         for name, figure in self.figures.items():
             for kind in ("png", "svg", "pdf"):
-                drawn = io.BytesIO()
-                figure.savefig(drawn, format=kind)
-                write_bytes(folder / f"{file_name(name)}.{kind}", drawn.getvalue(), mode=_MODE)
+                buffer = io.BytesIO()
+                figure.savefig(buffer, format=kind)
+                write_bytes(folder / f"{file_name(name)}.{kind}", buffer.getvalue(), mode=_MODE)
 
 
 def _as_text(document: Document) -> str:

@@ -97,13 +97,13 @@ def print_summary(document: Document, console: Console | None = None) -> None:
         print_document(document, console)
         return
     parts = list(_summary_parts(document, console))
-    kept: list[_Part] = []
+    printed_parts: list[_Part] = []
     for part in sorted(parts, key=lambda part: part.order):
-        if _height([*kept, part]) <= MOST_LINES - _SAID_AFTER:
-            kept.append(part)
+        if _height([*printed_parts, part]) <= MOST_LINES - _SAID_AFTER:
+            printed_parts.append(part)
     heading = ""
     for part in parts:
-        if part in kept:
+        if part in printed_parts:
             if part.heading and part.heading != heading:
                 console.print(shown_text(part.heading, style="bold"))
             for line in part.lines:
@@ -157,13 +157,13 @@ def _wrapped(text: Text, console: Console) -> list[Text]:
 def _figure_lines(table: Table, console: Console) -> list[Text]:
     """Return a small table in lines."""
     with console.capture() as captured:
-        for drawn in _parts(table, console.width):
-            console.print(drawn)
+        for part in _parts(table, console.width):
+            console.print(part)
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
 def _print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the conclusions: after the tables, so that they are what is seen first."""
+    """Print the conclusions last: the end of the output is what is seen first."""
     _list(console, "Can be concluded", verdict.can)
     _list(console, "Cannot be concluded", verdict.cannot)
 
@@ -180,7 +180,7 @@ def _sentences(console: Console, sentences: Sequence[str]) -> None:
 
 
 def _print_block(console: Console, block: Block) -> None:
-    """Print a block; nothing of those that a terminal does not show."""
+    """Print a block, unless it is of a kind that a terminal does not show."""
     if isinstance(block, _UNPRINTED):
         return
     if isinstance(block, Section):
@@ -219,8 +219,8 @@ def _print_section(console: Console, section: Section) -> None:
 def _print_table(console: Console, table: Table) -> None:
     if table.title:
         console.print(shown_text(table.title, style="italic"))
-    for drawn in _parts(table, console.width):
-        console.print(drawn)
+    for part in _parts(table, console.width):
+        console.print(part)
     remarks = "; ".join(_remarks(table))
     if remarks:
         console.print(shown_text(remarks, style="dim"))
@@ -268,15 +268,18 @@ def _in_parts(
     table: Table, widths: Mapping[int, int], width: int, repeated: int
 ) -> Iterator[RichTable]:
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
-    first, rest = list(widths)[:repeated], list(widths)[repeated:]
-    while rest:
+    repeated_places, remaining = list(widths)[:repeated], list(widths)[repeated:]
+    while remaining:
         size = 1
-        while size < len(rest):
-            if _sum(table, {i: widths[i] for i in [*first, *rest[: size + 1]]}) > width:
+        while size < len(remaining):
+            if (
+                _sum(table, {i: widths[i] for i in [*repeated_places, *remaining[: size + 1]]})
+                > width
+            ):
                 break
             size += 1
-        yield _rich_table(table, [*first, *rest[:size]])
-        rest = rest[size:]
+        yield _rich_table(table, [*repeated_places, *remaining[:size]])
+        remaining = remaining[size:]
 
 
 def _is_shown(column: Column) -> bool:
@@ -286,13 +289,13 @@ def _is_shown(column: Column) -> bool:
 def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
     """Return the columns of a table at some places, for printing."""
     columns = [table.columns[i] for i in places]
-    drawn = RichTable(
+    rich_table = RichTable(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 0 if any(column.narrow for column in columns) else 1, 0, 0),
     )
     for column in columns:
-        drawn.add_column(
+        rich_table.add_column(
             shown_text(column.title),
             justify=column.align,
             overflow="fold",
@@ -301,9 +304,9 @@ def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
     rows = table.rows[: table.most or None]
     for number, row in enumerate(rows):
         if number and number in table.rules:
-            drawn.add_section()
-        drawn.add_row(*(_cell(row[i], table.columns[i]) for i in places))
-    return drawn
+            rich_table.add_section()
+        rich_table.add_row(*(_cell(row[i], table.columns[i]) for i in places))
+    return rich_table
 
 
 def _cell(value: object, column: Column) -> Text:

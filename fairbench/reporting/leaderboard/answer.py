@@ -73,7 +73,7 @@ def _by_size(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _unlevel(findings: AtlasFindings) -> Iterator[str]:
-    """Yield what is unlevel in what claims compare."""
+    """Yield how the compared interventions were configured unequally."""
     for claim in findings.claims:
         if claim.remarks:
             yield " ".join(["What is unlevel there:", *claim.remarks])
@@ -206,8 +206,10 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
     if not gaps:
         return None
     panels = [_panel([point for point in points if point.gap_metric == gap], looks) for gap in gaps]
-    used = dict.fromkeys(["none", *(_point_name(point)[0] for point in points)])
-    key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
+    shown_interventions = dict.fromkeys(["none", *(_point_name(point)[0] for point in points)])
+    key = [
+        Series(_key(name), [], [], **looks[name]) for name in looks if name in shown_interventions
+    ]
     svg, *more = chart(panels, key=key)
     caption = (
         "What each intervention changes, the mean over families of data, against the same "

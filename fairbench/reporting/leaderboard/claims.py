@@ -70,7 +70,7 @@ def _overview(claims: Sequence[Claim]) -> Table:
 
 
 def verdict_cell(verdict: str) -> TableCell:
-    """Return a verdict as a badge, whose look does not rest on its colour."""
+    """Return a verdict as a badge that can be told from others without colour."""
     return TableCell(verdict, mark=_MARKS.get(verdict, "not-resolved"))
 
 
@@ -83,9 +83,11 @@ def measured(claim: Claim) -> str:
     measured_parts = [evidence for evidence in claim.deciding if evidence.mean == evidence.mean]
     if not measured_parts:
         return "nothing on enough tasks to tell"
-    few = len(claim.parts) - len(claim.deciding)
+    few_task_parts = len(claim.parts) - len(claim.deciding)
     few_text = (
-        f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+        f"; {counted(few_task_parts, 'difference', 'differences')} of few tasks not counted"
+        if few_task_parts
+        else ""
     )
     if claim.evidence:
         return f"{claim.evidence}{few_text}"

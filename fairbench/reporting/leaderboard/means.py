@@ -159,7 +159,7 @@ def approach_name(row: Mapping[str, Any]) -> str:
 
 
 def approach_note(row: Mapping[str, Any]) -> str:
-    """Return the options of an approach, and its thresholds or what is abstained on."""
+    """Return the options of an approach, with its thresholds or its share of abstention."""
     return "; ".join(filter(None, [row["options"], setting_text(row["setting"])]))
 
 

@@ -106,7 +106,7 @@ def _sha256(path: Path) -> str:
 
 
 def _note(note: Path, written: Leaderboard, out: Path, identity: str) -> None:
-    """Note of what a page was made, what its files are, and what a terminal shows of it."""
+    """Write a note of a page's inputs, its files, and its short form for a terminal."""
     files = {name: _sha256(out / name) for name in written.files}
     content = {"identity": identity, "files": files, "short": _plain(written.short)}
     write_text(note, sealed_json(content))

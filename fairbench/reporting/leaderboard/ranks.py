@@ -65,8 +65,10 @@ def _few_tasks(
     """Yield what approaches did that were run on too few tasks to be ranked."""
     columns = [Column("metric"), Column("approach"), Column("difference", "estimate")]
     columns += [Column("tasks", "count"), Column("families", "count")]
-    few = [(standing, difference) for standing in findings.standings for difference in standing.few]
-    if not few:
+    few_task_differences = [
+        (standing, difference) for standing in findings.standings for difference in standing.few
+    ]
+    if not few_task_differences:
         return
     rows = [
         [
@@ -76,11 +78,11 @@ def _few_tasks(
             difference.tasks,
             difference.families,
         ]
-        for standing_of_metric, difference in few
+        for standing_of_metric, difference in few_task_differences
     ]
     tags = [
         {**approach_tags(approaches.get(difference.approach)), "metric": standing_of_metric.metric}
-        for standing_of_metric, difference in few
+        for standing_of_metric, difference in few_task_differences
     ]
     caption = (
         f"difference: from {findings.reference or 'the reference'}, over the families of these "
@@ -166,7 +168,7 @@ def _rank_row(standing: Standing, approach: AtlasApproach | None, reference: str
 
 
 def _difference(standing: Standing | None, reference: str) -> tuple[float | None, str | None]:
-    """Return a difference and its interval in words; None of what was not ranked."""
+    """Return a difference and its interval in words; None for approaches that are not ranked."""
     if standing is None or standing.approach == reference:
         return None, None
     return standing.difference, ends_in_words(standing.lower, standing.upper, _DECIMALS)
@@ -190,7 +192,7 @@ def approach_tags(approach: AtlasApproach | None) -> Tags:
 
 
 def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
-    """Return what every approach costs, beside what it brings in error and in one gap."""
+    """Return the section on cost: seconds of every approach, beside its error and one gap."""
     by_metric = {
         standing.metric: {
             standing_of_approach.approach: standing_of_approach
@@ -257,8 +259,8 @@ def _cost_figure(
         )
         for metric, standings_of_metric in standings.items()
     ]
-    used = dict.fromkeys(approach.intervention for approach in approaches)
-    key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
+    shown_interventions = dict.fromkeys(approach.intervention for approach in approaches)
+    key = [Series(name, [], [], **looks[name]) for name in looks if name in shown_interventions]
     svg, *more = chart(panels, key=key)
     caption = (
         "Every point is an approach: its difference from the reference against its cost in powers "
@@ -305,13 +307,15 @@ def explanations_section(findings: AtlasFindings) -> Section:
         "the change of the difference for one standard deviation of the fact."
     )
     blocks: list[Block] = [Paragraph(text)]
-    for title, some in (
+    for title, selected in (
         ("Resolved", sure),
         ("Not resolved", [e for e in explanations if e not in sure]),
     ):
-        if some:
-            table = _explained(some, approaches)
-            blocks.append(Details(title, [table], remark=f"{len(some)}", is_open=some is sure))
+        if selected:
+            table = _explained(selected, approaches)
+            blocks.append(
+                Details(title, [table], remark=f"{len(selected)}", is_open=selected is sure)
+            )
     return Section("What explains it", blocks, name="explained")
 
 

@@ -153,8 +153,8 @@ def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
             panels.append(Panel(points, "error rate", gap_label(gap), from_zero="y"))
     if not panels:
         return None
-    used = dict.fromkeys(rows["intervention"])
-    key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
+    shown_interventions = dict.fromkeys(rows["intervention"])
+    key = [Series(name, [], [], **looks[name]) for name in looks if name in shown_interventions]
     relaxed = rows["setting"].ne("").any()
     key += [Series(THRESHOLDS, [], [], **looks[THRESHOLDS])] if relaxed else []
     svg, *more = chart(panels, key=key)

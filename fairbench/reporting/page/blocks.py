@@ -56,7 +56,7 @@ class RunBlock:
 
     @property
     def protect(self) -> str:
-        """The attribute, or combination, of the headline metrics."""
+        """The protected attribute, or combination, that the headline metrics compare."""
         return self.first.protect
 
     @property

@@ -76,15 +76,15 @@ def figures_of(block: MeasuredBlock) -> Iterator[Figure]:
 
 
 def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
-    """Yield what is drawn with matplotlib: boxes, features, and parity beside its columns."""
-    wanted = [name for name in ("consistency", "parity") if _has_values_for(metrics, name)]
+    """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
+    names = [name for name in ("consistency", "parity") if _has_values_for(metrics, name)]
     shifts = metrics[metrics["metric"] == "feature_shift"]
-    if not wanted and shifts.empty:
+    if not names and shifts.empty:
         return
     from fairbench.reporting.method_figures import DRAWN
 
     metrics, shifts = _texts(metrics), _texts(shifts)
-    for name in wanted:
+    for name in names:
         yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))
     for part, figure in DRAWN["abstention"](shifts):
         yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
@@ -176,7 +176,7 @@ def _texts(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(block: MeasuredBlock) -> list[str]:
-    """Return the runs without intervention, of the learner of most; one of those named alike."""
+    """Return the ids of plain runs with the most frequent learner, one for each label."""
     runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
     most = learners.mode().iloc[0] if len(runs) else ""
@@ -202,7 +202,7 @@ def _has_values_for(metrics: pd.DataFrame, name: str) -> bool:
 
 
 def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
-    """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
+    """Yield the chart of ``fairbench tradeoff`` for a block's runs: at most those of least error.
 
     Parameters
     ----------
@@ -230,12 +230,12 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
     """Return a panel for each metric: filled points with a letter are those none dominates."""
     rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
-    kinds, fills = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
+    kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
     panels = []
     for metric in dict.fromkeys(row["metric"] for row in rows):
         defined = [row for row in rows if row["metric"] == metric and row["gap"] == row["gap"]]
         lettered_rows = sorted(_lettered(defined), key=lambda row: bool(row["best"]))
-        series = [_point(row, kinds, fills) for row in lettered_rows]
+        series = [_point(row, kinds, interventions) for row in lettered_rows]
         if len(curve):
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
             if len(limits):
@@ -246,7 +246,7 @@ def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list
     runs = {row["run"]: row for row in reversed(rows)}  # as the first metric has them
     lettered = [{**row, "label": _letter(row)} for row in reversed(runs.values())]
     lettered.sort(key=lambda row: (not row["label"], row["label"]))
-    key = [_point(row, kinds, fills) for row in lettered]
+    key = [_point(row, kinds, interventions) for row in lettered]
     if base:
         name = f"{base}, a threshold per group, from unprocessed to parity"
         key.append(Series(name, [], [], COLOURS[-1], filled=True))
@@ -269,14 +269,14 @@ def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     sds = np.sqrt(np.array(variances, float).reshape(-1, 2)).mean(axis=0)
     letters: dict[int, list[str]] = {}
     for i, place in enumerate(best):
-        near = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
-        letters.setdefault(next(near, i), []).append(_letter(rows[place]))
+        nearby_points = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
+        letters.setdefault(next(nearby_points, i), []).append(_letter(rows[place]))
     labels = {best[i]: listed(sorted(near_letters)) for i, near_letters in letters.items()}
     return [{**row, "label": labels.get(i, "")} for i, row in enumerate(rows)]
 
 
-def _point(row: Mapping[str, Any], kinds: Sequence[str], others: Sequence[str]) -> Series:
-    """Return a run: its marker says of which kind it is, colour and dashes which intervention."""
+def _point(row: Mapping[str, Any], kinds: Sequence[str], interventions: Sequence[str]) -> Series:
+    """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
     name = f"{row['intervention']}, {row['kind']}"
     covariance = [
         [row["error_variance"], row["covariance"]],
@@ -288,7 +288,7 @@ def _point(row: Mapping[str, Any], kinds: Sequence[str], others: Sequence[str]) 
         [row["gap"]],
         row["colour"],
         shape=kinds.index(row["kind"]),
-        dashed=others.index(row["intervention"]),
+        dashed=interventions.index(row["intervention"]),
         filled=bool(row["best"]),
         lined=False,
         outline=_ellipse(np.array([row["error"], row["gap"]]), np.array(covariance)),
@@ -315,7 +315,7 @@ def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
 
 
 def _frontier(block: MeasuredBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the curve of thresholds per group, and what it was made of."""
+    """Return the curve of thresholds per group, and the name of the run it was made from."""
     plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
     if rows.empty:

@@ -63,13 +63,13 @@ _MOST_TOLD, _MOST_NAMED = 6, 3
 
 
 def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
-    """Yield what is found in each block, of the first blocks."""
-    told = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
-    for page, sentences in told[:_MOST_TOLD]:
+    """Yield the findings in the first blocks, and how many blocks have more."""
+    findings = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
+    for page, sentences in findings[:_MOST_TOLD]:
         yield f"{page.block.title}: {' '.join(sentences)}"
-    if len(told) > _MOST_TOLD:
-        yield f"{len(told) - _MOST_TOLD} more data sets and splits have their own sections."
-    if not told:
+    if len(findings) > _MOST_TOLD:
+        yield f"{len(findings) - _MOST_TOLD} more data sets and splits have their own sections."
+    if not findings:
         yield "No two runs can be compared: each stands alone."
 
 

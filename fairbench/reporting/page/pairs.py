@@ -129,7 +129,11 @@ def _means(
     values: dict[str, list[float]] = {}
     for id_, value in zip(rows["run"].tolist(), rows["value"].tolist(), strict=True):
         values.setdefault(id_, []).append(value)
-    means = {id_: fsum(own) / len(own) for id_, own in values.items() if id_ in block.arms}
+    means = {
+        id_: fsum(run_values) / len(run_values)
+        for id_, run_values in values.items()
+        if id_ in block.arms
+    }
     return {id_: mean for id_, mean in means.items() if mean == mean}
 
 
@@ -153,7 +157,7 @@ def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[s
 
 
 def _loaded(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
-    """Return the predictions that can be read, and what is wrong with the others."""
+    """Return the predictions that can be read, and why the others cannot."""
     loaded, left_out = [], []
     for run in runs:
         try:

@@ -127,7 +127,7 @@ def write_report(
 def _answered_tables(
     collection: Catalogue, places: Places, presets: Presets, paper: str
 ) -> Iterator[PaperTable]:
-    """Yield the tables that runs answer, of every paper or of one."""
+    """Yield the tables that runs answer, from every paper or from one."""
     for name in [paper] if paper else papers_in(places.published):
         read = Paper.read(name, places.published)
         tables = [table for table in read.tables if read.experiments(table)]
@@ -160,11 +160,11 @@ def page_document(
 def _with_tables(
     run_blocks: Sequence[RunBlock],
 ) -> Iterator[tuple[RunBlock, MeasuredBlock, list[RankedRuns]]]:
-    """Yield each block without its metrics, which are not kept, and with them, and its tables."""
-    waiting = iter(run_blocks)
+    """Yield each block without and with its metrics, and its tables; metrics are not kept."""
+    remaining = iter(run_blocks)
     for batch in measured(run_blocks):
         for measured_block, tables in zip(batch, metric_tables(batch), strict=True):
-            yield next(waiting), measured_block, tables
+            yield next(remaining), measured_block, tables
 
 
 Block = TypeVar("Block")
@@ -193,7 +193,7 @@ def _runs_of_experiment(collection: Catalogue, experiment: str, presets: Presets
 
 
 def _write_tables(page: PageBlock, source: Source, folder: Path) -> None:
-    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with what is behind it as a comment."""
+    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
     tables = [table for table in page.tables if not table.group]
     for table, text in zip(tables, _csv_texts(tables), strict=True):
         notes = list(_notes(table, rows_source(page.block, table.rows, source)))
@@ -229,7 +229,7 @@ def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
 
 
 def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
-    """Yield what is behind a table: rope, runs, data, versions, commit and commands."""
+    """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
     yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
         yield f"P(near): within {number(table.rope, 4)} of the best"

@@ -145,10 +145,10 @@ def answers(
     ``{method}`` in a rule's texts is the row's. The first answer reproduces the published number,
     others correct it.
     """
-    wanted = rule["metrics"][row["metric"]]
+    metric = rule["metrics"][row["metric"]]
     for choice in rule.get("ours", [{}]):
         chosen = {"method": row["method"], "intervention": "none", **choice}
-        yield _filled(chosen, row), {**wanted, **_filled(wanted, row)}
+        yield _filled(chosen, row), {**metric, **_filled(metric, row)}
 
 
 def _filled(texts: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, str]:
@@ -158,8 +158,8 @@ def _filled(texts: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, str]:
 def metrics_of(paper: Paper, *tables: str) -> set[str]:
     """Return the metrics of ours that some tables, or all, need from runs."""
     rules = [rule for table in tables or paper.tables for rule in paper.tables[table]["rules"]]
-    wanted = [rule["metrics"] for rule in rules if isinstance(rule.get("metrics"), Mapping)]
-    return {str(metric["metric"]) for metrics in wanted for metric in metrics.values()}
+    metric_rules = [rule["metrics"] for rule in rules if isinstance(rule.get("metrics"), Mapping)]
+    return {str(metric["metric"]) for metrics in metric_rules for metric in metrics.values()}
 
 
 VERDICTS = AGREES, WITHIN, DIFFERS, MISSING, ABSENT = (

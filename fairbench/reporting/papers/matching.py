@@ -266,15 +266,15 @@ def _from_computation(
 
 
 def _from_runs(
-    rule: Mapping[str, Any], row: Mapping[str, str], own: Mapping[str, str], ours: _Lookup
+    rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
     if "metrics" not in rule or "absent" in rule:
         yield row["method"], None
         return
-    dataset = own.get(row["dataset"], row["dataset"])
-    for choice, wanted in answers(rule, row):
+    dataset = own_names.get(row["dataset"], row["dataset"])
+    for choice, metric in answers(rule, row):
         label = choice.pop("label", "") or _label(choice)
-        yield label, _matching_numbers(ours, {"dataset": dataset, **choice}, wanted)
+        yield label, _matching_numbers(ours, {"dataset": dataset, **choice}, metric)
 
 
 def _label(choice: Mapping[str, str]) -> str:
@@ -292,31 +292,31 @@ class _Lookup:
     rows: pd.DataFrame
     _places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = field(default_factory=dict)
 
-    def first(self, wanted: Mapping[str, str]) -> pd.Series | None:
+    def first(self, values_by_column: Mapping[str, str]) -> pd.Series | None:
         """Return the first row with these values."""
-        names = tuple(wanted)
+        names = tuple(values_by_column)
         if names not in self._places:
             places: dict[tuple[Any, ...], int] = {}
             for place, values in enumerate(zip(*(self.rows[name] for name in names), strict=True)):
                 places.setdefault(values, place)
             self._places[names] = places
-        place_of_row = self._places[names].get(tuple(wanted.values()))
+        place_of_row = self._places[names].get(tuple(values_by_column.values()))
         return None if place_of_row is None else self.rows.iloc[place_of_row]
 
 
 def _matching_numbers(
-    ours: _Lookup, choice: Mapping[str, str], wanted: Mapping[str, Any]
+    ours: _Lookup, choice: Mapping[str, str], metric: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
     keys = {
         **choice,
-        "metric": wanted["metric"],
+        "metric": metric["metric"],
         "variant": "",
-        "attribute": wanted.get("attribute", ""),
+        "attribute": metric.get("attribute", ""),
         "group": "",
     }
-    first, scale = ours.first(keys), wanted.get("scale", 1.0)
+    first, scale = ours.first(keys), metric.get("scale", 1.0)
     if first is None:
         return None
-    mean = wanted.get("shift", 0.0) + scale * first["mean"]
+    mean = metric.get("shift", 0.0) + scale * first["mean"]
     return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}

@@ -131,7 +131,7 @@ def _distances(paper: Paper) -> Sequence[float]:
 
 
 def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
-    """Return the shares within some distances, of a table that is counted with others."""
+    """Return a table's shares within each distance; empty if it is not among the counted tables."""
     rows = table.rows[table.rows["reproduces"]]
     if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():
         return [""] * len(_distances(paper))
@@ -139,12 +139,12 @@ def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
 
 
 def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
-    """Say how near each kind of answer comes to the tables that are counted together."""
-    together = [table for table in tables if table.table in paper.within["tables"]]
-    rows = pd.concat([group.rows for group in together])
+    """Return, for each kind of answer, its shares within each distance in the counted tables."""
+    counted = [table for table in tables if table.table in paper.within["tables"]]
+    rows = pd.concat([group.rows for group in counted])
     rows = rows[rows["difference"].notna()]
     kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
-    lines = [f"Tables {', '.join(group.table for group in together)} together:"]
+    lines = [f"Tables {', '.join(group.table for group in counted)} together:"]
     for kind, rows_of_kind in rows.groupby(kinds, sort=False):
         shares = zip(shares_within(rows_of_kind, _distances(paper)), _distances(paper), strict=True)
         share_texts = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
@@ -198,9 +198,9 @@ def _telling(rows: pd.DataFrame) -> list[str]:
     """Return the columns that tell published rows apart, without those that others determine."""
     keys = [name for name in KEYS if rows[name].nunique() > 1]
     for name in ("sensitive_attribute", "n_labelled", "learner"):
-        others = [key for key in keys if key != name]
-        if name in keys and others and rows.groupby(others)[name].nunique().max() == 1:
-            keys = others
+        other_keys = [key for key in keys if key != name]
+        if name in keys and other_keys and rows.groupby(other_keys)[name].nunique().max() == 1:
+            keys = other_keys
     return keys or ["method"]
 
 

@@ -76,13 +76,13 @@ def changes(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
 
 
 def merged(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
-    """Return the record with what was run in the paper's size; the rest stays as it was."""
+    """Return the record, updated by the numbers that were run in the paper's size."""
     settled = new["whole"] | new["verdict"].eq(ABSENT)
-    kept = record.set_index(PLACE)[COLUMNS[len(PLACE) :]]
-    own = new.set_index(PLACE)
-    before = kept.reindex(own.index)
+    recorded_rows = record.set_index(PLACE)[COLUMNS[len(PLACE) :]]
+    new_by_place = new.set_index(PLACE)
+    before = recorded_rows.reindex(new_by_place.index)
     stays = ~settled.to_numpy() & before["verdict"].notna().to_numpy()
-    result = own[COLUMNS[len(PLACE) :]].astype(object)
+    result = new_by_place[COLUMNS[len(PLACE) :]].astype(object)
     # A number that was run in a smaller size, and never in the paper's, counts as not run.
     unsettled = ~settled.to_numpy() & ~stays
     result.loc[unsettled, _NUMBERS] = float("nan")
@@ -158,7 +158,7 @@ def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
 
 
 def page(papers: Sequence[Paper]) -> str:
-    """Return ``docs/papers.md``: every row of every work, from what is recorded."""
+    """Return the text of ``docs/papers.md``: every row of every work, from the record."""
     ordered = sorted(papers, key=lambda paper: paper.title.lower())
     every = [(paper, list(answers(paper, recorded(paper)))) for paper in ordered]
     lines = [_summary(paper, rows) for paper, rows in every]

@@ -66,8 +66,8 @@ def figure_sweeps(
     paper: Paper, conf: Path, figures: Sequence[str] = (), effort: Effort = Effort.WHOLE
 ) -> Iterator[list[str]]:
     """Yield the words of each sweep that some figures need, all of the paper's if none is named."""
-    asked = [paper.figure(figure) for figure in figures or paper.figures]
-    yield from _sweeps(paper, conf, [f["experiment"] for f in asked if "experiment" in f], effort)
+    entries = [paper.figure(figure) for figure in figures or paper.figures]
+    yield from _sweeps(paper, conf, [f["experiment"] for f in entries if "experiment" in f], effort)
 
 
 def _sweeps(
@@ -100,7 +100,7 @@ def _experiments(paper: Paper, table: str) -> list[str]:
 
 
 def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -> None:
-    """Run one sweep as its own process; what is finished or stored is not computed again.
+    """Run one sweep in a process of its own; finished runs and stored cells are reused.
 
     A quick look counts as a demo.
 
@@ -146,9 +146,9 @@ def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.D
     """
     if is_computed(paper, name, table, results):
         return _read(_path(paper, name, table, results))
-    kept = paper.computations[name].get("kept")
-    if kept:
-        numbers = _read(paper.folder / str(kept))
+    kept_file = paper.computations[name].get("kept")
+    if kept_file:
+        numbers = _read(paper.folder / str(kept_file))
         return numbers[numbers["row"].isin(_rows_of(paper, name, table).index)]
     if is_computed(paper, name, table, results, Effort.QUICK):
         return _read(_path(paper, name, table, results, Effort.QUICK)).assign(quick=True)

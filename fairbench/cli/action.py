@@ -18,7 +18,7 @@ from pathlib import Path
 from fairbench.cli.main import USER_ERROR, main
 from fairbench.core.escaping import markdown
 
-# The exit statuses of a gate, as the action's outputs and annotations call them.
+# Exit status of a gate -> its name in the action's outputs and annotations.
 _OUTCOMES = {0: ("passes", "notice"), 1: ("fails", "error"), 3: ("open", "error")}
 _INPUTS = ("policy", "fail_if", "require", "junit", "sarif")
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fairbench.cli.verbs.alternative import AlternativeOptions
 
 COMPONENTS = ("learner", "intervention", "method")
-# One fit of each candidate, validation rows to choose by, and test rows that have no say.
+# One fit of each candidate; validation rows choose, and test rows play no part in the choice.
 USUAL = {
     "split": "tuning",
     "split.repeats": "1",
@@ -428,7 +428,7 @@ class Asked:
             level=options.level,
             study=options.study,
         )
-        for family in families:  # a value that cannot be is refused before anything is fitted
+        for family in families:  # refuses impossible values before anything is fitted
             plan(self._composed({**family.choices, **family.fixed, **_example(family)}))
         return DrawnSearch(
             tuning,
@@ -486,7 +486,7 @@ class Asked:
                 f"name the same, dataset={run.choices['dataset']}"
             )
         chosen = {group: run.choices[group] for group in COMPONENTS}
-        words = Presets(self.conf).overrides(run)  # those that are not the usual
+        words = Presets(self.conf).overrides(run)  # only those that differ from the defaults
         return chosen | {k: text for k, text in words.items() if k.partition(".")[0] in COMPONENTS}
 
 

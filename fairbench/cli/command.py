@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
 T = TypeVar("T")
-# The words of the command line that is carried out, as they were typed.
+# The words of the current command line, as they were typed.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 
 
@@ -219,7 +219,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     text : what the command does, the first sentence in a line of its own.
     """
     all_options = list(options_of(command.options).values())
-    all_options.sort(key=lambda option: option.name == "results")  # which every command has: last
+    all_options.sort(key=lambda option: option.name == "results")  # common to all commands: last
     arguments = [option for option in all_options if option.argument]
     by_name = [option for option in all_options if not option.argument]
     words = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 TUNE = "tune"  # the sweeper that tunes
-_KEPT = 256  # compositions, of the choices of jobs
+_KEPT = 256  # composed configurations that are cached
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class CommandLine:
         launcher: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
         batch = config.hydra.sweeper.get("max_batch_size")
         folder = Path(config.hydra.sweep.dir)
-        launcher.pop("_target_", None)  # of Hydra's own launchers, which are not used
+        launcher.pop("_target_", None)  # Hydra's own launchers are not used
         return SweepSettings(folder, launcher, batch, self.hydra)
 
     def sweeper_options(self) -> dict[str, Any]:

@@ -117,8 +117,8 @@ def _planned(job: Job, varied: Sequence[str]) -> Outcome:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:
         return Outcome("failed", name, words, message=str(error))
-    except OSError as error:  # where a download cannot be kept
+    except OSError as error:  # a download could not be stored
         return Outcome("failed", name, words, message=refused(error))
-    except Exception as error:  # a sweep outlives any one of its jobs
+    except Exception as error:  # one failing job must not end a sweep
         trace = traceback.format_exc()
         return Outcome("failed", name, words, message=repr(error), trace=trace)

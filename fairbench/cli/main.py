@@ -119,7 +119,7 @@ def overview() -> str:
     )
 
 
-# In the order of the help; the file of each verb says to which one it belongs.
+# In the order of the help; each verb's file names its section.
 SECTIONS = (
     "Audit predictions",
     "Run and tune",

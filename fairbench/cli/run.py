@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbench.cli.summary import Outcome
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
-# What only shows something, and which Hydra does itself.
+# Options that only show something; Hydra handles them itself.
 _HYDRA_SHOWS = (
     "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
     "-sc", "--shell-completion", "--version",
@@ -78,7 +78,7 @@ def set_up_process() -> None:
     """
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
-    # This package comes before the folder that the command is given in; errors are exceptions.
+    # This package comes before the current folder on the path; Hydra raises errors as exceptions.
     source_folder = str(Path(__file__).resolve().parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join([source_folder, os.environ.get("PYTHONPATH", "")])
     os.environ.setdefault(FOLDER, os.getcwd())

@@ -38,6 +38,7 @@ from fairbench.results.runs import Run
 Codes = NDArray[np.int64]
 Ends = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
+# Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _ROUNDING = 1e-9
 

@@ -13,7 +13,7 @@ from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 
 _PARTS = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
-_MOST = 4  # values that are listed
+_MOST = 4  # values that a message lists
 
 
 class CannotChooseError(UserError):

@@ -146,7 +146,7 @@ def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]
 
 @dataclass(frozen=True, eq=False)
 class VarianceRatios:
-    """Ratios of variances to the reference learner's, of the rates that `objectives` use.
+    """Ratios of variances to the reference learner's, for the rates that `objectives` use.
 
     Attributes
     ----------

@@ -37,8 +37,8 @@ SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
     "Discriminatory Algorithms” (ICLR 2026, arXiv 2512.23943)"
 )
-_SHOWN = 15  # rows of what was tried, on a terminal
-_FEW = 30  # candidates after which an end is early
+_SHOWN = 15  # tried candidates that a terminal shows
+_FEW = 30  # a search that ends with fewer candidates has ended early
 
 
 def alternative_document(answer: Alternative, command: str) -> Document:

@@ -18,8 +18,8 @@ from fairbench.core.arrays import Floats
 from fairbench.core.escaping import html as escape
 from fairbench.core.formats import interval, number
 
-# Okabe and Ito's, distinguishable with every common colour blindness; in black and white, markers
-# and dashes tell apart what colours do not.
+# Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
+# and dashes distinguish the series.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#5a5a5a"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
@@ -32,7 +32,7 @@ PANEL = _LEFT + WIDTH + _RIGHT  # of a panel with its axes
 _ROW = 16  # of the key
 _KEY_WIDTH = 54  # letters
 _ESTIMATE = 30  # of a name and its interval
-_BETWEEN = 6  # two parts of a forest
+_BETWEEN = 6  # space between two parts of a forest plot
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
     "M-3.6 -3.6h7.2v7.2h-7.2z",
@@ -308,7 +308,7 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield f'<text {middle} y="-8" class="title">{escape(panel.title)}</text>'
     turned = f'transform="translate(-42 {HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
-    yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # which clips what reaches out of the frame
+    yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # clips what lies outside the frame
     for series in panel.series:
         yield _group("".join(_series(series, x, y)), series)
     yield "</svg>"

@@ -134,8 +134,8 @@ def _event_sentence(event: str) -> str:
 
 _BLACK = COLOURS[-1]
 _MASS = 0.95
-_LONGEST = 46  # letters of a name in the key, above which they get smaller
-_NEAR = 0.05  # of an axis: two letters would overlap
+_LONGEST = 46  # letters of a name in the key; longer names shrink the font
+_NEAR = 0.05  # of an axis; letters of nearer points would overlap
 
 
 def tradeoff_figure(

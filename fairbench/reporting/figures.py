@@ -25,7 +25,7 @@ from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORAN
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 MOST_GROUPS = 60  # in one figure
-_ACROSS = 4  # small diagrams side by side
+_ACROSS = 4  # small diagrams in a row
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
 _FOUND = "true_positive_rate"
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
@@ -270,7 +270,7 @@ def short(name: str, length: int = 28) -> str:
     """
     text = "".join(sign if _font_has(sign) else ascii(sign)[1:-1] for sign in visible(str(name)))
     if len(text) > length:
-        end = length // 3  # names may differ in their ends alone
+        end = length // 3  # long names often differ only at the end
         text = f"{text[: length - 1 - end]}…{text[-end:]}"
     return mathtext(text)
 
@@ -336,7 +336,7 @@ def _per_repeat(axes: Axes, points: pd.DataFrame) -> None:
 
 
 PARTS = ("aleatoric", "epistemic", "predictive")
-FEWEST = 10  # rows: the mean of fewer is left out
+FEWEST = 10  # means of fewer rows are not drawn
 OUTCOMES = {
     "TP": "true positives",
     "FP": "false positives",

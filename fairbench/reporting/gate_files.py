@@ -101,7 +101,7 @@ def to_sarif(gate: Gate, path: str) -> str:
 
 
 def _verdict(statement: Statement, gate: Gate) -> str:
-    """Return the verdict of a statement, where a pass is required with what is open a failure."""
+    """Return the verdict of a statement; if a pass is required, an open one counts as failed."""
     is_strict = statement.verdict == OPEN and gate.require == PASS
     return FAILS if is_strict else statement.verdict
 

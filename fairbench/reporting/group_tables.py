@@ -16,7 +16,7 @@ from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
 
-MOST_ROWS = 16  # of a table by group, on a terminal
+MOST_ROWS = 16  # rows of a table by group that a terminal shows
 MOST_LINES = 8  # groups in a figure
 
 
@@ -51,7 +51,7 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
 
 
 Row = TypeVar("Row")
-# What a cell shows of a row: a field, an interval or estimate of several, or what a function makes.
+# How a cell is filled from a row: by a field, by several fields, or by a function of the row.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
 OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 

@@ -60,9 +60,9 @@ from fairbench.reporting.document.report import DocumentReport
 from fairbench.reporting.group_tables import bars, table_of
 
 _DRAWN = 20  # methods in the figure
-_MOST_ROWS = 30  # of ranks, on a terminal
-_MOST_PAIRS = 20_000  # that are written as a table
-_SHOWN_PAIRS = 200  # on the page
+_MOST_ROWS = 30  # rows that a terminal shows
+_MOST_PAIRS = 20_000  # more pairs are not written as a CSV file
+_SHOWN_PAIRS = 200  # pairs on the page
 
 
 def rank(
@@ -551,7 +551,7 @@ def _figure(answer: Ranking) -> Figure | None:
     if not finite:
         return None
     low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
-    room = 0.15 * (high - low)  # for the numbers under the ends of what is shaded
+    room = 0.15 * (high - low)  # for the numbers below the ends of the shaded band
     span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
     estimates = [
         (

@@ -180,7 +180,7 @@ _UNLIKE_COLUMNS = (
     Column("of all others", "number", decimals=4),
     Column("rows", "count", left_out=1),
 )
-_MOST_UNLIKE = 8  # that are shown
+_MOST_UNLIKE = 8  # groups that are shown
 
 
 def _unlike(unlike: pd.DataFrame) -> Table:
@@ -245,7 +245,7 @@ def tradeoff_document(
     *,
     spread: str = "the mean of all repeats",
 ) -> Document:
-    """Return a table for each metric, of the runs by error; those that no other dominates marked.
+    """Return a table of the trade-off for each metric, with the runs sorted by error.
 
     Parameters
     ----------

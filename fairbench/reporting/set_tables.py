@@ -22,7 +22,7 @@ _SET_CAPTION = (
     "coverage: the share of sets that hold the label; mean size: how many labels a set holds; "
     "other levels and groups are in metrics.parquet"
 )
-_LEVEL = 0.9  # the one that is shown, or the nearest to it
+_LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
 def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:

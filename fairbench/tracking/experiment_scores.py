@@ -29,7 +29,7 @@ _IDLE_S, _TOTAL_S = 60.0, 600.0
 _PAGE = 1000
 _FINISHED = "FINISHED"
 _DATASET = "dataset of the run"  # what MLflow's log_input says, in place of a parameter
-# What parameters and tags are called that say of what a run is, the likeliest first.
+# Usual names of the parameters and tags that describe a run, the likeliest first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "method": ("method", "model", "model_name", "model_type", "learner", "estimator", "algorithm",
                "classifier", "solver"),

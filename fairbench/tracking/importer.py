@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_SILENCE = 60.0  # seconds without a sign of life, after which another sync is not waited for
+_SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
 _CONTENT = "fairbench.content"
-_FEW = 20
-_PAGE = 100  # runs that MLflow is asked for at once: each comes with all that it has
-# Metrics, and parameters, that are logged at once; of both and tags MLflow takes 1,000.
+_FEW = 20  # up to so many runs are asked for one by one
+_PAGE = 100  # runs per request: MLflow sends each with all of its metrics
+# Metrics and parameters per request: MLflow takes 1,000 in all, with tags.
 _METRICS, _PARAMETERS = 900, 90
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
@@ -174,7 +174,8 @@ class Tracking:
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
         """Have nobody else log runs of the same results folders meanwhile: once means once."""
         with contextlib.ExitStack() as stack:
-            # Who holds it ends by itself where a server does not answer, unless it was stopped.
+            # A holder of the lock gives up by itself if the server does not answer, unless it was
+            # stopped.
             patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
             for results in sorted({folder.results for folder in runs}):
                 path = results / "locks" / "tracking.lock"
@@ -393,7 +394,7 @@ class _Sender:
         run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}
         if sweeps:
             run_tags[SWEEP] = sweeps
-        if place is not None:  # MLflow's own colours, by chance, are often the same
+        if place is not None:  # MLflow draws colours at random, and often the same ones
             run_tags[COLOUR] = COLOURS[place % len(COLOURS)]
         run = client.create_run(self.experiment, began, run_tags, shown_name(folder))
         run_id = str(run.info.run_id)
@@ -402,10 +403,10 @@ class _Sender:
         self.progress()
         figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
         for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
-            if is_file(path):  # what a link leads to is not part of the run
+            if is_file(path):  # the target of a link is not part of the run
                 client.log_artifact(run_id, str(path), subfolder)
                 self.progress()
-        # While there is no metric yet: MLflow reads all there are to change the status.
+        # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
         client.set_terminated(run_id, end_time=ended)
         self.progress()
         points, options = self._points(folder), dict(parameters(folder, environment))

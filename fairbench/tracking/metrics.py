@@ -93,7 +93,7 @@ class Mean(NamedTuple):
 
 
 def means_of(summary: pd.DataFrame) -> list[Mean]:
-    """Return the rows of a summary in plain values: a data frame of so few is slow to choose from.
+    """Return the rows of a summary as tuples, which are faster to select from than a data frame.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMet
 def consistency_curves(
     means: Sequence[Mean], consistency: Mapping[str, Any], task: str
 ) -> Iterator[LoggedMetric]:
-    """Yield how far people's uncertainties move, and what else a varied hyperparameter moves.
+    """Yield how a varied hyperparameter changes people's uncertainties, and other metrics.
 
     The former by the percentile of people; the latter by the value of the hyperparameter where all
     are whole numbers, which steps of MLflow are, and else by the value's number from 1.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ARTIFACT = "fairbench.csv"
 _TASKS = ("classifier", "regressor")  # MLflow's types of models
 _OWN = ("sensitive_features", "score", "threshold", "classes", "positive")
-# What `fairbench.evaluate` takes as it is; of these, columns may be given by their names.
+# Options that `fairbench.evaluate` takes unchanged; columns may be given by name.
 _COLUMNS = ("uncertainty", "sd", "sample_weight", "clusters")
 _PASSED = ("privileged", "seed", "evaluator")
 

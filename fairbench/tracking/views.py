@@ -13,12 +13,12 @@ from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 from fairbench.tracking.metrics import PARITY, curve_names, opening_names
 from fairbench.tracking.run_entry import SWEEP, sweep_mark
 
-# Which metric is drawn first.
+# The metric that is drawn first.
 PRIMARY = "mlflow.experiment.primaryMetric.name"
 VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
 _SECTION = "comparison"
 _UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
-_WIDEST = 20  # runs that a chart shows at once
+_WIDEST = 20  # runs in a chart
 
 
 def view_tag(key: str) -> str:

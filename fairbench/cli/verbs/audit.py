@@ -113,7 +113,7 @@ def read_input(
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        check_file(options.path)  # before the columns: no column helps where there is no file
+        check_file(options.path)  # first of all: columns do not matter if there is no file
         if not options.columns:
             raise UserError(_which_columns(options.path))
     else:
@@ -134,7 +134,7 @@ def _which_columns(path: Path) -> str:
     )
 
 
-_SHOWN = 20  # columns
+_SHOWN = 20  # columns that a message lists
 
 
 def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
@@ -200,7 +200,7 @@ def print_and_write(
     (print_document if detail == ALL else print_summary)(document)
     try:
         place = folder()
-        make_folder(place, 0o700)  # what is said of people is for who asked
+        make_folder(place, 0o700)  # reports are about people: only their author may read them
         names = write_document(document, place, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error

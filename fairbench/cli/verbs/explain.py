@@ -34,7 +34,7 @@ def glossary() -> dict[str, str]:
     rows = (line.strip("| ").split(" | ") for line in path.read_text(encoding="utf-8").splitlines()
             if line.startswith("| "))  # fmt: skip
     terms = {row[0]: row[1] for row in rows if len(row) == 2}
-    return {term: terms[term] for term in list(terms)[2:]}  # without the table's head
+    return {term: terms[term] for term in list(terms)[2:]}  # without the header of the table
 
 
 def explain(options: ExplainOptions) -> None:

@@ -34,7 +34,7 @@ class _Options(GateFiles, Gating, Options):
     )
     given: frozenset[str] = hidden(frozenset(), given=True)
     out: str = hidden("")
-    # What an audit takes, and no gate; a policy for both may have it.
+    # Options of an audit alone; a policy that serves both may set them.
     within: tuple[str, ...] = hidden(())
     selected: str = hidden("")
     odds: float = hidden(2.0)

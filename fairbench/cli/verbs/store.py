@@ -112,7 +112,7 @@ _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "s
 
 
 def runs_lines(catalogue: Catalogue) -> list[str]:
-    """Return what all runs have in common, then a line for each run, of 100 characters at most.
+    """Return lines: the options that all runs share, then one line of at most 100 letters per run.
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """

@@ -40,7 +40,7 @@ from fairbench.inference.comparing.family_means import family_means, mean_over_f
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.results.runs import Run
 
-FEW_ROWS = 1000  # of a data set that counts as small
+FEW_ROWS = 1000  # data sets with fewer rows count as small
 _ROLES = HOME / "conf/claims.yaml"
 
 

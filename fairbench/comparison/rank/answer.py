@@ -35,8 +35,10 @@ from fairbench.inference.comparing.sign_flips import (
 from fairbench.inference.paired import difference_of_shares
 
 WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
-_MOST_PLANNED = 10
-_WORK = 4e10  # most multiplications for sign flips; with more, fewer flips are made
+_MOST_PLANNED = 10  # pairs for which a reader is told what would resolve them
+# At most so many multiplications go into sign flips; tables that need more get fewer flips, so that
+# 2,000 methods on 50 tasks take about a minute of CPU (docs/scale.md).
+_WORK = 4e10
 _EACH = 200  # multiplications per flip and pair for everything else
 _FLIPS, _FEWEST_FLIPS = 1999, 499
 

@@ -30,14 +30,14 @@ from fairbench.data.tabular import to_numbers
 from fairbench.metrics.registry import find
 
 Codes = NDArray[np.intp]
-MOST_METHODS = 2000
+MOST_METHODS = 2000  # all pairs are compared: about a minute of CPU and 1.5 GB (docs/scale.md)
 _MOST_NUMBERS = 200_000_000
 _BLANK = re.compile(r"\s*([+-]?(nan|inf|infinity)|na|n/a|none|null|-|)\s*", re.IGNORECASE)
 _SMALLER = re.compile(
     r"error|loss|rmse|mse|mae|nll|brier|perplexity|latency|time|cost|regret|(^|_)ece($|_)", re.I
 )
 _LARGER = re.compile(r"acc|auc|f1|score|precision|recall|win|bleu|rouge|correct|r2|reward", re.I)
-_NAMED = 3  # that a sentence lists
+_NAMED = 3  # names that a sentence lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -534,7 +534,7 @@ class _Reading:
         )
 
 
-_APART = 30
+_APART = 30  # scores of a task this many times as large as usual are noted as another scale
 
 
 def _cell_means(row_values: Floats, place: Codes, shape: tuple[int, int]) -> Floats:

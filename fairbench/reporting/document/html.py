@@ -142,8 +142,8 @@ def table(block: Table) -> Markup:
     return Markup("".join([*parts, "</tbody></table></div>"]))
 
 
-_WIDEST = 180  # letters that can still be read on paper
-_TALLIED = 200  # rows, of which the width of a table is guessed
+_WIDEST = 180  # letters in a row that are still legible on paper
+_TALLIED = 200  # rows from which the width of a table is estimated
 
 
 def _width(block: Table) -> int:
@@ -173,7 +173,7 @@ def _letters(column: Column, cells: Sequence[Any]) -> Iterator[int]:
         yield 2 + (min(len(text), _BROKEN) if column.kind == "text" else len(text))
 
 
-_BROKEN = 16  # letters of a text that stand in one line at least
+_BROKEN = 16  # letters that a line of text has at least
 
 
 def _head(column: Column, block: Table) -> str:

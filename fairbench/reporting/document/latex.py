@@ -36,7 +36,7 @@ _PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of
   \else\usebox{\fittedbox}\fi}
 """
 _HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
-_LONGEST = 40  # rows that stand on a page; more are set in parts
+_LONGEST = 40  # rows that fit on a page; longer tables are split
 
 
 def to_latex_document(document: Document) -> str:

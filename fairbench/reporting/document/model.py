@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-# What the values of a column are, which says how every renderer writes them.
+# The kind of values in a column, by which every renderer formats them.
 Kind: TypeAlias = Literal[
     "text",  # a str
     "number",  # a float, with the column's decimals
@@ -49,7 +49,7 @@ class Mark:
 
 Inline: TypeAlias = str | Code | Link | Mark
 Text: TypeAlias = str | tuple[Inline, ...]
-Tags: TypeAlias = Mapping[str, str]  # the name of a filter -> the value of it that something is of
+Tags: TypeAlias = Mapping[str, str]  # name of a filter -> value of the tagged element
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Gallery:
     caption: str = ""
 
 
-_MOST = 100  # rows of what a page folds away, which still go on paper
+_MOST = 100  # longer folded tables are left out on paper
 _LEFT_OUT = "These rows are on the page and in the JSON."
 
 
@@ -371,12 +371,12 @@ class Made:
 
 
 COMMAND = "Command"  # the term of the line that makes a document again
-_DIGITS = 16  # of a digest that is shown
+_DIGITS = 16  # digits shown of a digest
 
 
 @dataclass(frozen=True)
 class PageFilter:
-    """Shows of what a page tags with `name` only what has one value; what has no tag stays.
+    """A filter: of the elements tagged with `name` it shows those of one value, and all untagged.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from pathlib import Path
 from fairbench.core.formats import visible
 from fairbench.reporting.charts import LOOKS
 
-_DOTS = 220  # an inch
+_DOTS = 220  # per inch
 _WIDTH = 5.2  # inches, of a drawing as wide as a panel
 _PANEL = 374.0  # units
 _FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")

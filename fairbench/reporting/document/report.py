@@ -167,7 +167,7 @@ def _as_text(document: Document) -> str:
     return console.file.getvalue()
 
 
-_MODE = 0o600  # what is said of people is for who asked
+_MODE = 0o600  # reports are about people: only their author may read them
 _ENDINGS: Mapping[str, Callable[[DocumentReport], Any]] = {
     ".html": DocumentReport.to_html,
     ".json": DocumentReport.to_json,

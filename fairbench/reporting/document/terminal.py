@@ -33,10 +33,10 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.values import written
 
-DEFAULT_WIDTH = 100  # where the output is no screen
+DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
 _NARROWEST = 80
 _UNPRINTED = (Details, Figure, Gallery)
-_FOLDED = 18  # the width that a column of words is broken to, where there is no room
+_FOLDED = 18  # width to which a text column is wrapped if the table is too wide
 
 
 def terminal(width: int = 0) -> Console:
@@ -68,9 +68,9 @@ def print_document(document: Document, console: Console | None = None) -> None:
     _sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
 
 
-MOST_LINES = 40  # of a summary, with what the command says after it
-_SAID_AFTER = 3  # of these: where the page is
-_LONGEST = 5  # lines of a sentence
+MOST_LINES = 40  # of a summary, with the lines that the command prints after it
+_SAID_AFTER = 3  # lines that the command prints after a summary: where the page is
+_LONGEST = 5  # lines of a sentence, at most
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
         del widths[last]
     words = {i: _longest_word(texts[places.index(i)]) for i in widths}
     least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
-    if _sum(table, least) > width:  # no room for whole names and numbers beside one another
+    if _sum(table, least) > width:  # too narrow for all columns side by side
         names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
         yield from _in_parts(table, widths, width, max(names, 1))
         return

@@ -26,7 +26,7 @@ from fairbench.reporting.document.plain_text import on_the_page
 from fairbench.reporting.document.raster import png_of
 from fairbench.reporting.document.values import cell_text
 
-_WIDE = 90  # letters of a table, from which the pages lie on their long side
+_WIDE = 90  # letters in a row; wider tables get landscape pages
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
 _WIDEST, _LETTER = 34, 0.2  # letters of a column, centimetres
 _PICTURE, _DRAWING, _GAP, _HIGHEST = 15.0, 8.4, 0.6, 12.5  # centimetres

@@ -57,9 +57,9 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     """
     by_name = {standing.metric: standing for standing in findings.standings}
     ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
-    used = [*_used(findings, ranked), *_cheapest(findings, ranked)]
+    recommended = [*_recommended(findings, ranked), *_cheapest(findings, ranked)]
     return ExecutiveSummary(
-        [*_by_size(findings), *used, *_thresholds(findings, gaps), *_claimed(findings)],
+        [*_by_size(findings), *recommended, *_thresholds(findings, gaps), *_claimed(findings)],
         list(_basis_sentences(findings)),
         list(_unresolved(findings, ranked)),
         titles=TITLES,
@@ -72,14 +72,14 @@ def _by_size(findings: AtlasFindings) -> Iterator[str]:
         yield size_sentence(findings.by_size)
 
 
-def _unlevel(findings: AtlasFindings) -> Iterator[str]:
+def _unequal_configurations(findings: AtlasFindings) -> Iterator[str]:
     """Yield how the compared interventions were configured unequally."""
     for claim in findings.claims:
         if claim.remarks:
             yield " ".join(["What is unlevel there:", *claim.remarks])
 
 
-def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+def _recommended(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on a new task."""
     for standing in ranked:
         best = most_near(standing)
@@ -146,7 +146,7 @@ def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
         f"{counted(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
         "together: what is said is meant for new families like these."
     )
-    yield from _unlevel(findings)
+    yield from _unequal_configurations(findings)
     if findings.standings:
         yield ranks_sentence(findings)
     yield MEAN_OVER_FAMILIES

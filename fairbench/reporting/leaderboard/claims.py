@@ -34,7 +34,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.leaderboard.means import gap_label
 
-_DRAWN = 12  # parts of a picture
+_DRAWN = 12  # parts that a figure shows
 _MARKS = {HOLDS: "agrees", FAILS: "differs"}
 
 

@@ -56,7 +56,8 @@ class TaskMeans:
         name = "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
         if len(name) <= _LONGEST and all(c.isalnum() or c in "_ " for c in self.title):
             return name
-        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"  # others may be alike without signs
+        # Titles may differ in special characters alone.
+        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,13 +59,14 @@ def open_leaderboard(
     note = own_cache() / f"leaderboard-{digest(str(out.absolute()), 12)}.json"
     if before and (unchanged := _noted(note, out, before)):
         return unchanged
-    from fairbench.reporting.leaderboard.write import write_leaderboard  # with all that computes
+    # Imported late, as it loads the statistics.
+    from fairbench.reporting.leaderboard.write import write_leaderboard
 
     written = write_leaderboard(
         folders, out, metric=metric, purposes=purposes, conf=conf, command=command
     )
-    if before and before == _identity(folders, options, conf):  # no run ended meanwhile
-        with contextlib.suppress(OSError):  # who may not write there computes again
+    if before and before == _identity(folders, options, conf):  # no run has finished since
+        with contextlib.suppress(OSError):  # without the note, the page is computed again
             _note(note, written, out, before)
     return written
 

@@ -33,7 +33,7 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.leaderboard.means import ERROR
 from fairbench.reporting.rank import ends_in_words
 
-_DECIMALS = 4  # of a difference
+_DECIMALS = 4  # of differences
 Looks = Mapping[str, dict[str, Any]]
 
 

@@ -143,7 +143,7 @@ def _row(row: dict[str, Any], metrics: Sequence[str]) -> list[Any]:
 
 
 def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
-    """Return error against every gap: a point an approach, a shape and a colour an intervention."""
+    """Return error against every gap: one point per approach, one look per intervention."""
     rows = board.shown(task)
     looks = looks_of(board)
     panels = []
@@ -167,7 +167,7 @@ def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
 
 
 def _points(rows: pd.DataFrame, gap: str, looks: dict[str, dict[str, Any]]) -> Iterator[Series]:
-    """Yield the approaches; thresholds of each group in the picture of their own gap alone."""
+    """Yield the approaches as points; per-group thresholds only in the panel of their own gap."""
     for row in records(rows[[*_NAMING, ERROR, gap]]):
         setting = str(row["setting"])
         if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):

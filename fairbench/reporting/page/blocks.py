@@ -43,7 +43,7 @@ class RunBlock:
 
     @cached_property
     def arms(self) -> Mapping[str, str]:
-        """One run for each name, and the name: others differ in what else was evaluated."""
+        """Run id -> name, for the first run of each name; others differ in evaluation alone."""
         run_of_name: dict[str, str] = {}
         for id_, name in zip(self.runs, named(list(self.runs.values())), strict=True):
             run_of_name.setdefault(name, id_)
@@ -100,7 +100,7 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     return all_blocks
 
 
-_TOGETHER = 40  # runs whose metrics are in memory at once, more only of a single block
+_TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
 
 
 def measured(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:

@@ -25,13 +25,13 @@ from fairbench.results.runs import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-MOST = 9  # what the markers of a panel tell apart
-POINTS = 16  # of a trade-off, that a key and a panel have room for
+MOST = 9  # methods in a figure: as many as there are different markers
+POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
 _FEWEST = 2
-_NEAR = 0.6  # sds of a point: the letters of two would overlap
+_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
 _RATES = ("false_positive_rate", "true_positive_rate")
 _SPREAD = ("spread_predicted", "spread_empirical")
-_COLOURS = 128
+_COLOURS = 128  # of a PNG: a palette keeps the page small
 _KEPT = (
     "abstention_error_rate",
     "abstention_statistical_parity",
@@ -243,7 +243,7 @@ def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list
                 series.append(Series(base, *ends, COLOURS[-1], filled=True))
         gap = f"{metric_label(str(metric))} gap"
         panels.append(Panel(series, "error rate", gap, from_zero="y"))
-    runs = {row["run"]: row for row in reversed(rows)}  # as the first metric has them
+    runs = {row["run"]: row for row in reversed(rows)}  # rows of the first metric win
     lettered = [{**row, "label": _letter(row)} for row in reversed(runs.values())]
     lettered.sort(key=lambda row: (not row["label"], row["label"]))
     key = [_point(row, kinds, interventions) for row in lettered]
@@ -261,7 +261,7 @@ def _letter(row: Mapping[str, Any]) -> str:
 
 
 def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with their ``label``: letters of points that are near stand at the first."""
+    """Return the rows with a ``label``; points near each other share one at the first of them."""
     best = [i for i, row in enumerate(rows) if row["best"] and _letter(row)]
     best.sort(key=lambda i: float(rows[i]["error"]))
     places = np.array([[rows[i]["error"], rows[i]["gap"]] for i in best])
@@ -359,22 +359,17 @@ def confusion_counts(
     counts_by_rate = []
     for rate in _RATES:
         has_rate = (rows["metric"] == rate).to_numpy(bool)
+        places = tuple(place[has_rate] for place in places_of_rows)
         table = np.full((2, len(runs), len(splits), len(groups)), np.nan)
         for column, name in zip(table, ("value", "n"), strict=True):
-            column[tuple(place[has_rate] for place in places_of_rows)] = rows[name].to_numpy(float)[
-                has_rate
-            ]
+            column[places] = rows[name].to_numpy(float)[has_rate]
         counts_by_rate.append(_split(*table))
     counts = np.concatenate(counts_by_rate, axis=-1)
     is_tested = np.zeros((len(runs), len(splits)), bool)
     is_tested[places_of_rows[0], places_of_rows[1]] = True
     for run, run_counts, tested in zip(runs, counts, is_tested, strict=True):
         if not np.isnan(run_counts[tested]).any():
-            repeats = {
-                repeat
-                for (repeat, _), is_tested_split in zip(splits, tested, strict=True)
-                if is_tested_split
-            }
+            repeats = {splits[i][0] for i in np.flatnonzero(tested)}
             yield str(run), run_counts[tested].reshape(len(repeats), -1, *run_counts.shape[1:])
 
 

@@ -138,11 +138,11 @@ class _Values:
 
     Attributes
     ----------
-    values, there : (n, S) values of n rows in S splits, by repeat and fold, and which there are.
+    values, is_present : (n, S) values of n rows in S splits, and which of them exist.
     """
 
     values: Floats
-    there: NDArray[np.bool_]
+    is_present: NDArray[np.bool_]
 
     @classmethod
     def of(cls, metrics: pd.DataFrame, summary: pd.DataFrame) -> _Values:
@@ -152,18 +152,18 @@ class _Values:
         texts = keys_of_both.astype({"setting": str}).groupby(keys, sort=False, observed=True)
         row = texts.ngroup().to_numpy()[len(summary) :]
         split = metrics.groupby(_SPLIT, sort=True).ngroup().to_numpy()
-        is_summarised = row < len(summary)  # rows of a summary differ, and come first
+        # The rows of the summary come first, and are all different.
+        is_summarised = row < len(summary)
         shape = len(summary), int(split.max(initial=-1)) + 1
         values, is_present = np.full(shape, np.nan), np.zeros(shape, bool)
-        values[row[is_summarised], split[is_summarised]] = metrics["value"].to_numpy(float)[
-            is_summarised
-        ]
-        is_present[row[is_summarised], split[is_summarised]] = True
+        row, split = row[is_summarised], split[is_summarised]
+        values[row, split] = metrics["value"].to_numpy(float)[is_summarised]
+        is_present[row, split] = True
         return cls(values, is_present)
 
     def of_rows(self, rows: Sequence[int]) -> Floats:
         """Return (splits, rows) values in the splits in which any of the rows has one."""
-        return self.values[rows][:, self.there[rows].any(axis=0)].T
+        return self.values[rows][:, self.is_present[rows].any(axis=0)].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ class _Arms:
 def _ranked_runs(
     key: tuple[str, ...], rows: Sequence[dict[str, Any]], values: Floats, arms: _Arms, share: float
 ) -> RankedRuns:
-    """Return the rows of one metric, one of those that share an arm and all values, and ranked.
+    """Return one metric's rows, ranked; of runs with equal arms and values, only the first.
 
     Runs that differ in what else was evaluated, and not in this metric, are one row.
 
@@ -198,14 +198,14 @@ def _ranked_runs(
     """
     name, attribute, group, setting = key
     marks = [(arms.names[row["run"]], v.tobytes()) for row, v in zip(rows, values.T, strict=True)]
-    first = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
-    labels = arms.labels([rows[i]["run"] for i in first])
-    order = sorted(range(len(first)), key=labels.__getitem__)
+    first_places = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
+    labels = arms.labels([rows[i]["run"] for i in first_places])
+    order = sorted(range(len(first_places)), key=labels.__getitem__)
     unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
-    table = [{**rows[first[i]], "label": labels[i], **unranked} for i in order]
+    table = [{**rows[first_places[i]], "label": labels[i], **unranked} for i in order]
     width, metric = np.nan, find(name)
     if metric and metric.direction and not group:
-        table, width = _ranked(table, values[:, [first[i] for i in order]], metric, share)
+        table, width = _ranked(table, values[:, [first_places[i] for i in order]], metric, share)
     return RankedRuns(name, attribute, group, setting, table, width)
 
 

@@ -42,8 +42,8 @@ from fairbench.reporting.page.metric_table import CERTAIN
 from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
 
-MOST = 8  # runs whose pairs a reader can take in
-DRAWS = 1000  # of every pair
+MOST = 8  # runs in the table of pairs: more would be hard to read
+DRAWS = 1000  # of the posterior, for each pair
 GAPS = ("equal_opportunity", "statistical_parity")
 _FEWEST = 2
 _SIGNS: Mapping[str, str] = {BETTER: "≫", WORSE: "≪", EQUIVALENT: "≈", TRADED: "⇄", OPEN: ""}

@@ -43,7 +43,7 @@ _GLANCE = (
     "statistical_parity", "equalized_odds", "classwise_calibration_error",
     "statistical_parity_class_mean", "equal_opportunity_class_mean",
 )  # fmt: skip
-_FEW = 5  # repeats: fewer are a quick look
+_FEW = 5  # runs with fewer repeats are marked as a quick look
 _FILES = ("md", "tex", "csv")
 
 Source = Callable[[Sequence[Run]], Provenance]

@@ -66,7 +66,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A written report: where it is, of how many runs, and the papers' tables in it.
+    """A written report: its path, the number of its runs, and the papers' tables in it.
 
     `left_out` says which runs could not be compared with others, and why.
     """

@@ -19,7 +19,7 @@ from fairbench.reporting.papers.mapping import Paper
 
 ANSWERS = ("table", "figure", "command", "code", "dataset", "absent")
 CANNOT = "cannot be had"
-# Verdict -> what it says, in the order in which a page lists claims: the most telling first.
+# Verdict -> its meaning, in the order in which a page lists claims.
 VERDICTS = {
     "does not hold": "a claim that our runs contradict",
     "holds in part": "a claim of which they bear out one part and not another",

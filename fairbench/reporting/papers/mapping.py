@@ -19,7 +19,7 @@ import yaml
 
 from fairbench.core.errors import UserError, unknown_name
 
-# What of a published row tells it from the others of its table and metric.
+# The columns that distinguish the published rows of one table and metric.
 KEYS = ("dataset", "sensitive_attribute", "learner", "method", "n_labelled", "setting")
 OURS = "ours"
 _CONDITIONS = ("dataset", "method", "metric", "setting")

@@ -188,7 +188,7 @@ def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list
         except UserError as error:
             failures.append(Failure(part, str(error)))
             print(f"  not done: {error}", flush=True)
-        except Exception as error:  # a night's run outlives any one of its parts
+        except Exception as error:  # one failing part must not end a night's run
             failures.append(Failure(part, repr(error), traceback.format_exc()))
             print(failures[-1].trace, file=sys.stderr, flush=True)
         _add_cost(results, part, effort, _cpu_seconds() - before)

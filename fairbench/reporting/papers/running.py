@@ -139,7 +139,7 @@ def run_computation(
 
 
 def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.DataFrame:
-    """Return what is known of a computation, with columns of texts and ``quick``.
+    """Return the numbers of a computation, with columns of texts and ``quick``.
 
     That is what the results folder has of it, else what the paper's folder keeps, else what a quick
     look found.

@@ -18,7 +18,7 @@ from pathlib import Path
 from fairbench.cli.main import USER_ERROR, main
 from fairbench.core.escaping import markdown
 
-# The exit statuses of a gate, as the action's outputs and annotations call them.
+# Exit status of a gate -> its name in the action's outputs and annotations.
 _OUTCOMES = {0: ("passes", "notice"), 1: ("fails", "error"), 3: ("open", "error")}
 _INPUTS = ("policy", "fail_if", "require", "junit", "sarif")
 
@@ -28,12 +28,12 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
 
     ``INPUT_OPTIONS`` has one ``name=value`` a line.
     """
-    given = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in _INPUTS}
+    inputs = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in _INPUTS}
     predictions = environment.get("INPUT_PREDICTIONS", "").strip()
     lines = environment.get("INPUT_OPTIONS", "").splitlines()
     return [
         *([f"path={predictions}"] if predictions else []),
-        *[f"{name}={value}" for name, value in given.items() if value],
+        *[f"{name}={value}" for name, value in inputs.items() if value],
         *filter(None, map(str.strip, lines)),
     ]
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fairbench.cli.verbs.alternative import AlternativeOptions
 
 COMPONENTS = ("learner", "intervention", "method")
-# One fit of each candidate, validation rows to choose by, and test rows that have no say.
+# One fit of each candidate; validation rows choose, and test rows play no part in the choice.
 USUAL = {
     "split": "tuning",
     "split.repeats": "1",
@@ -64,18 +64,18 @@ USUAL = {
 
 
 def carry_out(options: AlternativeOptions) -> int:
-    """Search as the options say, print what came of it, and write the page and the log."""
-    answer, place, said = (_of_stored if options.stored else _of_drawn)(options)
+    """Search as the options say, print the result, and write the page and the log."""
+    answer, place, last_line = (_search_stored if options.stored else _search_drawn)(options)
     if answer is None:
         return 0
     document = alternative_document(answer, as_typed())
     folder = Path(options.out) if options.out else place
     print_and_write(document, lambda: folder, "alternative", options.formats, detail=options.detail)
-    print_line(said) if said else None
+    print_line(last_line) if last_line else None
     return 0
 
 
-def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
+def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
     words = [f"{name}={text}" for name, text in options.words]
@@ -102,18 +102,18 @@ def _of_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
     return answer, written_beside(options.results) / f"alternative-{key}", ""
 
 
-def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
-    """Draw candidates until it is enough, and judge what is chosen."""
+def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
+    """Draw candidates until the search ends, and judge the chosen one on the test rows."""
     from fairbench.cli.run import set_up_process
 
     root = components_folder()
     check_run_words([name for name, _ in options.words], list(options_of(type(options))), root)
     set_up_process()
-    with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as held:
-        asked = Asked(options, root / "conf")
-        config = asked.line.compose(asked.fixed)
-        hold([config["results"]], held, make=not config["plan"])
-        search = asked.search()
+    with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as locks:
+        request = Asked(options, root / "conf")
+        config = request.line.compose(request.fixed)
+        hold([config["results"]], locks, make=not config["plan"])
+        search = request.search()
         search.check()
         place = options.results / "alternative" / search.record.folder.name
         if search.default_plan.config["plan"]:
@@ -121,31 +121,36 @@ def _of_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, st
             return None, place, ""
         search.show = lambda number, trial: _show(search, number, trial)
         search.carry_out()
-        answer, runs = judged(search, asked)
+        answer, runs = judged(search, request)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
         return answer, place, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
 
 
-def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
+def judged(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
     """Return what came of a search that has ended, and the runs of both models, which are finished.
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    used, chosen = search.default_plan, plan(search.compose(search.everyone[search.place].values))
-    runs = list({run.id: run for run in (used, chosen)}.values())
-    for end in Execution(runs, search.executor, drawing(used.config["figures"])).carry_out():
+    default_plan, chosen_plan = (
+        search.default_plan,
+        plan(search.compose(search.everyone[search.place].values)),
+    )
+    runs = list({run.id: run for run in (default_plan, chosen_plan)}.values())
+    for end in Execution(
+        runs, search.executor, drawing(default_plan.config["figures"])
+    ).carry_out():
         end.checked()
     shared = shared_rows([prepared(run).folder for run in runs])
-    both = shared.judging.prediction[:, [0, len(runs) - 1]]
-    rows = replace(shared.judging, prediction=both)
-    level, run = search.tuning.level, prepared(used)
-    looks = len({chosen.id, *_judged_before(run.folder)} - {used.id}) or 1
+    pair_predictions = shared.judging.prediction[:, [0, len(runs) - 1]]
+    rows = replace(shared.judging, prediction=pair_predictions)
+    level, run = search.tuning.level, prepared(default_plan)
+    looks = len({chosen_plan.id, *_judged_before(run.folder)} - {default_plan.id}) or 1
     comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
     answer = Alternative(
         data=run.dataset.name,
         protect=run.protect,
-        tried=_tried(search, asked.in_use),
+        tried=_tried(search, request.in_use),
         place=search.place,
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
@@ -156,7 +161,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
         read=tuple(name for name in run.study.protect if name in _features(run.dataset)),
         search=Searched(
             families=search.families,
-            left_out=asked.left_out,
+            left_out=request.left_out,
             certificate=SearchCertificate.of(
                 len(search.trials),
                 float(search.values[search.place, 0]),
@@ -164,7 +169,7 @@ def judged(search: DrawnSearch, asked: Asked) -> tuple[Alternative, list[Plan]]:
                 level=level,
                 whole=search.tried_all,
             ),
-            ended=_ended(search),
+            ended=_why_ended(search),
             worth=search.worth,
             folder=str(search.record.folder),
             seed=run.study.seed,
@@ -185,13 +190,13 @@ def _features(dataset: Dataset) -> Sequence[str]:
     return [str(name) for name in getattr(dataset.features, "columns", ())]
 
 
-def _tried(search: DrawnSearch, used: Mapping[str, str]) -> list[Tried]:
+def _tried(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Tried]:
     """Return the model in use and every candidate, as the log has them."""
     families = {family.name: family for family in search.families}
     study = prepared(search.default_plan).study
     rows = []
     for trial, (gap, error) in zip(search.everyone, search.values, strict=True):
-        values = trial.values or used
+        values = trial.values or values_in_use
         family = families.get(" ".join(f"{group}={values[group]}" for group in COMPONENTS))
         in_use = not trial.values
         needs = study.group_at_prediction if in_use else bool(family and family.group_at_prediction)
@@ -221,10 +226,10 @@ def _label(values: Mapping[str, Any]) -> str:
         for name, value in values.items()
         if "." in name
     )
-    return f"{' + '.join(parts)}{f': {options}' * bool(options)}"
+    return f"{' + '.join(parts)}{f': {options}' if options else ''}"
 
 
-def _ended(search: DrawnSearch) -> str:
+def _why_ended(search: DrawnSearch) -> str:
     """Return why the search ended."""
     if search.is_enough:
         return WORTH
@@ -247,8 +252,10 @@ def _show(search: DrawnSearch, number: int, trial: Trial) -> None:
 
 
 def _planned(search: DrawnSearch) -> str:
+    """Return what a search would draw, in words."""
     families = "; ".join(
-        f"{family.name}{f' {family.options}' * bool(family.options)}" for family in search.families
+        f"{family.name}{f' {family.options}' if family.options else ''}"
+        for family in search.families
     )
     return (
         f"at most {search.tuning.trials} candidates, each of one cell, beside the model in use; "
@@ -264,20 +271,25 @@ class Asked:
     conf: Path
 
     @cached_property
-    def _own(self) -> dict[str, str]:
+    def _words_by_name(self) -> dict[str, str]:
         """The words by their names, the usual ones among them."""
         return {**USUAL, **dict(self.options.words)}
 
     @cached_property
     def line(self) -> CommandLine:
-        """All but what is said of learner, intervention and method."""
-        own = {k: text for k, text in self._own.items() if k.partition(".")[0] not in COMPONENTS}
-        own["results"] = quoted(str(self.options.results))
-        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in own.items())]
+        """All words but those on learner, intervention and method."""
+        words_by_name = {
+            k: text
+            for k, text in self._words_by_name.items()
+            if k.partition(".")[0] not in COMPONENTS
+        }
+        words_by_name["results"] = quoted(str(self.options.results))
+        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in words_by_name.items())]
         line = CommandLine(words, self.conf, sweep=True)
         for name in line.spaces:
             raise UserError(
-                f"'{name}={own[name]}' has several values, and an alternative is searched for one "
+                f"'{name}={words_by_name[name]}' has several values, and an alternative is "
+                "searched for one "
                 "model on one split: give it one"
             )
         return line
@@ -289,28 +301,30 @@ class Asked:
 
     @cached_property
     def _stated(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is in use and what is drawn where the command does not say."""
+        """The model in use and the candidates, where the command does not name them."""
         stated: Any = yaml.safe_load((self.conf / "alternative.yaml").read_text(encoding="utf-8"))
         return dict(stated)
 
     def _choices(self, group: str) -> list[str]:
         """Return the choices of a component that are searched."""
-        if group not in self._own:
+        if group not in self._words_by_name:
             return list(self._stated[group])
-        word = f"{group}={self._own[group]}"
-        return list(dict.fromkeys(listed_choices(word, self.conf) or self._own[group].split(",")))
+        word = f"{group}={self._words_by_name[group]}"
+        return list(
+            dict.fromkeys(listed_choices(word, self.conf) or self._words_by_name[group].split(","))
+        )
 
     @cached_property
     def _options(self) -> dict[str, str]:
         """What the command says of the components' options."""
         return {
             name: text
-            for name, text in self._own.items()
+            for name, text in self._words_by_name.items()
             if "." in name and name.partition(".")[0] in COMPONENTS
         }
 
     @cached_property
-    def _every(self) -> tuple[list[Family], dict[str, str]]:
+    def _families_and_rest(self) -> tuple[list[Family], dict[str, str]]:
         """The families, and why other combinations are none, by what they are made of."""
         families, left_out = [], dict[str, str]()
         for learner in self._choices("learner"):
@@ -328,12 +342,12 @@ class Asked:
     @property
     def families(self) -> list[Family]:
         """What is drawn."""
-        return self._every[0]
+        return self._families_and_rest[0]
 
     @property
     def left_out(self) -> dict[str, str]:
         """Why combinations of components cannot be drawn, by what they are made of."""
-        return self._every[1]
+        return self._families_and_rest[1]
 
     def _family(self, pair: Mapping[str, str]) -> tuple[Family | None, str]:
         """Return the family of a learner and an intervention with the first method it can have."""
@@ -378,7 +392,7 @@ class Asked:
         return fixed, tuple(space)
 
     def search(self) -> DrawnSearch:
-        """Return the search, whose words were checked.
+        """Return the search, after checking the words.
 
         Raises
         ------
@@ -388,17 +402,17 @@ class Asked:
         if not families:
             pair, reason = next(iter(self.left_out.items()))
             raise UserError(f"there is nothing to search: {pair}: {reason}")
-        having = {name for family in families for name in (*family.fixed, *_names(family))}
+        having = {name for family in families for name in (*family.fixed, *_drawn_options(family))}
         for name in self._options:
             if name not in having:
-                known = {
+                available = {
                     f"{group}.{option}"
                     for family in families
                     for group in COMPONENTS
                     for option in self.line.compose([*self.fixed, *_typed(family.choices)])[group]
                     if option != "_target_"
                 }
-                raise unknown_name("option", name, known)
+                raise unknown_name("option", name, available)
         if sum(family.count for family in families) < 2:
             raise UserError(
                 f"there is one candidate alone, {families[0].name}: name several learners or "
@@ -414,7 +428,7 @@ class Asked:
             level=options.level,
             study=options.study,
         )
-        for family in families:  # a value that cannot be is refused before anything is fitted
+        for family in families:  # refuses impossible values before anything is fitted
             plan(self._composed({**family.choices, **family.fixed, **_example(family)}))
         return DrawnSearch(
             tuning,
@@ -439,14 +453,14 @@ class Asked:
         UserError : words that say something else, or a run of other data.
         """
         words = self.options.in_use
-        said = dict(word.split("=", 1) for word in words if "=" in word)
-        if len(words) == 1 and not said:
-            said = self._of_run(words[0])
-        elif len(said) < len(words):
+        stated = dict(word.split("=", 1) for word in words if "=" in word)
+        if len(words) == 1 and not stated:
+            stated = self._parts_of_run(words[0])
+        elif len(stated) < len(words):
             raise UserError(
                 f"in_use=[{','.join(words)}] is neither words such as learner=xgboost nor one run"
             )
-        for name, text in said.items():
+        for name, text in stated.items():
             if name.partition(".")[0] not in COMPONENTS:
                 raise UserError(
                     f"in_use: '{name}={text}' is no part of a model: name learner, intervention, "
@@ -454,7 +468,7 @@ class Asked:
                 )
             if self.line.parse(f"{name}={text}").is_sweep_override():
                 raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
-        chosen = {**self._stated["in_use"], **said}
+        chosen = {**self._stated["in_use"], **stated}
         if "method" not in chosen:
             family, reason = self._family({k: chosen[k] for k in ("learner", "intervention")})
             if family is None:
@@ -462,7 +476,7 @@ class Asked:
             chosen = {"method": family.choices["method"], **chosen}
         return {name: chosen[name] for name in (*COMPONENTS, *chosen)}
 
-    def _of_run(self, name: str) -> dict[str, str]:
+    def _parts_of_run(self, name: str) -> dict[str, str]:
         """Return what the model of a finished run is made of."""
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
@@ -472,7 +486,7 @@ class Asked:
                 f"name the same, dataset={run.choices['dataset']}"
             )
         chosen = {group: run.choices[group] for group in COMPONENTS}
-        words = Presets(self.conf).overrides(run)  # those that are not the usual
+        words = Presets(self.conf).overrides(run)  # only those that differ from the defaults
         return chosen | {k: text for k, text in words.items() if k.partition(".")[0] in COMPONENTS}
 
 
@@ -480,9 +494,11 @@ def _typed(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
 
 
-def _names(family: Family) -> list[str]:
+def _drawn_options(family: Family) -> list[str]:
+    """Return the options of a family that are drawn."""
     return [option.name for option in family.space]
 
 
 def _example(family: Family) -> dict[str, Any]:
+    """Return one value of each option of a family that is drawn."""
     return {option.name: option.example for option in family.space}

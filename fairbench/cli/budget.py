@@ -27,16 +27,18 @@ class Resolving:
         ------
         UserError : one of resolve= and budget= without the other, or a time that is none.
         """
-        own = {word.partition("=")[0]: word.partition("=")[2] for word in words if _is_own(word)}
-        others = [word for word in words if not _is_own(word)]
-        if not own:
-            return None, others
-        if missing := [name for name in _NAMES if not own.get(name)]:
+        own_values = {
+            word.partition("=")[0]: word.partition("=")[2] for word in words if _is_own(word)
+        }
+        other_words = [word for word in words if not _is_own(word)]
+        if not own_values:
+            return None, other_words
+        if missing := [name for name in _NAMES if not own_values.get(name)]:
             example = "resolve=error_rate budget=2h"
             raise UserError(
                 f"{missing[0]}= is missing: resolve= and budget= go together ({example})"
             )
-        return cls(own["resolve"], _seconds(own["budget"])), others
+        return cls(own_values["resolve"], _seconds(own_values["budget"])), other_words
 
 
 def _is_own(word: str) -> bool:
@@ -45,7 +47,8 @@ def _is_own(word: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
-    if not found or not float(found[1]) > 0:
+    """Return the seconds of a text such as ``2h``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not match or not float(match[1]) > 0:
         raise UserError(f"budget={text} is no time: write 90s, 30m, 2h or 1d")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]

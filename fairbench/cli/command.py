@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
 T = TypeVar("T")
-# The words of the command line that is carried out, as they were typed.
+# The words of the current command line, as they were typed.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 
 
@@ -29,8 +29,8 @@ def default_results() -> Path:
     Every command names the folder that it read or wrote, so that outside a checkout the whole path
     is printed.
     """
-    here = Path("conf", "config.yaml").is_file()
-    return Path("results") if here else Path.cwd() / "results"
+    is_checkout = Path("conf", "config.yaml").is_file()
+    return Path("results") if is_checkout else Path.cwd() / "results"
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     text : what the command does, the first sentence in a line of its own.
     """
     all_options = list(options_of(command.options).values())
-    all_options.sort(key=lambda option: option.name == "results")  # which every command has: last
+    all_options.sort(key=lambda option: option.name == "results")  # common to all commands: last
     arguments = [option for option in all_options if option.argument]
     by_name = [option for option in all_options if not option.argument]
     words = [
@@ -236,15 +236,18 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
     sections = {
-        title: [(f"{option.name}={value_shown(option)}", _described(option)) for option in of_title]
-        for title, of_title in _sections(command.options, usual).items()
+        title: [
+            (f"{option.name}={value_shown(option)}", _described(option))
+            for option in titled_options
+        ]
+        for title, titled_options in _sections(command.options, usual).items()
     }
     widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
     parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
     if further := [option for option in by_name if option.name in seldom]:
         lines = [
-            f"{title}: {' '.join(f'{option.name}=' for option in of_title)}"
-            for title, of_title in _sections(command.options, further).items()
+            f"{title}: {' '.join(f'{option.name}=' for option in titled_options)}"
+            for title, titled_options in _sections(command.options, further).items()
         ]
         filled = [
             textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")
@@ -274,7 +277,9 @@ def _sections(kind: type[Any], options: Sequence[Option]) -> dict[str, list[Opti
     by_title: dict[str, list[Option]] = {title: [] for title in (*titles, _OPTIONS)}
     for declared in options:
         by_title[title_of.get(declared.name, _OPTIONS)].append(declared)
-    nonempty = {title: of_title for title, of_title in by_title.items() if of_title}
+    nonempty = {
+        title: titled_options for title, titled_options in by_title.items() if titled_options
+    }
     if len(nonempty) > 1 and _OPTIONS in nonempty:
         nonempty["Output and everything else"] = nonempty.pop(_OPTIONS)
     return nonempty

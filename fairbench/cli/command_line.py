@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 TUNE = "tune"  # the sweeper that tunes
-_KEPT = 256  # compositions, of the choices of jobs
+_KEPT = 256  # composed configurations that are cached
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,10 @@ class CommandLine:
     @property
     def swept(self) -> list[str]:
         """What the experiment would sweep, in several values, if this were a sweep."""
-        given = {self.parse(word).get_key_element() for job in self.jobs for word in job}
+        set_names = {self.parse(word).get_key_element() for job in self.jobs for word in job}
         presets = [self.parse(word) for word in self._composer.sweeps]
         swept_names = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
-        return [name for name in swept_names if name not in given]
+        return [name for name in swept_names if name not in set_names]
 
     def settings(self) -> SweepSettings:
         """Return the settings of the sweep, from Hydra's own part and the first job."""
@@ -173,7 +173,7 @@ class CommandLine:
         launcher: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
         batch = config.hydra.sweeper.get("max_batch_size")
         folder = Path(config.hydra.sweep.dir)
-        launcher.pop("_target_", None)  # of Hydra's own launchers, which are not used
+        launcher.pop("_target_", None)  # Hydra's own launchers are not used
         return SweepSettings(folder, launcher, batch, self.hydra)
 
     def sweeper_options(self) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class CommandLine:
         valid: dict[str, set[str]] = {}
         applicable: dict[tuple[str, ...], None] = {}
         for job in jobs:
-            of_job = tuple(word for word in job if self._is_choice(word))
+            job_choices = tuple(word for word in job if self._is_choice(word))
             job_words = []
             for word in job:
                 name = str(self.parse(word).key_or_group)
@@ -254,8 +254,8 @@ class CommandLine:
                 if name == group or group not in varied:
                     job_words.append(word)
                     continue
-                composed = self._composer.compose(of_job)
-                has_option = _has(composed.config, name)
+                composed = self._composer.compose(job_choices)
+                has_option = _has_option(composed.config, name)
                 chosen = having if has_option else lacking
                 chosen.setdefault(name, {})[composed.choices[group]] = None
                 valid.setdefault(name, set()).update(_options(composed.config, name, self.conf))
@@ -299,7 +299,7 @@ def _with_commas(word: str, conf: Path) -> str:
     return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
 
 
-def _has(config: Mapping[str, Any], name: str) -> bool:
+def _has_option(config: Mapping[str, Any], name: str) -> bool:
     """Say whether a configuration has an option."""
     *path, last = name.split(".")
     node: Any = config

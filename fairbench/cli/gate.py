@@ -39,30 +39,30 @@ def with_policy(options: T, declared: type) -> T:
     ----------
     declared : the dataclass of options that a policy may give.
     """
-    asked: Any = options
-    if not asked.policy:
+    current: Any = options
+    if not current.policy:
         return options
     from fairbench.audits.gate.policy import policy_of
 
     values = {
         name: value
-        for name, value in policy_of(asked.policy, declared).items()
-        if name not in asked.given
+        for name, value in policy_of(current.policy, declared).items()
+        if name not in current.given
     }
-    changed: T = replace(asked, **values, given=asked.given | values.keys())
+    changed: T = replace(current, **values, given=current.given | values.keys())
     return changed
 
 
 def check_asked(options: Any) -> None:
-    """Refuse files of a verdict where there is no condition, or in the place of what is read."""
-    there = [Path(name).resolve() for name in (options.path, options.policy) if str(name)]
+    """Refuse verdict files without a condition, or in the place of an input file."""
+    taken_paths = [Path(name).resolve() for name in (options.path, options.policy) if str(name)]
     for name in ("junit", "sarif"):
         file = getattr(options, name)
         if file and not options.fail_if:
             raise UserError(f"{name}= is of a gate: give a condition, fail_if='impact_ratio<0.8'")
-        if file and Path(file).resolve() in there:
+        if file and Path(file).resolve() in taken_paths:
             raise UserError(f"{name}={file} would be written over a file that is read or written")
-        there += [Path(file).resolve()] if file else []
+        taken_paths += [Path(file).resolve()] if file else []
 
 
 def settle(gate: Gate, options: Any, path: Path) -> int:

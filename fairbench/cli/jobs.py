@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
 
 
-def hold(folders: Iterable[str], held: ExitStack, *, make: bool) -> None:
+def hold(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
     """Have nothing that runs find in their results folders collected while they last.
 
     Parameters
@@ -31,7 +31,7 @@ def hold(folders: Iterable[str], held: ExitStack, *, make: bool) -> None:
 
     for folder in map(Path, dict.fromkeys(folders)):
         refuse_pack(folder)
-        held.enter_context(using(folder, make=make))
+        locks.enter_context(using(folder, make=make))
 
 
 def drawing(wanted: bool) -> Any:
@@ -82,15 +82,15 @@ def carry_out_jobs(
 
 
 def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
-    """Refuse a sweep all of whose jobs are refused for one reason, which is said once.
+    """Refuse a sweep if all of its jobs fail for the same reason, with one message.
 
     Raises
     ------
     UserError : the reason.
     """
     reasons = {(outcome.status, outcome.message, outcome.trace) for outcome in planned}
-    (status, message, trace), *more = reasons
-    if len(planned) > 1 and not more and status == "failed" and not trace:
+    (status, message, trace), *other_reasons = reasons
+    if len(planned) > 1 and not other_reasons and status == "failed" and not trace:
         raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
 
 
@@ -111,14 +111,14 @@ def _planned(job: Job, varied: Sequence[str]) -> Outcome:
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
         planned: Plan = plan(config)
-        named = replace(planned, name=job_name(planned.name, words, varied))
-        return Outcome("planned", named.name, words, run=named)
+        named_plan = replace(planned, name=job_name(planned.name, words, varied))
+        return Outcome("planned", named_plan.name, words, run=named_plan)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:
         return Outcome("failed", name, words, message=str(error))
-    except OSError as error:  # where a download cannot be kept
+    except OSError as error:  # a download could not be stored
         return Outcome("failed", name, words, message=refused(error))
-    except Exception as error:  # a sweep outlives any one of its jobs
+    except Exception as error:  # one failing job must not end a sweep
         trace = traceback.format_exc()
         return Outcome("failed", name, words, message=repr(error), trace=trace)

@@ -33,14 +33,14 @@ def label_in_turn(
     frame = read_frame(options, every=True)
     # The score and the decision would sway a person.
     hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
-    shown = frame[[name for name in frame if name not in hidden]]
+    visible_columns = frame[[name for name in frame if name not in hidden]]
     ended = "No row is left to label"
     while len(rows := next_rows(session, 1, part)):
         position = int(rows[0])
-        row = {str(name): str(value) for name, value in shown.iloc[position].items()}
+        row = {str(name): str(value) for name, value in visible_columns.iloc[position].items()}
         print()
         print_document(row_document(session, position, row))
-        answered = _answered(file, session, position + 1, ask)
+        answered = _ask_until_stored(file, session, position + 1, ask)
         # As it is now, with the labels of others.
         session = open_session(replace(file.read(), options=options), frame)
         if not answered:
@@ -49,7 +49,7 @@ def label_in_turn(
     print_line(f"{ended}: {session.progress}; all labels are stored in {file.path}.")
 
 
-def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
+def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
     """Ask until there is an answer and it is stored; say whether to go on."""
     prompt = (
         f"label of {session.name(row)} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
@@ -66,12 +66,13 @@ def _answered(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
             if not store(file, session, checked(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
-            others = file.read().labels
-            if row not in others:
+            stored_labels = file.read().labels
+            if row not in stored_labels:
                 print_line(str(error))
                 continue
             print_line(
-                f"Row {row} was given {others[row] or CANNOT_TELL} meanwhile, by another person, "
+                f"Row {row} was given {stored_labels[row] or CANNOT_TELL} meanwhile, by another "
+                "person, "
                 f"which stays: your {text} was not stored. To replace it: fairbench label ask "
                 f"state={file.path} {row}=LABEL overwrite=true"
             )

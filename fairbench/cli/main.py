@@ -55,6 +55,7 @@ def carried_out(command: Callable[[], int]) -> int:
 
 
 def _status(command: Callable[[], int]) -> int:
+    """Return the exit status of a command; print why, where it was refused."""
     try:
         return command()
     except UserError as error:
@@ -76,13 +77,13 @@ def _status(command: Callable[[], int]) -> int:
 
 def run_command(words: list[str]) -> int:
     """Run the verb that is the first word without ``=``; its options may stand before it."""
-    asked = [word for word in words if word in _HELP]
+    help_words = [word for word in words if word in _HELP]
     plain = [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
     if words[:1] == ["--version"]:
         print(f"fairbench {VERSION}")
         return 0
     if not plain:
-        if words and not asked:
+        if words and not help_words:
             raise UserError("no verb is given, such as report: fairbench --help lists them")
         print(overview())
         return 0
@@ -96,8 +97,8 @@ def run_command(words: list[str]) -> int:
 
 def verbs() -> list[str]:
     """Return the verbs, one for each file of the package."""
-    found = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
-    return sorted(name for name in found if not name.startswith("-"))
+    names = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
+    return sorted(name for name in names if not name.startswith("-"))
 
 
 def overview() -> str:
@@ -118,7 +119,7 @@ def overview() -> str:
     )
 
 
-# In the order of the help; the file of each verb says to which one it belongs.
+# In the order of the help; each verb's file names its section.
 SECTIONS = (
     "Audit predictions",
     "Run and tune",
@@ -130,7 +131,7 @@ SECTIONS = (
 def section_and_sentence(verb: str) -> tuple[str, str]:
     """Return the section that a verb's file names, and the first sentence of its docstring."""
     source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
-    named = (
+    declared = (
         node.value.value
         for node in source.body
         if isinstance(node, ast.Assign)
@@ -139,24 +140,27 @@ def section_and_sentence(verb: str) -> tuple[str, str]:
         and isinstance(node.value, ast.Constant)
     )
     sentence = (ast.get_docstring(source) or "").partition("\n")[0]
-    return str(next(named, "Other")), sentence
+    return str(next(declared, "Other")), sentence
 
 
 def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
+    """Run a verb, or the part of it that the words name; return the status."""
     if hasattr(module, "main"):
         return int(module.main(words))
     text = module.__doc__ or ""
     if hasattr(module, "COMMANDS"):
         commands: Mapping[str, Command] = module.COMMANDS
-        asked = any(word in _HELP for word in words)
-        plain = (word for word in words if not ("=" in word or word in _HELP or word[:1] == "-"))
-        part = next(plain, "")
-        if asked and part == ALL:
+        asks_for_help = any(word in _HELP for word in words)
+        part_words = (
+            word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")
+        )
+        part = next(part_words, "")
+        if asks_for_help and part == ALL:
             part = ""
         if "" in commands and commands[""].takes_argument:
             part = part if part in commands else ""
-        elif not part and (asked or "" not in commands):
-            return _no_part(name, text, commands, asked=asked)
+        elif not part and (asks_for_help or "" not in commands):
+            return _no_part(name, text, commands, asked=asks_for_help)
         if part and part not in commands:
             raise unknown_name(
                 f"part of {name}", part, [command for command in commands if command]

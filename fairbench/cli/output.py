@@ -56,7 +56,7 @@ class Output:
         return self._unless_broken(lambda: self._stream.write(text)) or 0
 
     def flush(self) -> None:
-        """Flush what was written, if anybody reads."""
+        """Flush the output; ignore a reader that has gone."""
         self._unless_broken(self._stream.flush)
 
     def _unless_broken(self, action: Callable[[], Any]) -> Any:
@@ -93,7 +93,7 @@ def outputs() -> Iterator[Output]:
 
 
 def _open(stream: TextIO | None) -> TextIO:
-    """Return a stream, or one that leads nowhere where there is none, as after ``>&-``."""
+    """Return a stream; the null device if there is none, as after ``>&-``."""
     return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")
 
 
@@ -139,7 +139,7 @@ def explained(error: Exception, conf: Path) -> str:
 
 
 def _group_of(missing: str, conf: Path) -> tuple[str, str]:
-    """Split ``group/option``, either of which may have a slash of its own."""
+    """Split ``group/option``; either part may contain a slash."""
     parts = missing.split("/")
     depth = 1
     while depth < len(parts) - 1 and parts[0] == "hydra" and (conf / parts[0]).is_dir():

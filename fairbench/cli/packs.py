@@ -40,7 +40,7 @@ class _Contents:
     )
 
     def contents(self, *, first: bool = False) -> Contents:
-        """Return what is packed.
+        """Return which parts of the runs go into the pack.
 
         Raises
         ------
@@ -53,10 +53,10 @@ class _Contents:
         if self.out == Path():
             raise UserError("nowhere to write to: name the pack, out=PACK")
         check_folder(self.out, new=True)
-        known = {metric.name for metric in declared()} | set(COSTS)
+        available = {metric.name for metric in declared()} | set(COSTS)
         for name in self.metrics:
-            if name not in known:
-                raise unknown_name("metric", name, known)
+            if name not in available:
+                raise unknown_name("metric", name, available)
         return Contents(self.cells, self.predictions, self.metrics, self.groups, self.people, first)
 
 
@@ -122,10 +122,10 @@ def merge(options: MergeOptions) -> None:
             f"merge joins two packs or folders or more, and {len(options.sources) or 'none'} is "
             "named: fairbench store merge mine yours out=ours"
         )
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for folder in options.sources:
             if not is_pack(folder):
-                held.enter_context(using(folder, make=False))
+                locks.enter_context(using(folder, make=False))
         sources = [list(Catalogue(folder)) for folder in options.sources]
         for folder, runs in zip(options.sources, sources, strict=True):
             if not runs:
@@ -148,7 +148,10 @@ def _origin(runs: Sequence[Run]) -> str:
     for run in runs:
         for name, version in run.environment["versions"].items():
             versions.setdefault(name, set()).add(str(version))
-    listed = (f"{name} {' and '.join(sorted(found))}" for name, found in sorted(versions.items()))
+    listed = (
+        f"{name} {' and '.join(sorted(versions_of_package))}"
+        for name, versions_of_package in sorted(versions.items())
+    )
     return f"commit {' and '.join(sorted(commits))}; {', '.join(listed)}"
 
 
@@ -160,16 +163,17 @@ def unpack(options: UnpackOptions) -> int:
 
     if options.pack == Path() and not is_pack(options.pack):
         raise UserError("no pack is named: fairbench store unpack PACK out=FOLDER")
-    found = open_pack(options.pack)
+    opened_pack = open_pack(options.pack)
     if options.out == Path():
         raise UserError("nowhere to write to: name the results folder, out=FOLDER")
     check_folder(options.out)
     with using(options.out):
-        runs, cells, damages = unpack_into(found, options.out)
+        runs, cells, damages = unpack_into(opened_pack, options.out)
     print_line(f"{runs} runs and {cells} cells of {options.pack} were written to {options.out}")
-    if left := sorted(set(found.about["left_out"].values())):
+    if without_data := sorted(set(opened_pack.about["left_out"].values())):
         print_line(
-            f"without target and groups of {', '.join(left)}: repeat the commands of their runs"
+            f"without target and groups of {', '.join(without_data)}: repeat the commands of their "
+            "runs"
         )
     for line in damages[:20]:
         print_line(f"damaged: {line}")
@@ -181,19 +185,21 @@ def verify_pack(folder: Path) -> int:
     from fairbench.results.packs import DamagedIndexError, damages, open_pack, without_index
 
     try:
-        found = open_pack(folder)
+        opened_pack = open_pack(folder)
     except DamagedIndexError as error:
         print_line("\n".join([f"damaged: {error}", *without_index(folder)]))
         return 1
-    lost = list(damages(found))
+    lost = list(damages(opened_pack))
     for line in lost:
         print_line(f"damaged: {line}")
     if lost:
         print("what is named is lost, and is not read; the rest is as it was written")
         return 1
-    files = len(found.listed)
-    counts = {kind: found.count(kind) for kind in ("runs", "cells")}
-    print_line(f"{found.path}: {files} files with {_counted(counts)} are as they were written")
+    files = len(opened_pack.listed)
+    counts = {kind: opened_pack.count(kind) for kind in ("runs", "cells")}
+    print_line(
+        f"{opened_pack.path}: {files} files with {_counted(counts)} are as they were written"
+    )
     return 0
 
 
@@ -202,7 +208,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _print(report: PackReport, contents: Contents) -> None:
-    """Say what is in a pack, what is not, and what cannot be done without it."""
+    """Print what a pack holds, what it lacks, and what cannot be done without that."""
     print_line(f"{report.path}: {_counted(report.counts)}, {report.bytes / 1e6:.2f} MB")
     if report.missing:
         print_line(f"{report.missing} cells of these runs are not there, and not in the pack")

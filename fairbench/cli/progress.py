@@ -102,13 +102,14 @@ class SweepProgress:
         return self.name or f"{cells}; jobs: {jobs}, {count['failed']} failed"
 
     def _show(self, text: str = "") -> None:
-        done = self.counts["fitted"] + self.counts["cached"] + self.counts["failed cells"]
+        completed = self.counts["fitted"] + self.counts["cached"] + self.counts["failed cells"]
         self._display.update(
-            self._task, completed=done, total=self.total or None, description=text or self.line
+            self._task, completed=completed, total=self.total or None, description=text or self.line
         )
 
 
 def _display(*, shown: bool) -> Progress:
+    """Return the progress bar of cells."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

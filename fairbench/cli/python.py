@@ -52,8 +52,8 @@ def run(words: Sequence[str] = ()) -> Run:
     conf = root / "conf"
     _prepare()
     try:
-        with hydra_of(conf), ExitStack() as held:
-            planned = _carry_out(CommandLine(list(words), conf, sweep=False), held)
+        with hydra_of(conf), ExitStack() as locks:
+            planned = _carry_out(CommandLine(list(words), conf, sweep=False), locks)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explained(error, conf)) from error
     return Run(planned.store.run_path(planned.id))
@@ -61,14 +61,17 @@ def run(words: Sequence[str] = ()) -> Run:
 
 def _prepare() -> None:
     """Let worker processes find this package and components, and Hydra raise its errors."""
-    own, before = str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")
-    if own not in before.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [own, before]))
+    source_folder, before = (
+        str(Path(__file__).resolve().parents[2]),
+        os.environ.get("PYTHONPATH", ""),
+    )
+    if source_folder not in before.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, before]))
     os.environ.setdefault(FOLDER, os.getcwd())
     os.environ["HYDRA_FULL_ERROR"] = "1"
 
 
-def _carry_out(line: Any, held: ExitStack) -> Plan:
+def _carry_out(line: Any, locks: ExitStack) -> Plan:
     from fairbench.cli.jobs import drawing, hold
     from fairbench.cli.summary import log_runs
     from fairbench.experiments.execute import carry_out
@@ -77,7 +80,7 @@ def _carry_out(line: Any, held: ExitStack) -> Plan:
     config = line.compose(line.jobs[0])
     if config["plan"]:
         raise UserError("plan=true returns no run: leave it out, or use the command line")
-    hold([config["results"]], held, make=not config["plan"])
+    hold([config["results"]], locks, make=not config["plan"])
     executor = processes(config["n_jobs"], config["timeout_min"])
     planned = carry_out(config, executor=executor, draw=drawing(config["figures"])).run
     log_runs([planned], config["tracking"])

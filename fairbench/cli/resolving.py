@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class _TimeIsOver(Exception):  # noqa: N818  (what it says is no error)
-    """The budget is spent; what was finished is kept."""
+    """The budget is spent; finished fits are kept."""
 
 
 @dataclass
@@ -89,18 +89,18 @@ class _Experiment:
 
     def at_least(self, splits: Mapping[str, int], approaches: Sequence[str]) -> int:
         """Have approaches run on so many splits of each task; return how many fits that took."""
-        kept, further = set(approaches), list[tuple[int, Job]]()
+        kept_methods, further = set(approaches), list[tuple[int, Job]]()
         for place, (method, task) in self.runs.named.items():
-            wanted = splits.get(task, 0)
+            splits_needed = splits.get(task, 0)
             repeats = int(self.runs.longest[place].config["split"]["repeats"])
-            if method in kept and wanted > repeats:
+            if method in kept_methods and splits_needed > repeats:
                 line, job = self.jobs[place]
-                longer = (*job, f"split.repeats={wanted}")
+                longer = (*job, f"split.repeats={splits_needed}")
                 further.append((place, (longer, line.compose(longer))))
         return self.carry_out(further)
 
 
-def resolve(lines: Sequence[CommandLine], asked: Resolving, held: ExitStack) -> int:
+def resolve(lines: Sequence[CommandLine], resolving: Resolving, locks: ExitStack) -> int:
     """Carry out an experiment and further rounds of it, and print what the time bought."""
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import varied_names
@@ -108,27 +108,28 @@ def resolve(lines: Sequence[CommandLine], asked: Resolving, held: ExitStack) -> 
     jobs = [(line, job) for line in lines for job in line.jobs]
     if len(jobs) < 2:
         raise UserError("resolve= compares the runs of a sweep, and this is one run: add -m")
-    _check_metric(asked.metric)
-    deadline, settings = time.monotonic() + asked.seconds, lines[0].settings()
+    _check_metric(resolving.metric)
+    deadline, settings = time.monotonic() + resolving.seconds, lines[0].settings()
     with SweepProgress(jobs=len(jobs)) as progress:
         composed: list[Job] = [(job, line.compose(job)) for line, job in progress.composing(jobs)]
         _check(composed)
         folders = [config["results"] for _, config in composed]
-        hold(folders, held, make=not composed[0][1]["plan"])
+        hold(folders, locks, make=not composed[0][1]["plan"])
         varied = varied_names([job for job, _ in composed])
 
         def run(part: Sequence[Job]) -> Sequence[Outcome]:
             return carry_out_jobs(part, settings, progress, varied, whole=False)
 
-        runs = ApproachRuns(asked.metric)
+        runs = ApproachRuns(resolving.metric)
         return _race(_Experiment(jobs, composed, run, deadline, runs))
 
 
 def _check_metric(name: str) -> None:
-    found = find(name)
-    if found is None:
+    """Refuse an unknown metric, or one without a better direction."""
+    declared_metric = find(name)
+    if declared_metric is None:
         raise unknown_name("metric", name, [metric.name for metric in declared()])
-    if found.better not in ("higher", "lower"):
+    if declared_metric.better not in ("higher", "lower"):
         raise UserError(f"resolve={name}: neither higher nor lower values of {name} are better")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbench.cli.summary import Outcome
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
-# What only shows something, and which Hydra does itself.
+# Options that only show something; Hydra handles them itself.
 _HYDRA_SHOWS = (
     "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
     "-sc", "--shell-completion", "--version",
@@ -78,18 +78,19 @@ def set_up_process() -> None:
     """
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
-    # This package comes before the folder that the command is given in; errors are exceptions.
-    own = str(Path(__file__).resolve().parents[2])
-    os.environ["PYTHONPATH"] = os.pathsep.join([own, os.environ.get("PYTHONPATH", "")])
+    # This package comes before the current folder on the path; Hydra raises errors as exceptions.
+    source_folder = str(Path(__file__).resolve().parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join([source_folder, os.environ.get("PYTHONPATH", "")])
     os.environ.setdefault(FOLDER, os.getcwd())
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"
     # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
     gc.set_threshold(1_000_000, 20, 100)
-    sys.path[:] = [own, *(path for path in sys.path if path not in ("", own))]
+    sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
 
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
+    """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
     from fairbench.cli.command_line import command_lines, hydra_of, listed_choices
 
     options = [word for word in arguments if word.startswith("-")]
@@ -103,22 +104,22 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
-    asked, words = Resolving.of([word for word in arguments if word not in options])
-    several |= asked is not None
+    resolving, words = Resolving.of([word for word in arguments if word not in options])
+    several |= resolving is not None
     several |= any(len(listed_choices(word, conf)) > 1 for word in words)
-    with hydra_of(conf), ExitStack() as held:
+    with hydra_of(conf), ExitStack() as locks:
         lines = command_lines(words, conf, sweep=several)
-        if asked:
+        if resolving:
             from fairbench.cli.resolving import resolve
 
-            return resolve(lines, asked, held)
+            return resolve(lines, resolving, locks)
         if lines[0].tuned:
             from fairbench.cli.tuning import tune
 
             if len(lines) > 1:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
-            return tune(lines[0], held)
-        return _sweep(lines, words, held) if several else _single(lines[0], held)
+            return tune(lines[0], locks)
+        return _sweep(lines, words, locks) if several else _single(lines[0], locks)
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:
@@ -134,7 +135,8 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     return 0
 
 
-def _single(line: CommandLine, held: ExitStack) -> int:
+def _single(line: CommandLine, locks: ExitStack) -> int:
+    """Plan a single run, carry it out and print its metrics; return the status."""
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
     from fairbench.experiments.execute import Execution, plan, prepared
@@ -143,7 +145,7 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     from fairbench.reporting.runs import document_of
 
     config = line.compose(line.jobs[0])
-    hold([config["results"]], held, make=not config["plan"])
+    hold([config["results"]], locks, make=not config["plan"])
     planned = plan(config)
     if config["plan"]:
         show_plan([planned])
@@ -165,7 +167,7 @@ def _single(line: CommandLine, held: ExitStack) -> int:
     return 0
 
 
-def _sweep(lines: Sequence[CommandLine], words: Sequence[str], held: ExitStack) -> int:
+def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack) -> int:
     """Plan and carry out all jobs, and print how each ended.
 
     Several lines are the sweeps of a folder of experiments; they share their settings.
@@ -184,7 +186,7 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], held: ExitStack) 
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
         jobs = [(job, line.compose(job)) for line, job in progress.composing(every)]
         folders = [config["results"] for _, config in jobs]
-        hold(folders, held, make=not jobs[0][1]["plan"])
+        hold(folders, locks, make=not jobs[0][1]["plan"])
         size, varied = settings.batch or len(jobs), varied_names([job for job, _ in jobs])
         for start in range(0, len(jobs), size):
             part = jobs[start : start + size]

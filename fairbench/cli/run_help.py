@@ -60,8 +60,8 @@ def run_help(words: Sequence[str]) -> str:
         for name, choice in default.items()
         if name in _GROUPS
     }
-    given = dict(word.split("=", 1) for word in words if "=" in word)
-    chosen |= {name: choice for name, choice in given.items() if name in chosen}
+    typed = dict(word.split("=", 1) for word in words if "=" in word)
+    chosen |= {name: choice for name, choice in typed.items() if name in chosen}
     parts = [_HEAD, _choices(), _settings(main)]
     parts.append(
         "Options of what is chosen; fairbench run learner=lightgbm --help has those of lightgbm"
@@ -103,9 +103,9 @@ def _settings(main: str) -> str:
         if name in ("defaults", "hydra"):
             continue
         parts = value.items() if isinstance(value, dict) else [("", value)]
-        for part, own in parts:
+        for part, part_value in parts:
             whole = f"{name}.{part}" if part else name
-            rows.append((f"{whole}={_written(own)}", comments.get(part or name, "")))
+            rows.append((f"{whole}={_written(part_value)}", comments.get(part or name, "")))
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
 
 
@@ -150,9 +150,14 @@ def _documented(target: str) -> dict[str, str]:
     if not files:
         return {}
     nodes = ast.parse(files[0].read_text(encoding="utf-8")).body
-    own = (node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef))
+    definitions = (node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef))
     text = next(
-        (ast.get_docstring(definition) or "" for definition in own if definition.name == name), ""
+        (
+            ast.get_docstring(definition) or ""
+            for definition in definitions
+            if definition.name == name
+        ),
+        "",
     )
     entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", text, re.M)
     return {

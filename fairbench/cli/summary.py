@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
 FAILED = 1  # the exit status
-Words = tuple[str, ...]  # what a job asks for: "dataset=german", "method=ensemble"
+Words = tuple[str, ...]  # of a job, such as "dataset=german", "method=ensemble"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Outcome:
         return f"{self.status}: {self.name}{': ' if self.message else ''}{self.message}"
 
 
-# Their choices are in the name of every run, and an experiment is no option of one.
+# The name of every run has these choices; `experiment` is not an option of a run.
 _NAMED = ("dataset", "learner", "intervention", "method", "experiment")
 
 
@@ -253,7 +253,7 @@ def show_table(runs: Sequence[Plan]) -> None:
     )
     try:
         print_document(runs_document(catalogue))
-    except UserError as error:  # a file that was damaged meanwhile: the runs have finished
+    except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
         print_line(f"no table: {error}")
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
@@ -297,7 +297,7 @@ def _show_failures(
         table.add_row(terminal(" ".join(telling_words) or outcome.name), terminal(outcome.message))
     for trace in dict.fromkeys(outcome.trace for outcome in failed if outcome.trace):
         print_line(trace)
-    # Lines are wrapped on a terminal alone.
+    # Lines are wrapped only on a terminal.
     Console(width=None if sys.stdout.isatty() else 10_000).print(table, highlight=False)
     print_line("what failed is run again, and nothing else, by:")
     by_sweep: dict[tuple[str, ...], list[Words]] = {}  # those of a folder name other options

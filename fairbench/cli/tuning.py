@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 FAILED, USER_ERROR = 1, 2
 
 
-def tune(line: CommandLine, held: ExitStack) -> int:
+def tune(line: CommandLine, locks: ExitStack) -> int:
     """Search, judge what is chosen on test rows, print the answer; return the exit status."""
-    search, options = search_of(line, held)
+    search, options = search_of(line, locks)
     search.check()
     if search.default_plan.config["plan"]:
         return _planned(search)
@@ -65,14 +65,14 @@ class UnfinishedRunError(Exception):
         self.end = end
 
 
-def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions]:
+def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOptions]:
     """Return the search that a command line asks for, and how its answer is printed."""
     options = _options(line.sweeper_options())
     (fixed,) = line.jobs
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")
     base = line.compose(fixed)
-    hold([base["results"]], held, make=not base["plan"])
+    hold([base["results"]], locks, make=not base["plan"])
     search = Search(
         Tuning(*(getattr(options, name) for name in Tuning.__dataclass_fields__)),
         [dimension(space, base) for space in line.spaces.values()],
@@ -82,9 +82,9 @@ def search_of(line: CommandLine, held: ExitStack) -> tuple[Search, TuningOptions
     return search, options
 
 
-def _options(given: Mapping[str, Any]) -> TuningOptions:
+def _options(values: Mapping[str, Any]) -> TuningOptions:
     """Return the sweeper's options, read as those of the verb are: with the same refusals."""
-    words = [f"{name}={_typed(given[name])}" for name in TuningOptions.__dataclass_fields__]
+    words = [f"{name}={_typed(values[name])}" for name in TuningOptions.__dataclass_fields__]
     return read(TuningOptions, words)
 
 
@@ -139,10 +139,10 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     log = "log" in (value.tags or set())
     if log and low <= 0:
         raise UserError(f"'{name}={text}' begins at {low:g}: a logarithm needs a number above 0")
-    known: Any = base
+    base_value: Any = base
     for key in name.split("."):
-        known = known.get(key) if isinstance(known, Mapping) else None
-    whole = isinstance(known, int) and not isinstance(known, bool)
+        base_value = base_value.get(key) if isinstance(base_value, Mapping) else None
+    whole = isinstance(base_value, int) and not isinstance(base_value, bool)
     whole = whole or isinstance(value.start, int)
     if whole and not (low.is_integer() and high.is_integer()):
         raise UserError(f"'{name}={text}': {name} is a whole number, and so are its bounds")
@@ -152,7 +152,9 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
 def _show_trial(search: Search, number: int, trial: Trial) -> None:
     """Print a trial on standard error as it ends."""
     name = "untuned" if number == 0 else f"trial {number}"
-    what = ", ".join(f"{key.rpartition('.')[2]}={value_text(v)}" for key, v in trial.values.items())
+    values_text = ", ".join(
+        f"{key.rpartition('.')[2]}={value_text(v)}" for key, v in trial.values.items()
+    )
     if trial.error:
         ended = f"has no value: {trial.error}"
     else:
@@ -160,7 +162,9 @@ def _show_trial(search: Search, number: int, trial: Trial) -> None:
             f"{estimate.sign * estimate.value:.4f}" for estimate in trial.estimates(search.goals)
         )
         ended += f" (stopped after {trial.folds})" if trial.stopped else ""
-    print(f"  {name}: {what}{': ' if what else ''}{ended}", file=sys.stderr, flush=True)
+    print(
+        f"  {name}: {values_text}{': ' if values_text else ''}{ended}", file=sys.stderr, flush=True
+    )
 
 
 def _planned(search: Search) -> int:

@@ -25,7 +25,7 @@ from fairbench.metrics.rates import ERROR_RATE
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
-FURTHER = (1, 10, 100)  # candidates
+FURTHER = (1, 10, 100)  # numbers of further candidates for which the gain is bounded
 
 
 def gap_named(name: str) -> Metric:
@@ -332,6 +332,61 @@ def of_stored(
     ------
     UserError : no validation rows apart from the test rows, or several splits.
     """
+    choosing = _checked_choosing(shared)
+    goals = Goal(metric), Goal(ERROR_RATE)
+    # Gap and error of every run on the validation rows.
+    values = np.array(
+        [
+            [goal.estimate(_rows_of_model(choosing, place)).value for goal in goals]
+            for place in range(len(shared.runs))
+        ]
+    )
+    in_use = 0 if named else int(values[:, 1].argmin())
+    needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in shared.runs]
+    order = [
+        in_use,
+        *(
+            run_place
+            for run_place in range(len(values))
+            if run_place != in_use and not (without_group and needs_group[run_place])
+        ),
+    ]
+    if len(order) < 2:
+        raise UserError("without_group=true leaves no run beside the model in use: leave it out")
+    tried = [
+        Tried(
+            what=shared.runs[run_place].id,
+            label=f"{names[shared.runs[run_place].id]} ({shared.runs[run_place].id})",
+            gap=float(values[run_place, 0]),
+            error=float(values[run_place, 1]),
+            group_at_prediction=needs_group[run_place],
+        )
+        for run_place in order
+    ]
+    place = least_gap(*values[order].T, within=within)
+    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [in_use, order[place]]])
+    pair = [shared.runs[run_place] for run_place in dict.fromkeys((in_use, order[place]))]
+    return Alternative(
+        data=pair[0].choices["dataset"],
+        protect=pair[0].protect,
+        tried=tried,
+        place=place,
+        within=within,
+        chosen_by=len(choosing.row),
+        comparison=compared(rows, metric, level=level),
+        runs=tuple(run.id for run in pair),
+        label=pair[0].people().about.positive_label or "1",
+        notes=[*shared.notes, *([_UNNAMED] if not named else [])],
+    )
+
+
+def _checked_choosing(shared: Shared) -> SharedRows:
+    """Return the validation rows of runs of a single fit.
+
+    Raises
+    ------
+    UserError : no validation rows apart from the test rows, or several splits.
+    """
     if shared.choosing is None:
         raise UserError(
             "these runs have no validation rows to choose by, apart from their test rows: run them "
@@ -342,49 +397,7 @@ def of_stored(
             f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
             "are compared: run them with split.repeats=1 split.validation=0.25"
         )
-    goals = Goal(metric), Goal(ERROR_RATE)
-    values = np.array(
-        [
-            [goal.estimate(_rows_of_model(shared.choosing, place)).value for goal in goals]
-            for place in range(len(shared.runs))
-        ]
-    )
-    in_use = 0 if named else int(values[:, 1].argmin())
-    needs = [bool(run.environment.get("group_at_prediction", False)) for run in shared.runs]
-    order = [
-        in_use,
-        *(
-            run_place
-            for run_place in range(len(values))
-            if run_place != in_use and not (without_group and needs[run_place])
-        ),
-    ]
-    if len(order) < 2:
-        raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    place = least_gap(*values[order].T, within=within)
-    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [in_use, order[place]]])
-    pair = [shared.runs[run_place] for run_place in dict.fromkeys((in_use, order[place]))]
-    return Alternative(
-        data=pair[0].choices["dataset"],
-        protect=pair[0].protect,
-        tried=[
-            Tried(
-                what=shared.runs[run_place].id,
-                label=f"{names[shared.runs[run_place].id]} ({shared.runs[run_place].id})",
-                gap=float(values[run_place, 0]),
-                error=float(values[run_place, 1]),
-                group_at_prediction=needs[run_place],
-            )
-            for run_place in order
-        ],
-        place=place,
-        within=within,
-        chosen_by=len(shared.choosing.row),
-        comparison=compared(rows, metric, level=level),
-        runs=tuple(run.id for run in pair),
-        label=pair[0].people().about.positive_label or "1",
-        notes=[*shared.notes, *([_UNNAMED] if not named else [])],
-    )
+    return shared.choosing
 
 
 _UNNAMED = (

@@ -38,6 +38,7 @@ from fairbench.results.runs import Run
 Codes = NDArray[np.int64]
 Ends = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
+# Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _ROUNDING = 1e-9
 
@@ -155,7 +156,7 @@ class _Estimates:
 
     @cached_property
     def contrasts(self) -> Floats:
-        """The contrasts of parts whose largest absolute value is the objective, (m, own)."""
+        """Contrasts (m, own) of the first rates; the largest absolute value is the objective."""
         if not self.metric.is_gap:
             return np.ones((1, 1))
         objective_parts = self.parts[: self.own]
@@ -193,9 +194,11 @@ class _Estimates:
         noise = joint_noise(factor, draws=draws, generator=generator)
         # Rates of 0 and 1 have errors, too, although these rows show no variance.
         spread = np.sqrt((factor**2).sum(axis=0))
-        least, still = self._least_errors(), spread == 0
-        noise *= np.maximum(1, least / np.where(still, np.inf, spread))
-        noise[:, still] = least[still] * generator.standard_normal((draws, int(still.sum())))
+        least, is_constant = self._least_errors(), spread == 0
+        noise *= np.maximum(1, least / np.where(is_constant, np.inf, spread))
+        noise[:, is_constant] = least[is_constant] * generator.standard_normal(
+            (draws, int(is_constant.sum()))
+        )
         return np.asarray(noise[:, self.rows.same])  # runs of equal predictions have equal errors
 
     def _influences(self) -> Floats:
@@ -222,8 +225,8 @@ class _Estimates:
     def _of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
         """Return some rates of some runs in all splits, for intervals as in a run's table."""
         values, sizes = (
-            np.moveaxis(of_all_runs[:, run][..., parts], 0, -1)
-            for of_all_runs in (self.of_splits, self.sizes)
+            np.moveaxis(values_of_all_runs[:, run][..., parts], 0, -1)
+            for values_of_all_runs in (self.of_splits, self.sizes)
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 

@@ -13,7 +13,7 @@ from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 
 _PARTS = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
-_MOST = 4  # values that are listed
+_MOST = 4  # values that a message lists
 
 
 class CannotChooseError(UserError):
@@ -37,12 +37,12 @@ def check_comparable(runs: Sequence[Run]) -> None:
 def _differing(runs: Sequence[Run]) -> str:
     """Return the options in which runs of several sets differ, with a count of runs per value."""
     facts = [_facts(run) for run in runs]
-    sets = [[_facts(run) for run in of_set] for of_set in comparable_sets(runs)]
+    sets = [[_facts(run) for run in members] for members in comparable_sets(runs)]
     parts = []
     for name in dict.fromkeys(name for fact in facts for name in fact):
-        values = [{fact.get(name, "none") for fact in of_set} for of_set in sets]
+        values = [{fact.get(name, "none") for fact in members} for members in sets]
         is_constant_in_sets = (
-            all(len(of_set) == 1 for of_set in values) and len(set.union(*values)) > 1
+            all(len(members) == 1 for members in values) and len(set.union(*values)) > 1
         )
         if is_constant_in_sets and name.partition(".")[0] != "evaluator":
             counts = Counter(fact.get(name, "none") for fact in facts)
@@ -50,7 +50,8 @@ def _differing(runs: Sequence[Run]) -> str:
                 f"{value} in {runs_with_value}"
                 for value, runs_with_value in counts.most_common(_MOST)
             )
-            parts.append(f"{name} ({listed}{', ...' * (len(counts) > _MOST)})")
+            ending = ", ..." if len(counts) > _MOST else ""
+            parts.append(f"{name} ({listed}{ending})")
     if parts:
         return ", ".join(parts[:3])
     different = len({run.summarised["data"] for run in runs}) > 1
@@ -88,7 +89,7 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
         for runs in comparable_sets(usable)
         if len(runs) > 1
     ]
-    asked, runs = max(
+    wanted_runs, runs = max(
         sets,
         key=lambda wanted_and_all: (
             len(wanted_and_all[0]),
@@ -97,7 +98,7 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
         ),
         default=([], []),
     )
-    return asked if len(asked) > 1 else runs
+    return wanted_runs if len(wanted_runs) > 1 else runs
 
 
 def _repeats(run: Run) -> int:

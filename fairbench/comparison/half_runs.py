@@ -52,7 +52,7 @@ class HalfRuns:
         return self._load(self._reference_of(run), run)
 
     def check(self, runs: Sequence[RunPredictions]) -> None:
-        """Refuse runs for which a half-split run, of them or of the reference, is missing."""
+        """Refuse runs without a half-split run of their own or of the reference."""
         if all(self._half_run_of(run) and self._reference_of(run) for run in runs):
             return
         raise self._missing(runs)
@@ -79,6 +79,7 @@ class HalfRuns:
         return max(candidates, key=_halvings, default=None)
 
     def _reference_of(self, run: RunPredictions) -> Run | None:
+        """Return the half-split run of the reference for a run; None if there is none."""
         if self.reference:
             return self.catalogue.one(self.reference)
         config = self._finished(run.id).config
@@ -108,10 +109,10 @@ class HalfRuns:
 
     def _reference_words(self, words: Mapping[str, str]) -> dict[str, str]:
         components = self._components
-        others = {
+        other_words = {
             name: text for name, text in words.items() if not name.startswith(tuple(components))
         }
-        return others | components
+        return other_words | components
 
     @cached_property
     def _all(self) -> list[Run]:
@@ -135,8 +136,8 @@ def _halvings(run: Run) -> int:
 
 
 def _halved(words: Mapping[str, str]) -> dict[str, str]:
-    others = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
-    return {**others, "split": HALF_SPLITS}
+    other_words = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
+    return {**other_words, "split": HALF_SPLITS}
 
 
 def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -145,7 +146,7 @@ def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]
 
 @dataclass(frozen=True, eq=False)
 class VarianceRatios:
-    """Ratios of variances to the reference learner's, of the rates that `objectives` use.
+    """Ratios of variances to the reference learner's, for the rates that `objectives` use.
 
     Attributes
     ----------
@@ -174,15 +175,15 @@ class VarianceRatios:
         return np.asarray(np.nanmean(filled, axis=0)[:, None])
 
     def each(self, run: RunPredictions) -> Floats:
-        """Return each ratio, of every rate and group, (R, G); NaN if it is undefined in a half."""
+        """Return the ratio of every rate and group, (R, G); NaN if undefined in a half."""
         estimates, reference_estimates = (
             self._estimates(half_run, run)
             for half_run in (self.half_runs.of(run), self.half_runs.reference_of(run))
         )
         shared_repeats = sorted(estimates.keys() & reference_estimates.keys())
         halves = (
-            np.stack([of_halvings[repeat] for repeat in shared_repeats])
-            for of_halvings in (estimates, reference_estimates)
+            np.stack([halving_estimates[repeat] for repeat in shared_repeats])
+            for halving_estimates in (estimates, reference_estimates)
         )
         return variance_ratio(*halves, pooled=False)
 

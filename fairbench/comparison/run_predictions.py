@@ -79,8 +79,10 @@ def load_predictions(run: Run) -> RunPredictions:
                 "rows held one class only, or its method gave none"
             )
         rows_and_labels = row[rows].astype(np.intp), label[rows].astype(np.int64)
-        of_fold = FoldPredictions(key[0], *rows_and_labels, None if score is None else score[rows])
-        repeats.setdefault(key[0], []).append(of_fold)
+        fold_predictions = FoldPredictions(
+            key[0], *rows_and_labels, None if score is None else score[rows]
+        )
+        repeats.setdefault(key[0], []).append(fold_predictions)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
@@ -314,7 +316,7 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
 
 
 def _check_not_weighted(runs: Sequence[Run]) -> None:
-    """Refuse runs whose tables are of weighted rows: every row counts as one here."""
+    """Refuse runs with weighted rows: every row counts as one here."""
     weighted = [run.id for run in runs if is_weighted(run)]
     if weighted:
         raise CannotChooseError(

@@ -60,7 +60,7 @@ class PairComparison:
 
 
 def typical(events: pd.DataFrame) -> int:
-    """Return the position of the repeat whose events are nearest to the medians."""
+    """Return the position of the repeat with event probabilities nearest to the medians."""
     distance = (events - events.median()).abs().sum(axis=1)
     return int(distance.to_numpy().argmin())
 
@@ -137,22 +137,23 @@ class _Pair:
         Paired runs have one joint table, others one table each. A joint table has the smaller of
         the two effective sample fractions.
         """
-        of_repeats = [[run.repeats[repeat] for repeat in repeats] for run in self.runs]
-        for first_folds, second_folds in zip(*of_repeats, strict=True):
+        folds_by_run = [[run.repeats[repeat] for repeat in repeats] for run in self.runs]
+        for first_folds, second_folds in zip(*folds_by_run, strict=True):
             if len(first_folds) != len(second_folds):
                 raise UserError(
                     f"run {self.runs[0].id} has {len(first_folds)} folds and {self.runs[1].id} "
                     f"{len(second_folds)}: compared runs must have the same number of folds"
                 )
-        first = np.cumsum([0, *(len(folds) for folds in of_repeats[0])])[:-1]
+        first_places = np.cumsum([0, *(len(folds) for folds in folds_by_run[0])])[:-1]
         first_folds, second_folds = (
-            [fold for folds in of_run for fold in folds] for of_run in of_repeats
+            [fold for folds in folds_of_repeats for fold in folds]
+            for folds_of_repeats in folds_by_run
         )
         if self.settings.paired:
-            pooled = np.add.reduceat(self.labels.joint(first_folds, second_folds), first)
+            pooled = np.add.reduceat(self.labels.joint(first_folds, second_folds), first_places)
             return [pooled * np.minimum(*self.fractions)]
         return [
-            np.add.reduceat(self.labels.counts(folds), first) * fraction
+            np.add.reduceat(self.labels.counts(folds), first_places) * fraction
             for folds, fraction in zip((first_folds, second_folds), self.fractions, strict=True)
         ]
 
@@ -186,26 +187,28 @@ class Labels:
 
     def counts(self, folds: Sequence[FoldPredictions]) -> NDArray[np.int64]:
         """Return the (F, G, 4) confusion counts of F folds."""
-        target, group, (prediction,) = self._of_folds(folds)
+        target, group, (prediction,) = self._rows_of_folds(folds)
         shape = len(folds), self.n_groups, 4
         counts = binary_confusion(target, prediction, group, n_groups=shape[0] * shape[1])
         return counts.reshape(shape)
 
     def joint(
-        self, one: Sequence[FoldPredictions], other: Sequence[FoldPredictions]
+        self, first_folds: Sequence[FoldPredictions], second_folds: Sequence[FoldPredictions]
     ) -> NDArray[np.int64]:
         """Return the (F, G, 8) joint counts of two runs' predictions on F folds."""
-        if not all(np.array_equal(a.rows, b.rows) for a, b in zip(one, other, strict=True)):
+        if not all(
+            np.array_equal(a.rows, b.rows) for a, b in zip(first_folds, second_folds, strict=True)
+        ):
             raise UserError(
                 "the two runs were tested on different rows (other seed or split): compare them "
                 "with paired=false"
             )
-        target, group, (first, second) = self._of_folds(one, other)
-        shape = len(one), self.n_groups, 8
+        target, group, (first, second) = self._rows_of_folds(first_folds, second_folds)
+        shape = len(first_folds), self.n_groups, 8
         counts = joint_confusion(target, first, second, group, n_groups=shape[0] * shape[1])
         return counts.reshape(shape)
 
-    def _of_folds(
+    def _rows_of_folds(
         self, *runs: Sequence[FoldPredictions]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
         """Return target, group and predictions of all rows; groups are numbered fold by fold."""

@@ -180,7 +180,7 @@ def _is_share(metric: Metric) -> bool:
 
 
 def minimised(name: str) -> Metric:
-    """Return the metric of a name, of which small values are good: a gap, or a rate of everyone.
+    """Return a metric by name, if smaller values are better: a gap, or an overall rate.
 
     Raises
     ------

@@ -31,7 +31,7 @@ _PARTS = ("learner", "intervention", "method")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A finished run, and what it is made of: ``learner``, ``intervention`` and ``method``."""
+    """A finished run with its components: ``learner``, ``intervention`` and ``method``."""
 
     run: Run
     names: Mapping[str, str]
@@ -55,15 +55,15 @@ def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candida
     for run in catalogue:
         if run.choices["dataset"] == dataset and protect in ("", run.protect):
             shared = [run.protect, run.environment["data"], run.config["split"], run.seed]
-            of_set = sets.setdefault(digest(shared), {})
+            runs_of_set = sets.setdefault(digest(shared), {})
             key = digest([run.config[name] for name in _PARTS])
-            if key not in of_set or _relaxations(run) > _relaxations(of_set[key]):
-                of_set[key] = run
+            if key not in runs_of_set or _relaxations(run) > _relaxations(runs_of_set[key]):
+                runs_of_set[key] = run
     largest = list(max(sets.values(), key=len, default={}).values())
     if len(largest) < 2:
-        of_attributes = f" by {protect}" if protect else ""
+        attributes_text = f" by {protect}" if protect else ""
         raise UserError(
-            f"{catalogue.folder} has {len(largest)} finished run of {dataset}{of_attributes}; a "
+            f"{catalogue.folder} has {len(largest)} finished run of {dataset}{attributes_text}; a "
             "trade-off needs at least two of one split and seed"
         )
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
@@ -82,11 +82,13 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     modules = [str(config["name"]) for config in configs]
     names = []
     for module, config in zip(modules, configs, strict=True):
-        namesakes = [other for other, name in zip(configs, modules, strict=True) if name == module]
+        namesakes = [
+            namesake for namesake, name in zip(configs, modules, strict=True) if name == module
+        ]
         differing = [
             str(value)
             for option, value in config.items()
-            if any(other.get(option) != value for other in namesakes)
+            if any(namesake.get(option) != value for namesake in namesakes)
         ]
         names.append(" ".join([module, *differing]).replace("_", " "))
     return names

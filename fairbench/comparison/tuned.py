@@ -187,14 +187,19 @@ def _as_candidates(
     codes = np.unique(_rows(trials[0]).unit)
     looks = [_looks(_rows(trial), codes) for trial in trials]
     noise = stacked(estimates, looks, len(codes))
-    values = np.array([[estimate.value for estimate in of_trial] for of_trial in estimates])
+    values = np.array(
+        [[estimate.value for estimate in trial_estimates] for trial_estimates in estimates]
+    )
     unseen = np.array(
-        [[estimate.least_of_value for estimate in of_trial] for of_trial in estimates]
+        [[estimate.least_of_value for estimate in trial_estimates] for trial_estimates in estimates]
     )
     fresh = np.array(
         [
-            [_fresh_variance(*pair, test_rows) for pair in zip(estimates[0], of_trial, strict=True)]
-            for of_trial in estimates[1:]
+            [
+                _fresh_variance(*pair, test_rows)
+                for pair in zip(estimates[0], trial_estimates, strict=True)
+            ]
+            for trial_estimates in estimates[1:]
         ]
     )
     weights = np.array(tuning.weights or [1.0] * len(goals))
@@ -236,8 +241,10 @@ def _tested(run: PlannedRun) -> GoalRows:
     table = table[table["part"] == TEST]
     keys = ("repeat", "fold", "part", "row")
     parts = []
-    for number, (_, of_fold) in enumerate(table.groupby(["repeat", "fold"])):
-        columns = {str(name): of_fold[name].to_numpy(float) for name in of_fold if name not in keys}
-        rows = of_fold["row"].to_numpy(np.intp)
+    for number, (_, fold_table) in enumerate(table.groupby(["repeat", "fold"])):
+        columns = {
+            str(name): fold_table[name].to_numpy(float) for name in fold_table if name not in keys
+        }
+        rows = fold_table["row"].to_numpy(np.intp)
         parts.append(labelled(run.dataset, run.study.protect, rows, columns, number))
     return together(parts)

@@ -37,8 +37,8 @@ SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
     "Discriminatory Algorithms” (ICLR 2026, arXiv 2512.23943)"
 )
-_SHOWN = 15  # rows of what was tried, on a terminal
-_FEW = 30  # candidates after which an end is early
+_SHOWN = 15  # tried candidates that a terminal shows
+_FEW = 30  # a search that ends with fewer candidates has ended early
 
 
 def alternative_document(answer: Alternative, command: str) -> Document:
@@ -50,7 +50,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     """
     sections = [Section("What was searched", [*_searched(answer), _tried(answer)])]
     if answer.search:
-        sections.insert(0, Section("What further search may gain", [_further(answer.search)]))
+        sections.insert(0, Section("What further search may gain", [_bounds_table(answer.search)]))
     if answer.place:
         sections.insert(0, Section("What it would cost", [_flips(answer)]))
     return Document(
@@ -96,40 +96,42 @@ def _shown_change(estimate: Estimate) -> str:
 
 
 def _candidates(answer: Alternative) -> str:
+    """Return how many other models were tried, in words."""
     tried = len(answer.tried) - 1
-    what = "candidate" if answer.search else "other run"
-    return f"{count(tried)} {what}{'s' * (tried != 1)}"
+    kind = "candidate" if answer.search else "other run"
+    return f"{count(tried)} {kind}{'s' if tried != 1 else ''}"
 
 
 def _result_sentences(answer: Alternative) -> Iterator[str]:
     """Yield what was found, the most important first."""
-    both, gap = answer.comparison, _name(answer.comparison.metric)
+    comparison, gap = answer.comparison, _name(answer.comparison.metric)
     if not answer.place:
         yield (
             f"No alternative is better: of {_candidates(answer)}, none has a smaller {gap} on the "
             f"validation rows at an error of at most {number(answer.in_use.error + answer.within)}."
         )
         yield (
-            f"On the {count(both.people)} test rows, the model in use has a {gap} of "
-            f"{_estimate_text(both.gaps[0])} and an error of {_estimate_text(both.errors[0])}."
+            f"On the {count(comparison.people)} test rows, the model in use has a {gap} of "
+            f"{_estimate_text(comparison.gaps[0])} and an error of "
+            f"{_estimate_text(comparison.errors[0])}."
         )
     else:
-        beginning = {
+        verdict_text = {
             "smaller": f"There is a less discriminatory alternative. Its {gap} is surely smaller",
             "open": f"Whether the best alternative has a smaller {gap} is open",
             "larger": f"The alternative that looked best has a larger {gap}",
-        }[both.verdict]
+        }[comparison.verdict]
         yield (
-            f"{beginning}: on the {count(both.people)} test rows, {_estimate_text(both.gaps[1])} "
-            f"against {_estimate_text(both.gaps[0])} of the model in use, a change of "
-            f"{_shown_change(both.gap_change)}."
+            f"{verdict_text}: on the {count(comparison.people)} test rows, "
+            f"{_estimate_text(comparison.gaps[1])} against {_estimate_text(comparison.gaps[0])} of "
+            f"the model in use, a change of {_shown_change(comparison.gap_change)}."
         )
         yield (
-            f"Its error is {_estimate_text(both.errors[1])} against "
-            f"{_estimate_text(both.errors[0])}, a change of "
-            f"{_shown_change(both.error_change)}; {_allowed(answer)}."
+            f"Its error is {_estimate_text(comparison.errors[1])} against "
+            f"{_estimate_text(comparison.errors[0])}, a change of "
+            f"{_shown_change(comparison.error_change)}; {_allowed(answer)}."
         )
-        everyone = both.flips[-1]
+        everyone = comparison.flips[-1]
         changed, share = everyone.gained + everyone.lost, everyone.share
         yield (
             f"It decides otherwise for {count(changed)} of {count(everyone.people)} people "
@@ -143,7 +145,7 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
 
 
 def _allowed(answer: Alternative) -> str:
-    """Return what the test rows say of whether the error is within what is allowed."""
+    """Return whether the error on the test rows is within the allowed limit, in words."""
     _, lower, upper = answer.comparison.error_change
     by = f"{answer.within:g} above that of the model in use"
     if upper <= answer.within:
@@ -154,14 +156,16 @@ def _allowed(answer: Alternative) -> str:
 
 
 def _on_groups(answer: Alternative) -> Iterator[str]:
-    """Yield that the group must be known to predict, where it must."""
+    """Yield a warning if the model needs each person's group at prediction time."""
     if not (answer.place and answer.selected.group_at_prediction):
         return
     text = "It needs each person's group at prediction time."
-    if other := answer.without_group:
+    if allowed_alternative := answer.without_group:
         text += (
-            f" Of what does not, {other.label} would be chosen: {_name(answer.comparison.metric)} "
-            f"{number(other.gap)} and error {number(other.error)} on the validation rows, where "
+            f" Of what does not, {allowed_alternative.label} would be chosen: "
+            f"{_name(answer.comparison.metric)} "
+            f"{number(allowed_alternative.gap)} and error {number(allowed_alternative.error)} on "
+            "the validation rows, where "
             f"this one has {number(answer.selected.gap)} and {number(answer.selected.error)} "
             "(without_group=true searches for it)."
         )
@@ -185,17 +189,17 @@ def _bound(search: Searched) -> str:
 
 def _basis_sentences(answer: Alternative) -> Iterator[str]:
     """Yield what the statements rest on."""
-    both = answer.comparison
+    comparison = answer.comparison
     yield (
         f"{count(answer.chosen_by)} validation rows chose; the test rows chose nothing, so that "
-        f"their {both.level:.0%} intervals need no correction for the choice. They are of these "
-        "fitted models, on new people like those of the test rows."
+        f"their {comparison.level:.0%} intervals need no correction for the choice. They are of "
+        "these fitted models, on new people like those of the test rows."
     )
     yield from answer.notes
-    if both.looks > 1:
+    if comparison.looks > 1:
         yield (
-            f"{both.looks} candidates have been judged on these test rows by now: every interval "
-            "is widened so that all hold at once for all of them (Bonferroni)."
+            f"{comparison.looks} candidates have been judged on these test rows by now: every "
+            "interval is widened so that all hold at once for all of them (Bonferroni)."
         )
     if answer.search is None:
         yield (
@@ -222,14 +226,14 @@ def _unseen(answer: Alternative) -> Iterator[str]:
         "matters here, rather than a cost of each kind of error."
     )
     if answer.search and answer.search.left_out:
-        left = len(answer.search.left_out)
+        pairs_left_out = len(answer.search.left_out)
         yield (
-            f"{left} combination{'s' * (left > 1)} of learner and intervention: see “What was "
-            "searched”."
+            f"{pairs_left_out} combination{'s' if pairs_left_out > 1 else ''} of learner and "
+            "intervention: see “What was searched”."
         )
     failed = sum(bool(tried.reason) for tried in answer.tried)
     if failed:
-        yield f"{failed} candidate{'s' * (failed > 1)} failed; the log has the reasons."
+        yield f"{failed} candidate{'s' if failed > 1 else ''} failed; the log has the reasons."
 
 
 def _to_do(answer: Alternative) -> Iterator[str]:
@@ -250,9 +254,10 @@ def _to_do(answer: Alternative) -> Iterator[str]:
         yield "Judge both models on more people: these are too few to tell their gaps apart."
 
 
-def _ended(search: Searched) -> str:
+def _why_ended(search: Searched) -> str:
+    """Return why the search ended, in words."""
     certificate = search.certificate
-    tried = f"{count(certificate.tried)} candidate{'s' * (certificate.tried != 1)}"
+    tried = f"{count(certificate.tried)} candidate{'s' if certificate.tried != 1 else ''}"
     return {
         WORTH: f"after {tried}, as one more surely lowers the gap on the validation rows by less "
         f"than {search.worth:g} on average",
@@ -263,12 +268,12 @@ def _ended(search: Searched) -> str:
 
 
 def _terms(answer: Alternative) -> list[tuple[str, Text]]:
-    """Return what was compared, a term and its text each."""
+    """Return the terms of the comparison with their texts."""
     # The labels of finished runs have their ids.
-    of_run = [f" (run {run})" if answer.search else "" for run in answer.runs]
-    terms: list[tuple[str, Text]] = [("Model in use", f"{answer.in_use.label}{of_run[0]}")]
+    run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
+    terms: list[tuple[str, Text]] = [("Model in use", f"{answer.in_use.label}{run_texts[0]}")]
     if answer.place:
-        terms.append(("Alternative", f"{answer.selected.label}{of_run[-1]}"))
+        terms.append(("Alternative", f"{answer.selected.label}{run_texts[-1]}"))
     terms.append(
         (
             "Chosen by",
@@ -278,23 +283,23 @@ def _terms(answer: Alternative) -> list[tuple[str, Text]]:
         )
     )
     if answer.search:
-        terms.append(("Search ended", _ended(answer.search)))
+        terms.append(("Search ended", _why_ended(answer.search)))
     return terms
 
 
 def _both_models_table(answer: Alternative) -> Table:
     """Return the table of both models."""
-    both, better = answer.comparison, bool(answer.place)
+    comparison, better = answer.comparison, bool(answer.place)
     columns = [Column("on the test rows"), Column("in use", "estimate")]
     rows: list[list[object]] = [
-        [_name(both.metric), both.gaps[0]],
-        ["error rate", both.errors[0]],
+        [_name(comparison.metric), comparison.gaps[0]],
+        ["error rate", comparison.errors[0]],
     ]
     if better:
         columns += [Column("alternative", "estimate"), Column("difference", "estimate")]
-        rows[0] += [both.gaps[1], both.gap_change]
-        rows[1] += [both.errors[1], both.error_change]
-    caption = f"{both.level:.0%} intervals, of {count(both.people)} people"
+        rows[0] += [comparison.gaps[1], comparison.gap_change]
+        rows[1] += [comparison.errors[1], comparison.error_change]
+    caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
     caption += "; the difference is of the same people" if better else ""
     return Table(columns, rows, "both models" if better else "the model in use", caption)
 
@@ -317,7 +322,7 @@ def _flips(answer: Alternative) -> Table:
     return Table(columns, rows, "decisions that change", caption, rules=rules)
 
 
-def _further(search: Searched) -> Table:
+def _bounds_table(search: Searched) -> Table:
     """Return the table of the bounds."""
     certificate = search.certificate
     columns = [
@@ -328,12 +333,12 @@ def _further(search: Searched) -> Table:
     ]
     rows = [
         [
-            more,
-            (0.0, 1 - (1 - certificate.chance) ** more),
-            (0.0, certificate.seen_gain(more)),
-            (0.0, certificate.gain(more)),
+            draws,
+            (0.0, 1 - (1 - certificate.chance) ** draws),
+            (0.0, certificate.seen_gain(draws)),
+            (0.0, certificate.gain(draws)),
         ]
-        for more in FURTHER
+        for draws in FURTHER
     ]
     caption = (
         "of so many more candidates: the chance that one of them is chosen instead, and by how "
@@ -344,7 +349,7 @@ def _further(search: Searched) -> Table:
 
 
 def _searched(answer: Alternative) -> Iterator[Table]:
-    """Yield the tables of what was drawn, and of what was not."""
+    """Yield the table of drawn candidates, and the list of combinations left out."""
     search = answer.search
     if search is None:
         return
@@ -352,14 +357,14 @@ def _searched(answer: Alternative) -> Iterator[Table]:
     columns += [Column("smallest gap", "number"), Column("group needed")]
     rows = []
     for family in search.families:
-        own = [tried for tried in answer.tried[1:] if tried.family == family.name]
-        gaps = [tried.gap for tried in own if answer.allows(tried)]
+        tried_of_family = [tried for tried in answer.tried[1:] if tried.family == family.name]
+        gaps = [tried.gap for tried in tried_of_family if answer.allows(tried)]
         choices = family.choices
         rows.append(
             [
                 choices["learner"],
                 choices["intervention"],
-                len(own),
+                len(tried_of_family),
                 min(gaps, default=np.nan),
                 "yes" if family.group_at_prediction else "no",
             ]
@@ -411,7 +416,7 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
 
 
 def _tried(answer: Alternative) -> Table:
-    """Return the table of what was tried, what is allowed first and by its gap."""
+    """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
     def order(place: int) -> tuple[bool, bool, float]:
         tried: Tried = answer.tried[place]
@@ -439,26 +444,26 @@ def _tried(answer: Alternative) -> Table:
 
 def _data(answer: Alternative) -> dict[str, Any]:
     """Return the same as plain values."""
-    both, search = answer.comparison, answer.search
+    comparison, search = answer.comparison, answer.search
     figures: dict[str, Any] = {
         "data": answer.data,
         "protect": answer.protect,
-        "gap": both.metric.name,
+        "gap": comparison.metric.name,
         "within": answer.within,
-        "level": both.level,
+        "level": comparison.level,
         "better": bool(answer.place),
-        "verdict": both.verdict if answer.place else "none",
+        "verdict": comparison.verdict if answer.place else "none",
         "in_use": asdict(answer.in_use),
         "alternative": asdict(answer.selected) if answer.place else None,
         "runs": list(answer.runs),
         "validation_rows": answer.chosen_by,
-        "test_rows": both.people,
-        "candidates_judged": both.looks,
-        "gaps": both.gaps,
-        "errors": both.errors,
-        "gap_change": both.gap_change,
-        "error_change": both.error_change,
-        "flips": [asdict(flip) for flip in both.flips],
+        "test_rows": comparison.people,
+        "candidates_judged": comparison.looks,
+        "gaps": comparison.gaps,
+        "errors": comparison.errors,
+        "gap_change": comparison.gap_change,
+        "error_change": comparison.error_change,
+        "flips": [asdict(flip) for flip in comparison.flips],
         "tried": _log(answer),
     }
     if search is not None:
@@ -475,9 +480,9 @@ def _data(answer: Alternative) -> dict[str, Any]:
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, certificate.chance],
             "gain_on_validation_rows": {
-                str(more): [0.0, certificate.seen_gain(more)] for more in FURTHER
+                str(draws): [0.0, certificate.seen_gain(draws)] for draws in FURTHER
             },
-            "further_gain": {str(more): [0.0, certificate.gain(more)] for more in FURTHER},
+            "further_gain": {str(draws): [0.0, certificate.gain(draws)] for draws in FURTHER},
             "source": SOURCE,
         }
     return figures

@@ -18,8 +18,8 @@ from fairbench.core.arrays import Floats
 from fairbench.core.escaping import html as escape
 from fairbench.core.formats import interval, number
 
-# Okabe and Ito's, distinguishable with every common colour blindness; in black and white, markers
-# and dashes tell apart what colours do not.
+# Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
+# and dashes distinguish the series.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#5a5a5a"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
@@ -32,7 +32,7 @@ PANEL = _LEFT + WIDTH + _RIGHT  # of a panel with its axes
 _ROW = 16  # of the key
 _KEY_WIDTH = 54  # letters
 _ESTIMATE = 30  # of a name and its interval
-_BETWEEN = 6  # two parts of a forest
+_BETWEEN = 6  # space between two parts of a forest plot
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
     "M-3.6 -3.6h7.2v7.2h-7.2z",
@@ -102,20 +102,20 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     """
     height = _TOP + HEIGHT + _BOTTOM
     place = f'<g transform="translate({_LEFT} {_TOP})">'
-    drawn = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
+    drawings = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
     if key:
         lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
         parts, top = [], 12
-        for each, texts in lines:
-            shown = f'<g transform="translate(12 {top})">{_key(each, texts)}</g>'
-            parts.append(_group(shown, each))
+        for series, texts in lines:
+            entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
+            parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
-        drawn.append(drawing("".join(parts), top))
-    return drawn
+        drawings.append(drawing("".join(parts), top))
+    return drawings
 
 
 def drawing(content: str, height: float) -> str:
-    """Return what is drawn on a ground of this height and the width of a panel as SVG."""
+    """Return SVG elements as a drawing of this height and the width of a panel."""
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
 
@@ -169,28 +169,30 @@ def forest(
 
     start = top = 22 if title else 4
     bottom = start + _ESTIMATE * sum(map(len, parts)) + _BETWEEN * (len(parts) - 1)
-    drawn = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
+    elements = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
     if band is not None:
         first, last = map(place_of, band)
         size = f'width="{last - first:.1f}" height="{bottom - start}"'
-        drawn.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
+        elements.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
     for place, part in enumerate(parts):
         if place:
-            drawn.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>')
+            elements.append(
+                f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>'
+            )
             top += _BETWEEN
         for estimate in part:
-            drawn += _estimate(estimate, place_of, top, decimals)
+            elements += _estimate(estimate, place_of, top, decimals)
             top += _ESTIMATE
     if not isnan(mark):
         x = place_of(mark)
         dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="{start}" y2="{top}"'
-        drawn.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
+        elements.append(f'<line class="frame" {dashes} stroke-dasharray="4 3"/>')
     ends = [(f"{low:g}", "start", float(left)), (f"{high:g}", "end", float(left + width))]
     if band is not None:
         ends += [(f"{end:g}", "middle", place_of(end)) for end in band if low < end < high]
     for text, anchor, x in ends:
-        drawn.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
-    return drawing("".join(drawn), top + 18)
+        elements.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
+    return drawing("".join(elements), top + 18)
 
 
 def _estimate(
@@ -261,7 +263,7 @@ class _Scale:
         """About five round numbers."""
         step = 10.0 ** floor(log10((self.high - self.low) / 2))
         step = min(
-            (step * each for each in (0.1, 0.2, 0.5, 1, 2, 5)),
+            (step * multiple for multiple in (0.1, 0.2, 0.5, 1, 2, 5)),
             key=lambda size: abs((self.high - self.low) / size - 4.5),
         )
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
@@ -269,26 +271,30 @@ class _Scale:
 
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:
+    """Return the scale of an axis: its given span, or one that all finite values fit on."""
     if axis in panel.spans:
         return _Scale(*panel.spans[axis], size)
-    found = [np.zeros(1)] if axis in panel.from_zero else []
+    arrays = [np.zeros(1)] if axis in panel.from_zero else []
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)
-        down, up = (np.zeros(1),) * 2 if axis == "x" else _reach(series)
-        found += [values - down, values + up]
+        below, above = (np.zeros(1),) * 2 if axis == "x" else _reach(series)
+        arrays += [values - below, values + above]
         if series.outline is not None:
-            found.append(series.outline[:, "xy".index(axis)])
-    every = np.concatenate([np.ravel(ends) for ends in found])
-    every = every[np.isfinite(every)]
-    low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
-    low = 0.0 if axis in panel.from_zero and low >= 0 else low
+            arrays.append(series.outline[:, "xy".index(axis)])
+    values_in_panel = np.concatenate([np.ravel(ends) for ends in arrays])
+    values_in_panel = values_in_panel[np.isfinite(values_in_panel)]
+    low, high = 0.0, 1.0
+    if len(values_in_panel):
+        low, high = float(values_in_panel.min()), float(values_in_panel.max())
     if axis in panel.from_zero:
-        low = max(low, 0.0)
+        low = 0.0
     room = 0.05 * (high - low) or 0.5
-    return _Scale(low - room * (axis not in panel.from_zero), high + room, size)
+    room_below = 0.0 if axis in panel.from_zero else room
+    return _Scale(low - room_below, high + room, size)
 
 
 def _panel(panel: Panel) -> Iterator[str]:
+    """Yield the SVG of a panel: frame, grid, labels, and its series clipped to the frame."""
     x, y = _scale(panel, "x", WIDTH), _scale(panel, "y", HEIGHT)
     yield f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>'
     for tick, place in zip(x.ticks, x(x.ticks), strict=True):
@@ -302,7 +308,7 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield f'<text {middle} y="-8" class="title">{escape(panel.title)}</text>'
     turned = f'transform="translate(-42 {HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
-    yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # which clips what reaches out of the frame
+    yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # clips what lies outside the frame
     for series in panel.series:
         yield _group("".join(_series(series, x, y)), series)
     yield "</svg>"
@@ -322,6 +328,7 @@ def _reach(series: Series) -> tuple[Floats, Floats]:
 
 
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
+    """Yield the SVG of a series: outline, band, line, markers and label."""
     across, up = x(series.x), HEIGHT - y(series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:
@@ -346,15 +353,15 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
 
 
 def _dash(series: Series) -> str:
-    """Return the dashes of a line, of which there are as many kinds as can be told apart."""
+    """Return the dashes of a line; there are as many patterns as can be distinguished."""
     dashes = _DASHES[int(series.dashed) % len(_DASHES)]
     return f' stroke-dasharray="{dashes}"' if dashes else ""
 
 
 def _path(across: Floats, up: Floats) -> str:
-    kept = np.isfinite(across) & np.isfinite(up)
-    points = (f"{a:.1f} {u:.1f}" for a, u in zip(across[kept], up[kept], strict=True))
-    return "M" + "L".join(points) if kept.any() else "M0 0"
+    is_known = np.isfinite(across) & np.isfinite(up)
+    points = (f"{a:.1f} {u:.1f}" for a, u in zip(across[is_known], up[is_known], strict=True))
+    return "M" + "L".join(points) if is_known.any() else "M0 0"
 
 
 def _marker(series: Series) -> str:
@@ -379,7 +386,7 @@ def _key(series: Series, texts: Sequence[str]) -> str:
 
 
 def with_looks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of runs with names, colours, markers, and letters of those not dominated."""
+    """Return a table of runs with names, colours, markers, and letters for the non-dominated."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
     kind = list(map(", ".join, zip(*(table[name] for name in varying), strict=True)))
     rows = list(zip(table["run"], table["dominated"], table["gap"], table["error"], strict=True))
@@ -388,8 +395,8 @@ def with_looks(table: pd.DataFrame) -> pd.DataFrame:
     ]
     ordered = dict.fromkeys(rows[i][0] for i in sorted(best, key=lambda i: float(rows[i][3])))
     letters = dict(zip(ordered, ascii_lowercase, strict=False))
-    others = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
-    colours = {"none": _BLACK, **_cycled(others, _RUNS)}
+    interventions = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
+    colours = {"none": _BLACK, **_cycled(interventions, _RUNS)}
     markers = _cycled(dict.fromkeys(kind), MARKERS)
     return table.assign(
         kind=kind,

@@ -26,34 +26,36 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
     title = f"The best of {len(choice.runs)} runs of {data} by {by}"
     lead = [Paragraph(_sentences(choice, names))]
     tables = [_judged_table(choice), _runs_table(choice, names)]
-    notes = [*choice.notes, *_beside_its_table(choice)]
+    notes = [*choice.notes, *_why_table_differs(choice)]
     return Document(title, [Section("", tables)], lead=lead, notes=notes)
 
 
-def _beside_its_table(choice: Choice) -> Iterator[str]:
+def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.place], choice.judged[0]
-    shown = estimate(run.summary(), objective.metric.name, run.protect)[0]
-    if isnan(shown) or number(shown) == number(objective.value):
+    table_value = estimate(run.summary(), objective.metric.name, run.protect)[0]
+    if isnan(table_value) or number(table_value) == number(objective.value):
         return
     yield (
-        f"fairbench table {run.id} shows {number(shown)} as the {_name(objective.metric)}, the "
-        f"mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
-        "mean rates: luck makes the gap of a single split larger, and evens out in the mean "
-        "rates. The interval by itself is the same in both."
+        f"fairbench table {run.id} shows {number(table_value)} as the {_name(objective.metric)}, "
+        f"the mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
+        "mean rates: luck makes the gap of a single split larger, and evens out in the mean rates. "
+        "The interval by itself is the same in both."
     )
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
-    """Return what was chosen, how it looks, what of that holds, and what it is not told from."""
-    objective, *others = choice.judged
+    """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
+    objective, *bounded = choice.judged
     best, k, level = choice.runs[choice.place], len(choice.runs), f"{choice.level:.0%}"
     rows = "validation rows" if choice.apart else "test rows"
     rows += f", as means over {choice.repeats} repeats," if choice.repeats > 1 else ""
     words = " and ".join(_kept_to(bound) for bound in choice.bounds)
     within = f"{choice.eligible.sum()} of {k} runs have {words} on the {rows}".rstrip(",")
-    which = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
-    text = [f"{which}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."]
+    beginning_text = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
+    text = [
+        f"{beginning_text}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."
+    ]
     seems = ", ".join(
         f"{_name(judgement.metric)} {number(judgement.value)} ({interval(*judgement.naive)})"
         for judgement in choice.judged
@@ -66,11 +68,11 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         text.append("It was chosen because it looks so, which is partly luck. Corrected for the")
         corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
         text[-1] += f" choice among {k}: {', '.join(corrected)}."
-    if len(others) == 1 and others[0].metric.better == "lower":
+    if len(bounded) == 1 and bounded[0].metric.better == "lower":
         ends = [number(end) for end in choice.together]
         text.append(
             f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
-            f"{_name(others[0].metric)} at most {ends[1]}."
+            f"{_name(bounded[0].metric)} at most {ends[1]}."
         )
     return " ".join([*text, _near_text(choice, names)])
 
@@ -92,22 +94,22 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
     tied = ""
     if len(same) > 1:
-        others = "; ".join(f"{names[run.id]} ({run.id})" for run in same if run.id != best.id)
-        tied = f"It is a tie with {others}: their predictions of these rows are the same. "
+        tied_names = "; ".join(f"{names[run.id]} ({run.id})" for run in same if run.id != best.id)
+        tied = f"It is a tie with {tied_names}: their predictions of these rows are the same. "
     if not near:
         return f"{tied}No other run may be the best."
     listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
-    more = f" and {len(near) - 5} more" if len(near) > 5 else ""
+    further = f" and {len(near) - 5} more" if len(near) > 5 else ""
     several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    text = f"{tied}{len(near)} {several} told from the best: {listed}{more}."
+    text = f"{tied}{len(near)} {several} told from the best: {listed}{further}."
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
     has = f"{behind} of them have" if behind > 1 else "One of them has"
-    them = "they are" if behind > 1 else "it is"
+    subject = "they are" if behind > 1 else "it is"
     name = _name(choice.judged[0].metric)
     return (
-        f"{text} {has} a surely larger {name} than the chosen run: {them} the best only if the "
+        f"{text} {has} a surely larger {name} than the chosen run: {subject} the best only if the "
         "chosen run, and any other with a smaller one, is truly beyond a bound."
     )
 

@@ -101,14 +101,15 @@ def _inner_thresholds(density: Density) -> list[float]:
 
 
 def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
+    """Write the probability of each event into its corner of the plot."""
     probability = comparison.events(region.inside)
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
     for outcome, x, y in _CORNERS:
         name = event_name(outcome, comparison.objectives)
         text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
-        drawn = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
-        drawn.set_horizontalalignment("right" if x > 0.5 else "left")
-        drawn.set_verticalalignment("top" if y > 0.5 else "bottom")
+        label = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
+        label.set_horizontalalignment("right" if x > 0.5 else "left")
+        label.set_verticalalignment("top" if y > 0.5 else "bottom")
     name = event_name((1, 1), comparison.objectives)
     axes.annotate(
         f"{_event_sentence(name)}  {probability[name]:.2f}",
@@ -133,8 +134,8 @@ def _event_sentence(event: str) -> str:
 
 _BLACK = COLOURS[-1]
 _MASS = 0.95
-_LONGEST = 46  # letters of a name in the key, above which they get smaller
-_NEAR = 0.05  # of an axis: two letters would overlap
+_LONGEST = 46  # letters of a name in the key; longer names shrink the font
+_NEAR = 0.05  # of an axis; letters of nearer points would overlap
 
 
 def tradeoff_figure(
@@ -159,11 +160,11 @@ def tradeoff_figure(
         figure = Figure((11, 12), dpi=90, layout="constrained")
         FigureCanvasAgg(figure)
         for axes, metric in zip(figure.subplots(2, 2).flat, metrics, strict=True):
-            mine = table[table["metric"] == metric]
-            _points(axes, mine)
+            points = table[table["metric"] == metric]
+            _points(axes, points)
             _frontier(axes, curve[curve["constraint"] == metric].sort_values("relaxation"))
             axes.set_ylim(0, None)
-            _letters(axes, mine[mine["best"]].sort_values("error"))
+            _letters(axes, points[points["best"]].sort_values("error"))
             axes.set(xlabel="error rate", ylabel=f"{metric.replace('_', ' ')} gap")
             axes.locator_params(nbins=5)
             axes.grid(alpha=0.25)
@@ -197,8 +198,8 @@ def _letters(axes: Axes, best: pd.DataFrame) -> None:
     near: dict[tuple[float, float], list[str]] = {}
     outline = withStroke(linewidth=3, foreground="white")
     for place, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
-        known = (at for at in near if (np.abs(place - at) < _NEAR * size).all())
-        near.setdefault(next(known, (place[0], place[1])), []).append(str(letter))
+        places_nearby = (at for at in near if (np.abs(place - at) < _NEAR * size).all())
+        near.setdefault(next(places_nearby, (place[0], place[1])), []).append(str(letter))
     for at, letters in near.items():
         axes.annotate(
             listed(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",

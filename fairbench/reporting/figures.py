@@ -25,7 +25,7 @@ from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORAN
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 MOST_GROUPS = 60  # in one figure
-_ACROSS = 4  # small diagrams side by side
+_ACROSS = 4  # small diagrams in a row
 _BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
 _FOUND = "true_positive_rate"
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
@@ -114,18 +114,22 @@ def group_rates_figure(
 
     Of several classes it is the error rate and the true positive rate of each class.
     """
-    mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
-    mine = mine.assign(metric=with_class(mine).astype(str))
-    found = [name for name in dict.fromkeys(mine["metric"]) if name.startswith(f"{_FOUND}{CLASS}")]
-    shown = ["error_rate", *found] if found else list(_RATES)
-    groups, title = _groups_and_title(mine, title)
-    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(shown) / 2)
+    rates = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
+    rates = rates.assign(metric=with_class(rates).astype(str))
+    class_rates = [
+        name for name in dict.fromkeys(rates["metric"]) if name.startswith(f"{_FOUND}{CLASS}")
+    ]
+    shown_rates = ["error_rate", *class_rates] if class_rates else list(_RATES)
+    groups, title = _groups_and_title(rates, title)
+    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(shown_rates) / 2)
     figure.set_layout_engine("constrained")  # the groups' names may be of any length
     step = 0.8 / len(groups)
     for g, group in enumerate(groups):
-        rows = mine[mine["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
-        rows = rows.reindex(shown)
-        y = np.arange(len(shown)) + (g - (len(groups) - 1) / 2) * step
+        rows = (
+            rates[rates["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
+        )
+        rows = rows.reindex(shown_rates)
+        y = np.arange(len(shown_rates)) + (g - (len(groups) - 1) / 2) * step
         low = np.maximum(rows["value"] - rows["lower"], 0)
         high = np.maximum(rows["upper"] - rows["value"], 0)
         axes.errorbar(
@@ -138,7 +142,9 @@ def group_rates_figure(
             color=COLOURS[g % len(COLOURS)],
             label=short(group),
         )
-    axes.set_yticks(range(len(shown)), [short(name.replace("_", " "), 40) for name in shown])
+    axes.set_yticks(
+        range(len(shown_rates)), [short(name.replace("_", " "), 40) for name in shown_rates]
+    )
     axes.invert_yaxis()
     axes.set(xlabel=label, title=title)
     axes.set_xlim(0, 1)
@@ -207,19 +213,19 @@ def _groups_and_title(metrics: pd.DataFrame, title: str) -> tuple[list[str], str
 
 def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw error and fairness of the rows kept, and each group's abstention, against the rate."""
-    mine = metrics[(metrics["attribute"] == protect) & metrics["rate"].notna()]
+    curves = metrics[(metrics["attribute"] == protect) & metrics["rate"].notna()]
     figure = Figure(figsize=(9, 4), dpi=110)
     FigureCanvasAgg(figure)
     figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
     left, right = figure.subplots(1, 2)
-    overall = mine[mine["group"] == ""]
+    overall = curves[curves["group"] == ""]
     names = ("error_rate", "statistical_parity", "equalized_odds")
     for name, colour, marker in zip(names, (BLUE, ORANGE, GREEN), "os^", strict=True):
         curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
         _band(left, curve, name.replace("_", " "), colour, marker)
-    rates = mine[(mine["group"] != "") & (mine["metric"] == "abstention_rate")]
-    of_groups = rates.groupby("group", sort=False, observed=True)
-    for (group, rows), colour in zip(of_groups, cycle(COLOURS), strict=False):
+    rates = curves[(curves["group"] != "") & (curves["metric"] == "abstention_rate")]
+    rates_by_group = rates.groupby("group", sort=False, observed=True)
+    for (group, rows), colour in zip(rates_by_group, cycle(COLOURS), strict=False):
         _band(right, rows.groupby("rate")["value"], short(str(group)), colour, "o")
     left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
     right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {short(protect)}")
@@ -234,8 +240,10 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
     """Draw the features that abstention moves most, at the highest rate there is."""
     shifts = feature_shifts(metrics)
     rate = shifts["rate"].max()
-    mine = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
-    shift = pd.DataFrame({"mean": mine.mean(), "sd": mine.std().fillna(0)})
+    shifts_by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
+    shift = pd.DataFrame(
+        {"mean": shifts_by_feature.mean(), "sd": shifts_by_feature.std().fillna(0)}
+    )
     shift = shift.nlargest(TOP_FEATURES, "mean")
     figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
     figure.set_layout_engine("constrained")  # the features' names may be of any length
@@ -260,15 +268,16 @@ def short(name: str, length: int = 28) -> str:
 
     Signs that the font does not have are written as their codes.
     """
-    shown = "".join(sign if _has(sign) else ascii(sign)[1:-1] for sign in visible(str(name)))
-    if len(shown) > length:
-        end = length // 3  # names may differ in their ends alone
-        shown = f"{shown[: length - 1 - end]}…{shown[-end:]}"
-    return mathtext(shown)
+    text = "".join(sign if _font_has(sign) else ascii(sign)[1:-1] for sign in visible(str(name)))
+    if len(text) > length:
+        end = length // 3  # long names often differ only at the end
+        text = f"{text[: length - 1 - end]}…{text[-end:]}"
+    return mathtext(text)
 
 
 @cache
-def _has(sign: str) -> bool:
+def _font_has(sign: str) -> bool:
+    """Say whether the font of the figures has a sign."""
     return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
 
 
@@ -327,7 +336,7 @@ def _per_repeat(axes: Axes, points: pd.DataFrame) -> None:
 
 
 PARTS = ("aleatoric", "epistemic", "predictive")
-FEWEST = 10  # rows: the mean of fewer is left out
+FEWEST = 10  # means of fewer rows are not drawn
 OUTCOMES = {
     "TP": "true positives",
     "FP": "false positives",
@@ -338,12 +347,14 @@ OUTCOMES = {
 
 def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the mean uncertainties of each group of `protect`, with the intervals of one repeat."""
-    mine = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
-    parts = [part for part in PARTS if f"{part}_uncertainty" in set(mine["metric"])]
-    groups, title = _groups_and_title(mine, title)
+    of_attribute = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
+    parts = [part for part in PARTS if f"{part}_uncertainty" in set(of_attribute["metric"])]
+    groups, title = _groups_and_title(of_attribute, title)
     figure = _constrained(1.2 + 2.6 * len(parts), 1.4 + 0.35 * len(groups))
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
-        rows = mine[mine["metric"] == f"{part}_uncertainty"].groupby("group", sort=False)
+        rows = of_attribute[of_attribute["metric"] == f"{part}_uncertainty"].groupby(
+            "group", sort=False
+        )
         middle = rows[["value", "lower", "upper"]].median().reindex(groups)
         reach = [middle["value"] - middle["lower"], middle["upper"] - middle["value"]]
         for g, group in enumerate(groups):
@@ -367,16 +378,18 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     A row of panels for what is compared, a column for each outcome; means over repeats, with a
     band of one sd. An outcome that fewer than `FEWEST` rows of a group have is left out.
     """
-    mine = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
-    mine = mine[mine["n"] >= FEWEST]
+    of_attribute = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
+    of_attribute = of_attribute[of_attribute["n"] >= FEWEST]
     names = [f"individual_fairness_{part}" for part in ("prediction", *PARTS)]
-    names = [name for name in names if name in set(mine["metric"])]
-    colours = dict(zip(dict.fromkeys(mine["group"]), cycle(COLOURS), strict=False))
+    names = [name for name in names if name in set(of_attribute["metric"])]
+    colours = dict(zip(dict.fromkeys(of_attribute["group"]), cycle(COLOURS), strict=False))
     figure = _constrained(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names))
     grid = figure.subplots(len(names), len(OUTCOMES), sharex=True, sharey="row", squeeze=False)
     for row, name in zip(grid, names, strict=True):
         for axes, outcome in zip(row, OUTCOMES, strict=True):
-            chosen = mine[(mine["metric"] == name) & (mine["outcome"] == outcome)]
+            chosen = of_attribute[
+                (of_attribute["metric"] == name) & (of_attribute["outcome"] == outcome)
+            ]
             _curves(axes, chosen, colours)
         row[0].set_ylabel(name.removeprefix("individual_fairness_"))
     for axes, words in zip(grid[0], OUTCOMES.values(), strict=True):
@@ -394,11 +407,12 @@ LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
 def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+    """Draw a curve of means against neighbours, with a band of one sd, for each group."""
     for place, (group, colour) in enumerate(colours.items()):
-        of_group = rows[rows["group"] == group]
-        if of_group.empty:
+        group_rows = rows[rows["group"] == group]
+        if group_rows.empty:
             continue
-        curve = of_group.groupby("k")["value"]
+        curve = group_rows.groupby("k")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)
         line = LINES[place % len(LINES)]
         axes.plot(mean.index, mean, color=colour, linestyle=line, label=short(group))

@@ -39,8 +39,8 @@ def to_junit(gate: Gate, name: str) -> str:
     root = ElementTree.Element("testsuites", {"name": "fairbench", **numbers})
     suite = ElementTree.SubElement(root, "testsuite", {"name": visible(name), **numbers})
     for statement, verdict in zip(gate.statements, verdicts, strict=True):
-        told = {"classname": "fairbench.gate", "name": visible(str(statement.condition))}
-        case = ElementTree.SubElement(suite, "testcase", {**told, "time": "0"})
+        attributes = {"classname": "fairbench.gate", "name": visible(str(statement.condition))}
+        case = ElementTree.SubElement(suite, "testcase", {**attributes, "time": "0"})
         tag = {FAILS: "failure", OPEN: "error"}.get(verdict)
         if tag:
             message = visible(_sentence(statement))
@@ -101,7 +101,7 @@ def to_sarif(gate: Gate, path: str) -> str:
 
 
 def _verdict(statement: Statement, gate: Gate) -> str:
-    """Return the verdict of a statement, where a pass is required with what is open a failure."""
+    """Return the verdict of a statement; if a pass is required, an open one counts as failed."""
     is_strict = statement.verdict == OPEN and gate.require == PASS
     return FAILS if is_strict else statement.verdict
 
@@ -149,10 +149,10 @@ def with_gate(document: Document, gate: Gate) -> Document:
     section = Section(f"Gate: {gate.outcome}", [gate_table(gate)], "gate")
     data, summary = {**document.data, "gate": gate.data}, document.summary
     if summary is not None:
-        told = f"{gate.line[:1].upper()}{gate.line[1:]}."
+        sentence = f"{gate.line[:1].upper()}{gate.line[1:]}."
         if gate.outcome == OPEN:
-            summary = replace(summary, still_open=[told, *summary.still_open])
+            summary = replace(summary, still_open=[sentence, *summary.still_open])
         else:
-            summary = replace(summary, found=[told, *summary.found])
+            summary = replace(summary, found=[sentence, *summary.found])
     sections = [section, *document.sections]
     return replace(document, sections=sections, summary=summary, data=data)

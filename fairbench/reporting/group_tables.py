@@ -16,7 +16,7 @@ from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
 
-MOST_ROWS = 16  # of a table by group, on a terminal
+MOST_ROWS = 16  # rows of a table by group that a terminal shows
 MOST_LINES = 8  # groups in a figure
 
 
@@ -27,9 +27,9 @@ Estimates: TypeAlias = Mapping[tuple[str, str, str], tuple[float, float, float]]
 def estimates(metrics: pd.DataFrame, names: Collection[str]) -> Estimates:
     """Return value, lower and upper of metrics of these names, by attribute, group and metric."""
     metrics = values_of(metrics)
-    shown = metrics[metrics["metric"].isin(list(names))]
+    selected = metrics[metrics["metric"].isin(list(names))]
     columns = ("attribute", "group", "metric", "value", "lower", "upper")
-    rows = zip(*(shown[name] for name in columns), strict=True)
+    rows = zip(*(selected[name] for name in columns), strict=True)
     return {(str(a), str(g), str(m)): (v, low, up) for a, g, m, v, low, up in rows}
 
 
@@ -39,10 +39,10 @@ def starts(names: Sequence[str]) -> frozenset[int]:
 
 
 def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar | None]:
-    """Return (lower, value, upper) placed on a scale that all share; None of what is undefined."""
-    shown = np.array([*ends, (-epsilon, 0, epsilon)], float)
-    low, high = np.nanmin(shown), np.nanmax(shown)
-    scaled = (100 * (shown - low) / (high - low)).tolist()
+    """Return intervals (lower, value, upper) on a shared scale; None if one is undefined."""
+    values = np.array([*ends, (-epsilon, 0, epsilon)], float)
+    low, high = np.nanmin(values), np.nanmax(values)
+    scaled = (100 * (values - low) / (high - low)).tolist()
     *placed, (left, zero, right) = [[round(place, 1) for place in triple] for triple in scaled]
     return [
         None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
@@ -51,7 +51,7 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
 
 
 Row = TypeVar("Row")
-# What a cell shows of a row: a field, an interval or estimate of several, or what a function makes.
+# How a cell is filled from a row: by a field, by several fields, or by a function of the row.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
 OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 
@@ -91,9 +91,9 @@ def table_of(
     )
 
 
-def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
+def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
     """Return every metric in a table that is folded away."""
-    metrics = found.assign(setting=setting_text(found))
+    metrics = metrics_of_run.assign(setting=setting_text(metrics_of_run))
     everyone = metrics["attribute"] == ""
 
     def status(row: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def all_metrics(found: pd.DataFrame, note: str = "") -> Details:
         by="",
     )
     notes = [Paragraph(note, "note")] if note else []
-    return Details(f"All metrics ({len(found)})", [*notes, table])
+    return Details(f"All metrics ({len(metrics_of_run)})", [*notes, table])
 
 
 def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
@@ -127,14 +127,14 @@ def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool
     return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
-def density_panel(scores: Sequence[GroupScores], what: str) -> Panel:
+def density_panel(scores: Sequence[GroupScores], label: str) -> Panel:
     """Return how often each score occurs in the groups of one attribute."""
     corners = np.repeat(scores[0].edges, 2)[1:-1]
     lines = [
         group_line(group.group, g, corners, np.repeat(group.density, 2))
         for g, group in enumerate(scores[:MOST_LINES])
     ]
-    return Panel(lines, what, "share of the group", from_zero="y")
+    return Panel(lines, label, "share of the group", from_zero="y")
 
 
 def score_table(scores: Sequence[GroupScores], what: str) -> Table:

@@ -65,8 +65,8 @@ def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
 def spread(metrics: pd.DataFrame) -> Iterator[Named]:
     """Draw the sd of residuals against mean uncertainty, a figure for each number of groups."""
     points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
-    for bins, of_bins in points.groupby("bins"):
-        figure = _panels(of_bins, _diagram)
+    for bins, bin_points in points.groupby("bins"):
+        figure = _panels(bin_points, _diagram)
         _x_label(figure, f"mean predicted uncertainty, of {bins} groups of like uncertainty")
         figure.supylabel("sd of target - prediction")
         _legend(figure)
@@ -144,16 +144,20 @@ def _x_label(figure: Figure, text: str) -> None:
 
 
 def _legend(figure: Figure) -> None:
-    shown: dict[str, Artist] = {}
+    """Draw one legend for all panels of a figure."""
+    handle_by_label: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            shown.setdefault(label.replace("_", " "), handle)
+            handle_by_label.setdefault(label.replace("_", " "), handle)
     columns = 3 if len(figure.axes) > 1 else 2
-    handles = list(shown.values())
-    figure.legend(handles, list(shown), loc="outside upper center", ncols=columns, frameon=False)
+    handles = list(handle_by_label.values())
+    figure.legend(
+        handles, list(handle_by_label), loc="outside upper center", ncols=columns, frameon=False
+    )
 
 
 def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    """Draw, for each method, boxes of individuals' uncertainties across variants, and of noise."""
     for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
         for place, (method, style) in enumerate(styles.items()):
             box = quantile_box(metrics[metrics["method"] == method], name)
@@ -174,17 +178,18 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
 
 
 def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    """Draw the sd of residuals against predicted uncertainty, a curve for each method."""
     top = 0.0
-    many = points["bins"].iloc[0] > 30
+    many_bins = points["bins"].iloc[0] > 30
     for method, style in styles.items():
-        mine = points[points["method"] == method].groupby(["bin", "metric"])["value"].mean()
-        if mine.empty:
+        means = points[points["method"] == method].groupby(["bin", "metric"])["value"].mean()
+        if means.empty:
             continue
-        x, y = (mine.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))
+        x, y = (means.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))
         top = float(np.nanmax([top, x.max(), y.max()]))
         axes.plot(
-            x, y, **style.options, linestyle="" if many else style.line, linewidth=1,
-            markersize=3 if many else 5, alpha=0.6 if many else 1, label=mathtext(method),
+            x, y, **style.options, linestyle="" if many_bins else style.line, linewidth=1,
+            markersize=3 if many_bins else 5, alpha=0.6 if many_bins else 1, label=mathtext(method),
         )  # fmt: skip
     axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1, label="calibrated")
     axes.set(xlim=(0, None), ylim=(0, None))
@@ -207,11 +212,12 @@ def _curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None
 
 
 def _group_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    """Draw curves against the rate of abstention: a line style a group, a colour a method."""
     lines = dict(zip(dict.fromkeys(rows["group"]), cycle(_GROUP_LINES), strict=False))
     for group, line in lines.items():
-        of_group = rows[rows["group"] == group]
+        group_rows = rows[rows["group"] == group]
         for method, style in styles.items():
-            means = of_group[of_group["method"] == method].groupby("rate")["value"].mean()
+            means = group_rows[group_rows["method"] == method].groupby("rate")["value"].mean()
             axes.plot(
                 means.index,
                 means,
@@ -226,6 +232,7 @@ def _group_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -
 
 
 def _dots(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    """Draw the features that abstention moves most, a dot for each method."""
     means = rows.groupby(["feature", "method"], sort=False)["value"].mean().unstack()
     means = means.loc[means.max(axis=1).nlargest(TOP_FEATURES).index]
     for method, style in styles.items():
@@ -279,14 +286,16 @@ def parity(metrics: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
 
 
 def _attribute(metrics: pd.DataFrame, dataset: str) -> str:
-    mine = metrics[(metrics["dataset"] == dataset) & (metrics["metric"] == "label_parity")]
-    return str(mine["attribute"].iloc[0])
+    """Return the protected attribute of a data set's metrics."""
+    parity_rows = metrics[(metrics["dataset"] == dataset) & (metrics["metric"] == "label_parity")]
+    return str(parity_rows["attribute"].iloc[0])
 
 
 def _panel(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
+    """Draw the parity of each method's predictions, as points and as normals."""
     attribute = _attribute(metrics, str(metrics["dataset"].iloc[0]))
-    mine = metrics[(metrics["attribute"] == attribute) & (metrics["group"] == "")]
-    labels = mine.loc[mine["metric"] == "label_parity", "value"]
+    overall = metrics[(metrics["attribute"] == attribute) & (metrics["group"] == "")]
+    labels = overall.loc[overall["metric"] == "label_parity", "value"]
     axes.axvline(labels.mean(), color=ORANGE, label="labels")
     band = labels.mean() + np.array([-1, 1]) * labels.std(ddof=0)
     axes.axvspan(*band, color=ORANGE, alpha=0.15, linewidth=0)
@@ -294,7 +303,7 @@ def _panel(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
         ("statistical_parity", "predictions as points", GREY, "o", 0.13),
         (UA_SP, "predictions as normals (UA-SP)", BLUE, "D", -0.13),
     ):
-        values = mine[mine["metric"] == metric].groupby("method")["value"]
+        values = overall[overall["metric"] == metric].groupby("method")["value"]
         mean, sd = values.mean().reindex(methods), values.std().fillna(0).reindex(methods)
         axes.errorbar(
             mean, np.arange(len(methods)) + shift, xerr=sd, fmt=marker, color=colour, capsize=2,

@@ -44,6 +44,7 @@ from fairbench.inference.comparing.new_tasks import FEW, MOST_OF_FEW
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import (
+    Bar,
     Block,
     Column,
     Details,
@@ -59,9 +60,9 @@ from fairbench.reporting.document.report import DocumentReport
 from fairbench.reporting.group_tables import bars, table_of
 
 _DRAWN = 20  # methods in the figure
-_MOST_ROWS = 30  # of ranks, on a terminal
-_MOST_PAIRS = 20_000  # that are written as a table
-_SHOWN_PAIRS = 200  # on the page
+_MOST_ROWS = 30  # rows that a terminal shows
+_MOST_PAIRS = 20_000  # more pairs are not written as a CSV file
+_SHOWN_PAIRS = 200  # pairs on the page
 
 
 def rank(
@@ -111,24 +112,24 @@ def rank(
     for option in options:
         if option not in declared:
             raise unknown_name("option of rank", option, declared)
-    given = {"method": method, "task": task, "score": score, **options}
-    given = {option: value for option, value in given.items() if value is not None}
+    stated = {"method": method, "task": task, "score": score, **options}
+    stated = {option: value for option, value in stated.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
-    asked = RankOptions(path=file or Path(name), **typed_values(RankOptions, given))
-    return report_of(asked, None if file else frame)
+    rank_options = RankOptions(path=file or Path(name), **typed_values(RankOptions, stated))
+    return report_of(rank_options, None if file else frame)
 
 
 def report_of(
     options: RankOptions, source: Any = None, read: BenchmarkTable | None = None
 ) -> RankReport:
-    """Return the report of scores: of a path, of a table in memory, or of what was `read`."""
+    """Return the report of scores from a path, a table in memory, or a table already `read`."""
     if source is None and read is None:
         read = recognised(options)
     if read is not None:
         options = as_read(options, read)
     table = read_scores(options, source, read)
-    found = tuple(answers(table, options))
-    return RankReport(rank_document(table, found, options), found)
+    rankings = tuple(answers(table, options))
+    return RankReport(rank_document(table, rankings, options), rankings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,21 +178,23 @@ class RankReport(DocumentReport):
         return by_score[score].difference(first, second)
 
 
-def rank_document(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> Document:
+def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Document:
     """Return what the scores say."""
-    several, summary = len(found) > 1, _summary(table, found, options)
+    several, summary = len(rankings) > 1, _summary(table, rankings, options)
     sections: list[Section] = []
-    for answer in found:
+    for answer in rankings:
         prefix = f"{answer.scores.score}: " if several else ""
-        sections.append(Section(f"{prefix}Ranks", list(_ranks(answer, table, options))))
+        sections.append(Section(f"{prefix}Ranks", [_rank_table(answer, list(_rank_rows(answer)))]))
         if options.pair:
             pair = _pair_table(answer, [answer.difference(*options.pair)])
             sections.append(Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
         if answer.plans:
-            sections.append(Section(f"{prefix}What is not resolved", list(_open(answer, table))))
+            sections.append(
+                Section(f"{prefix}What is not resolved", list(_open_questions(answer, table)))
+            )
         sections.append(Section(f"{prefix}Pairs", [_pairs(answer)]))
     files = {}
-    for answer in found:
+    for answer in rankings:
         if len(answer.paired.first) <= _MOST_PAIRS:
             name = f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"
             files[file_name(name)] = csv_text(_pair_frame(answer))
@@ -199,9 +202,9 @@ def rank_document(table: ScoreTable, found: Sequence[Ranking], options: RankOpti
         f"Ranking of {options.path.name}: {shape(table, options)}",
         sections,
         verdict=_verdict(table, summary),
-        notes=[*_notes(table, found, options)],
+        notes=[*_notes(table, rankings, options)],
         origin=f"fairbench {VERSION}.",
-        data=_data(table, found, options),
+        data=_data(table, rankings, options),
         files=files,
         summary=summary,
         made=made_from(options.path, options.seed),
@@ -209,74 +212,78 @@ def rank_document(table: ScoreTable, found: Sequence[Ranking], options: RankOpti
 
 
 def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
-    """Return what may be wrong, with all findings where the first page has no room for them."""
-    warning, shown = " ".join(table.warnings), summary.shortened()
-    if shown.found == summary.found and shown.still_open == summary.still_open:
+    """Return the warnings, with all findings if the first page has no room for them."""
+    warning, first_page = " ".join(table.warnings), summary.shortened()
+    if first_page.found == summary.found and first_page.still_open == summary.still_open:
         return Verdict((), (), warning=warning) if warning else None
     return Verdict(summary.found, summary.still_open, warning=warning)
 
 
-def _summary(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> ExecutiveSummary:
-    first = found[0]
-    several = len(found) > 1
-    said: list[str] = []
+def _summary(
+    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
+) -> ExecutiveSummary:
+    """Return the first page: what was found, what is open, and what to do about it."""
+    leading_ranking = rankings[0]
+    several = len(rankings) > 1
+    findings: list[str] = []
     still_open: list[str] = []
     todo: list[str] = []
-    for answer in found:
+    for answer in rankings:
         prefix = f"{answer.scores.score}: " if several else ""
-        said += [f"{prefix}{sentence}" for sentence in _result_sentences(answer)]
+        findings += [f"{prefix}{sentence}" for sentence in _result_sentences(answer)]
         still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
         todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
     return ExecutiveSummary(
-        said,
+        findings,
         sure=[
             simultaneous_sentence(
                 "all scores" if several else "",
-                on_new_tasks=any(answer.new is not None for answer in found),
+                on_new_tasks=any(answer.new is not None for answer in rankings),
             )
         ],
         todo=todo,
         still_open=still_open,
-        key_figures=_key_figures(first) if not several else None,
-        chart=_figure(first),
+        key_figures=_key_figures(leading_ranking) if not several else None,
+        chart=_figure(leading_ranking),
         audited_title="What was ranked",
     )
 
 
 def shape(table: ScoreTable, options: RankOptions) -> str:
-    """Say what was found in a table, in a sentence."""
+    """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
     methods = f"{count(len(table.methods))} methods"
     scores = ", ".join(f"{scores.score} ({scores.better} is better)" for scores in table.scores)
     family = f" from {count(len(table.families))} families" if table.families else ""
     if not table.tasks:
-        what = f"{count(table.questions)} questions{family}"
+        rows_in_words = f"{count(table.questions)} questions{family}"
     else:
-        what = f"{count(len(table.tasks))} tasks{family}"
+        rows_in_words = f"{count(len(table.tasks))} tasks{family}"
         if table.questions:
-            what += f", {count(table.questions)} questions in all"
+            rows_in_words += f", {count(table.questions)} questions in all"
         elif table.splits > 1:
-            what += f", up to {count(table.splits)} splits each"
-    return f"{methods} on {what}; {scores}"
+            rows_in_words += f", up to {count(table.splits)} splits each"
+    return f"{methods} on {rows_in_words}; {scores}"
 
 
 def _result_sentences(answer: Ranking) -> Iterator[str]:
-    """Yield what the scores tell."""
+    """Yield the sentences on what the scores show."""
     yield from found_sentences(answer)
     yield from new_task_sentences(answer)
     yield from fresh_sentences(answer)
 
 
 def _cells(table: ScoreTable) -> str:
-    """Return what tasks have several of."""
+    """Return the word for the repeated measurements of a task: questions or splits."""
     return "questions" if table.questions else "splits"
 
 
 def _key_figures(answer: Ranking) -> Table:
+    """Return the short table of the first methods, for the summary."""
     return _rank_table(answer, list(_rank_rows(answer))[:NAMED], short=True)
 
 
 def _rank_rows(answer: Ranking) -> Iterator[dict[str, Any]]:
-    """Yield what is said of each method, best first."""
+    """Yield the row of each method in the table of ranks, best first."""
     for place, name in enumerate(answer.methods):
         difference = None if place == 0 else answer.difference(name, answer.leader)
         yield {
@@ -289,22 +296,19 @@ def _rank_rows(answer: Ranking) -> Iterator[dict[str, Any]]:
             "difference": 0.0 if difference is None else difference.value,
             "lower": 0.0 if difference is None else difference.lower,
             "upper": 0.0 if difference is None else difference.upper,
-            "near_best_on_new": _figure_of(answer, "near", place),
-            "best_on_new": _figure_of(answer, "best", place),
+            "near_best_on_new": _new_task_probability(answer, "near", place),
+            "best_on_new": _new_task_probability(answer, "best", place),
             PLURALS[answer.unit]: int(answer.ran[place]),
         }
 
 
-def _figure_of(answer: Ranking, what: str, place: int) -> float:
-    return float("nan") if answer.new is None else float(getattr(answer.new, what)[place])
-
-
-def _ranks(answer: Ranking, table: ScoreTable, options: RankOptions) -> Iterator[Block]:
-    yield _rank_table(answer, list(_rank_rows(answer)))
+def _new_task_probability(answer: Ranking, name: str, place: int) -> float:
+    """Return the probability of a name, ``near`` or ``best``, on a new task; NaN without any."""
+    return float("nan") if answer.new is None else float(getattr(answer.new, name)[place])
 
 
 def _decimals(answer: Ranking) -> int:
-    """Return as many decimals as show a tenth of what matters."""
+    """Return the number of decimals that show a tenth of epsilon."""
     if answer.epsilon == 0:
         return 4
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
@@ -313,35 +317,52 @@ def _decimals(answer: Ranking) -> int:
 def _rank_table(
     answer: Ranking, rows: Sequence[Mapping[str, Any]], *, short: bool = False
 ) -> Table:
-    decimals, units = _decimals(answer), PLURALS[answer.unit]
-    placed = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
-    placed[~np.isfinite(placed).all(axis=1)] = np.nan
-    drawn = bars([(low, value, high) for low, value, high in placed.tolist()], answer.epsilon)
-    holes = len(np.unique(answer.ran)) > 1
+    """Return the table of ranks; a short one, without caption and bars, is for the summary."""
+    rows = [
+        {**row, "bar": bar, "place": place}
+        for place, (row, bar) in enumerate(zip(rows, _interval_bars(answer, rows), strict=True))
+    ]
+    return table_of(
+        rows,
+        _rank_columns(answer, short=short),
+        by="",
+        caption="" if short else _rank_caption(answer),
+        most=_MOST_ROWS,
+        sortable=not short,
+        title="" if short else f"Ranks by {answer.scores.score}",
+    )
 
-    def ranks(row: Mapping[str, Any]) -> str:
+
+def _interval_bars(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> list[Bar | None]:
+    """Return the interval of each row as a bar; None where an end is not known."""
+    ends = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
+    ends[~np.isfinite(ends).all(axis=1)] = np.nan
+    return bars([(low, value, high) for low, value, high in ends.tolist()], answer.epsilon)
+
+
+def _rank_columns(answer: Ranking, *, short: bool) -> list[Any]:
+    """Return the columns of a table of ranks, each with the function or field that fills it."""
+    decimals, units = _decimals(answer), PLURALS[answer.unit]
+
+    def rank_range(row: Mapping[str, Any]) -> str:
         first, last = row["first_rank"], row["last_rank"]
         return f"{first}" if first == last else f"{first}-{last}"
 
-    def ends(row: Mapping[str, Any]) -> Any:
+    def difference(row: Mapping[str, Any]) -> Any:
+        return None if row["method"] == answer.leader else row["difference"]
+
+    def interval_text(row: Mapping[str, Any]) -> Any:
         if row["method"] == answer.leader:
             return None
         return ends_in_words(row["lower"], row["upper"], decimals)
 
-    rows = [
-        {**row, "bar": bar, "place": place}
-        for place, (row, bar) in enumerate(zip(rows, drawn, strict=True))
-    ]
     columns: list[Any] = [
-        (ranks, Column("rank", right=True)),
+        (rank_range, Column("rank", right=True)),
         ("method", Column("method", heads=True)),
         (lambda row: "yes" if row["may_be_best"] else "", Column("may be best", left_out=2)),
         ("mean", Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
-        (
-            lambda row: None if row["method"] == answer.leader else row["difference"],
-            Column("minus the first", "signed", decimals=decimals, left_out=3),
-        ),
-        (ends, Column("simultaneous 95 %", right=True, left_out=1)),
+        (difference, Column("minus the first", "signed", decimals=decimals, left_out=3)),
+        (interval_text, Column("simultaneous 95 %", right=True, left_out=1)),
     ]
     if not short:
         columns.append(("bar", Column("", "bar", page_only=True)))
@@ -359,26 +380,28 @@ def _rank_table(
                     Column("% best", "number", decimals=0, left_out=5),
                 )
             )
-    if holes:
+    has_missing_units = len(np.unique(answer.ran)) > 1
+    if has_missing_units:
         columns.append((units, Column(units, "count", left_out=4)))
+    return columns
+
+
+def _rank_caption(answer: Ranking) -> str:
+    """Return how to read a table of ranks."""
     caption = (
         f"rank: the ranks that each method can have, simultaneously; {RANKS_AND_BEST}; minus the "
-        "first: mean "
-        f"difference from {shortened(answer.leader, 40)}"
+        f"first: mean difference from {shortened(answer.leader, 40)}"
     )
     if answer.new is not None:
         caption += (
             f"; % within {answer.epsilon:g}, % best: probability of being so near the best, and "
             "the best, on a new task"
         )
-    return table_of(
-        rows, columns, by="", caption="" if short else caption, most=_MOST_ROWS,
-        sortable=not short, title="" if short else f"Ranks by {answer.scores.score}",
-    )  # fmt: skip
+    return caption
 
 
 def ends_in_words(lower: float, upper: float, decimals: int) -> str:
-    """Return an interval in words, of which one end or both may not be known."""
+    """Return an interval in words; one end or both may be unknown."""
     if isfinite(lower) and isfinite(upper):
         return interval(lower, upper, decimals)
     if isfinite(lower):
@@ -389,6 +412,7 @@ def ends_in_words(lower: float, upper: float, decimals: int) -> str:
 
 
 def _pair_table(answer: Ranking, rows: Sequence[PairedDifference], title: str = "") -> Table:
+    """Return the table of differences of pairs of methods."""
     decimals, units = _decimals(answer), PLURALS[answer.unit]
     return table_of(
         rows,
@@ -411,32 +435,65 @@ def _pair_table(answer: Ranking, rows: Sequence[PairedDifference], title: str = 
 
 
 def _pairs(answer: Ranking) -> Details:
+    """Return the first pairs in a table that is folded away, and where all are."""
     pairs = len(answer.paired.first)
     rows: list[PairedDifference] = []
     for difference in answer.differences():
         rows.append(difference)
         if len(rows) == _SHOWN_PAIRS:
             break
-    more = ""
+    remark = ""
     if pairs > len(rows):
         where = "pairs.csv" if pairs <= _MOST_PAIRS else "Python, report.difference(A, B)"
-        more = f"The first {count(len(rows))} of {count(pairs)}; the others are in {where}."
-    note = [Paragraph(more, "note")] if more else []
+        remark = f"The first {count(len(rows))} of {count(pairs)}; the others are in {where}."
+    note = [Paragraph(remark, "note")] if remark else []
     return Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
 
 
-def _open(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
-    decimals, units = _decimals(answer), PLURALS[answer.unit]
-    what = _cells(table)
-    noisy = any(not isnan(plan.noise) for plan in answer.plans)
-    priced = any(not isnan(plan.cost) for plan in answer.plans)
+def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
+    """Yield the table of what would resolve each open pair, and how many rivals it omits."""
+    cells = _cells(table)
+    yield table_of(
+        answer.plans,
+        _plan_columns(answer, cells),
+        by="",
+        caption=_plan_caption(answer, cells),
+        title=(
+            "What would settle which is the best"
+            if len(answer.best) > 1
+            else "What would tell neighbours apart"
+        ),
+    )
+    hidden = len(answer.best) - 1 - len(answer.plans)
+    if hidden > 0:
+        yield Paragraph(f"{count(hidden)} more methods may be the best.", "note")
 
-    def needed(plan: ResolutionPlan) -> Any:
+
+def _has_noise(answer: Ranking) -> bool:
+    """Say whether it is known how much of a variance is noise of the splits or questions."""
+    return any(not isnan(plan.noise) for plan in answer.plans)
+
+
+def _has_cost(answer: Ranking) -> bool:
+    """Say whether the scores have a cost."""
+    return any(not isnan(plan.cost) for plan in answer.plans)
+
+
+def _plan_columns(answer: Ranking, cells: str) -> list[Any]:
+    """Return the columns of the table of plans, each with the function or field that fills it.
+
+    Parameters
+    ----------
+    cells : what tasks have several of, such as ``splits``.
+    """
+    decimals, units = _decimals(answer), PLURALS[answer.unit]
+
+    def units_needed(plan: ResolutionPlan) -> Any:
         if isnan(plan.units_needed):
             return None
         return two_digits(plan.units_needed) if isfinite(plan.units_needed) else "over 10,000,000"
 
-    def times(plan: ResolutionPlan) -> Any:
+    def times_as_many(plan: ResolutionPlan) -> Any:
         if isnan(plan.times_as_many):
             return None
         if not isfinite(plan.times_as_many):
@@ -455,40 +512,35 @@ def _open(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
             Column("simultaneous 95 %", right=True, left_out=1),
         ),
         ("units", Column(f"{units} now", "count", left_out=2)),
-        (needed, Column(f"{units} needed", right=True)),
+        (units_needed, Column(f"{units} needed", right=True)),
     ]
-    if noisy:
-        columns += [(times, Column(f"or {what}", right=True))]
+    if _has_noise(answer):
         columns += [
+            (times_as_many, Column(f"or {cells}", right=True)),
             (
                 lambda plan: 100 * plan.noise,
-                Column(f"% of {what}", "number", decimals=0, left_out=3),
-            )
+                Column(f"% of {cells}", "number", decimals=0, left_out=3),
+            ),
         ]
-    if priced:
+    if _has_cost(answer):
         columns.append(("cost", Column("cost", "count", left_out=1)))
+    return columns
+
+
+def _plan_caption(answer: Ranking, cells: str) -> str:
+    """Return how to read the table of plans."""
     caption = (
-        f"{units} needed: in all, to tell the two apart in four of five such benchmarks if they "
-        f"truly differ by {answer.epsilon:g}, with all pairs compared"
+        f"{PLURALS[answer.unit]} needed: in all, to tell the two apart in four of five such "
+        f"benchmarks if they truly differ by {answer.epsilon:g}, with all pairs compared"
     )
-    if noisy:
+    if _has_noise(answer):
         caption += (
-            f"; or {what}: so many times as many {what} of the same tasks; % of {what}: as much of "
-            "the variance is their noise"
+            f"; or {cells}: so many times as many {cells} of the same tasks; % of {cells}: as much "
+            "of the variance is their noise"
         )
-    if priced:
+    if _has_cost(answer):
         caption += "; cost: of what is missing, for all methods named here"
-    yield table_of(
-        answer.plans, columns, by="", caption=caption,
-        title=(
-            "What would settle which is the best"
-            if len(answer.best) > 1
-            else "What would tell neighbours apart"
-        ),
-    )  # fmt: skip
-    hidden = len(answer.best) - 1 - len(answer.plans)
-    if hidden > 0:
-        yield Paragraph(f"{count(hidden)} more methods may be the best.", "note")
+    return caption
 
 
 def _figure(answer: Ranking) -> Figure | None:
@@ -499,9 +551,9 @@ def _figure(answer: Ranking) -> Figure | None:
     if not finite:
         return None
     low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
-    room = 0.15 * (high - low)  # for the numbers under the ends of what is shaded
+    room = 0.15 * (high - low)  # for the numbers below the ends of the shaded band
     span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
-    drawn = [
+    estimates = [
         (
             row["method"],
             row["difference"],
@@ -513,42 +565,44 @@ def _figure(answer: Ranking) -> Figure | None:
     title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
     span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
     svg = forest(
-        title, [drawn], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
+        title, [estimates], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
         decimals=_decimals(answer),
     )  # fmt: skip
     caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
     return Figure(title, svg=svg, name="differences", caption=caption)
 
 
-def _notes(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> Iterator[str]:
-    first = found[0]
+def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Iterator[str]:
+    """Yield what the results rest on, and how they are to be read."""
+    ranking = rankings[0]
     yield from table.notes
-    yield _estimand(first, table, options)
+    yield _estimand(ranking, table, options)
     if options.within is None:
-        listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in found))
+        listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings))
         yield f"A difference of up to {listed} is taken not to matter; within= says otherwise."
-    if first.held.flipped:
+    if ranking.held.flipped:
         yield (
             f"Pairs are told apart by flipping the signs of their differences on whole "
-            f"{PLURALS[first.unit]}, and by Hall's statistic where differences are skewed. A "
-            f"failure so rare that none of {units_in_words(first)} shows it is not seen by this."
+            f"{PLURALS[ranking.unit]}, and by Hall's statistic where differences are skewed. A "
+            f"failure so rare that none of {units_in_words(ranking)} shows it is not seen by this."
         )
     else:
         yield "Pairs are told apart by Student's t with Holm's correction."
-    if first.new is not None:
+    if ranking.new is not None:
         yield (
             "Probabilities on a new task are how often a method was so near the best on these, "
-            f"drawn towards the other methods where {PLURALS[first.unit]} are few. They are of "
+            f"drawn towards the other methods where {PLURALS[ranking.unit]} are few. They are of "
             "scores measured as these are, with as many splits or questions."
         )
-        if first.units < FEW:
+        if ranking.units < FEW:
             yield (
-                f"Of fewer than {FEW} {PLURALS[first.unit]}, a probability of being near the best "
-                f"over {100 * MOST_OF_FEW:.0f} % is said to be that or more."
+                f"Of fewer than {FEW} {PLURALS[ranking.unit]}, a probability of being near the "
+                f"best over {100 * MOST_OF_FEW:.0f} % is said to be that or more."
             )
 
 
 def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
+    """Return the sentence on what is compared, and on what claims are about."""
     if options.about == THESE and answer.unit == "question":
         return (
             "Compared is the mean over these tasks, each of which counts alike, on new questions "
@@ -556,7 +610,7 @@ def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
         )
     if answer.unit == "question":
         return "Compared is the share or mean over questions, on new questions like these."
-    alike = PLURALS[answer.unit]
+    unit_names = PLURALS[answer.unit]
     if options.mean == "tasks" and table.families:
         inner = "tasks" if table.tasks else "questions"
         return (
@@ -567,8 +621,9 @@ def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
         "; the splits of a task are averaged, as they share its rows" if table.splits > 1 else ""
     )
     return (
-        f"Compared is the mean over {alike}, each of which counts alike{splits}. Claims are about "
-        f"new {alike} like these."
+        f"Compared is the mean over {unit_names}, each of which counts alike{splits}. Claims are "
+        "about "
+        f"new {unit_names} like these."
     )
 
 
@@ -591,12 +646,12 @@ def _pair_frame(answer: Ranking) -> pd.DataFrame:
     """Return all pairs, those of a better-looking first method."""
     places = np.empty(len(answer.order), np.intp)
     places[answer.order] = np.arange(len(answer.order))
-    one, other = places[answer.paired.first], places[answer.paired.second]
-    turned = np.where(one < other, 1.0, -1.0)
+    first_place, second_place = places[answer.paired.first], places[answer.paired.second]
+    turned = np.where(first_place < second_place, 1.0, -1.0)
     sign = turned * answer.scores.sign
     ends = np.sort(np.stack([sign * answer.lower, sign * answer.upper]), axis=0)
     names = np.array(answer.methods, dtype=object)
-    first, second = np.minimum(one, other), np.maximum(one, other)
+    first, second = np.minimum(first_place, second_place), np.maximum(first_place, second_place)
     better = answer.held.better[np.ix_(answer.order, answer.order)]
     verdict = np.select([better[first, second], better[second, first]], ["better", "worse"], "open")
     frame = pd.DataFrame({
@@ -612,7 +667,10 @@ def _pair_frame(answer: Ranking) -> pd.DataFrame:
     return frame.iloc[np.lexsort((second, first))].reset_index(drop=True)
 
 
-def _data(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> Mapping[str, Any]:
+def _data(
+    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
+) -> Mapping[str, Any]:
+    """Return the same as plain values, for JSON."""
     return {
         "version": VERSION,
         "options": {**asdict(options), "path": options.path.name},
@@ -634,6 +692,6 @@ def _data(table: ScoreTable, found: Sequence[Ranking], options: RankOptions) -> 
                 "plans": [_plain_plan(plan) for plan in answer.plans],
                 "fresh": None if answer.fresh is None else asdict(answer.fresh),
             }
-            for answer in found
+            for answer in rankings
         ],
     }

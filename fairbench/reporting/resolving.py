@@ -34,45 +34,24 @@ def resolving_document(
     answer : of the last round. bounds : how far splits can help with each rival that is left.
     reason : why there is no further round. methods : how many approaches were compared.
     """
-    metric, last = answer.scores.score, rounds[-1]
-    least = "least" if answer.scores.better == "lower" else "largest"
-    found = [
-        f"{count(len(last.best))} of {count(methods)} approaches may have the {least} {metric} on "
-        f"average over {PLURALS[answer.unit]}; after the experiment itself it was "
-        f"{count(len(rounds[0].best))}."
-    ]
-    if len(last.best) <= _SHOWN:
-        found.append(
-            f"These are {joined(last.best)}." if last.best[1:] else f"It is {last.best[0]}."
-        )
-    further = rounds[1:]
-    found.append(
-        f"{count(sum(round_.fits for round_ in further))} further fits in {_time(further)} went to "
-        "approaches that could still be the best, on the tasks whose splits scatter most for what "
-        "they cost."
-        if further
-        else "No further fit was made."
-    )
+    metric, last_round = answer.scores.score, rounds[-1]
     summary = ExecutiveSummary(
-        found,
+        _findings(answer, rounds, methods),
         sure=[
             "The approach that is truly best was dropped in any round with a chance of at most "
             f"{percent(WRONG)} %, if splits scatter alike to either side. What is compared are "
             f"means over {units_in_words(answer)} like these, each of which counts alike."
         ],
-        still_open=list(_open(answer, bounds, reason)),
+        still_open=list(_open_questions(answer, bounds, reason)),
         todo=list(_todo(answer, bounds, reason)),
         audited_title="What was compared",
     )
-    sections = [
-        Section("What each round bought", [_rounds_table(rounds)]),
-        *(
-            [Section("What splits can and cannot tell", [_bounds_table(answer, bounds)])]
-            if bounds
-            else []
-        ),
-        *([Section("Splits of each task", [_tasks_table(noise, last)])] if noise else []),
-    ]
+    sections = [Section("What each round bought", [_rounds_table(rounds)])]
+    if bounds:
+        title = "What splits can and cannot tell"
+        sections.append(Section(title, [_bounds_table(answer, bounds)]))
+    if noise:
+        sections.append(Section("Splits of each task", [_tasks_table(noise, last_round)]))
     data = {
         "version": VERSION,
         "metric": metric,
@@ -90,7 +69,31 @@ def resolving_document(
     )
 
 
+def _findings(answer: Ranking, rounds: Sequence[Round], methods: int) -> list[str]:
+    """Return which of so many approaches may be the best, and what further fits were made."""
+    best = rounds[-1].best
+    least = "least" if answer.scores.better == "lower" else "largest"
+    findings = [
+        f"{count(len(best))} of {count(methods)} approaches may have the {least} "
+        f"{answer.scores.score} on average over {PLURALS[answer.unit]}; after the experiment "
+        f"itself it was {count(len(rounds[0].best))}."
+    ]
+    if len(best) <= _SHOWN:
+        findings.append(f"These are {joined(best)}." if best[1:] else f"It is {best[0]}.")
+    further = rounds[1:]
+    if further:
+        fits = sum(round_.fits for round_ in further)
+        findings.append(
+            f"{count(fits)} further fits in {_time(further)} went to approaches that could still "
+            "be the best, on the tasks whose splits scatter most for what they cost."
+        )
+    else:
+        findings.append("No further fit was made.")
+    return findings
+
+
 def _time(rounds: Sequence[Round]) -> str:
+    """Return how long rounds took, in words."""
     seconds = sum(round_.seconds for round_ in rounds)
     if seconds < 90:
         return f"{seconds:.0f} seconds"
@@ -98,21 +101,22 @@ def _time(rounds: Sequence[Round]) -> str:
     return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
-def _open(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterator[str]:
+def _open_questions(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterator[str]:
+    """Yield what further splits cannot tell, and what they may."""
     units = PLURALS[answer.unit]
-    beyond = [bound for bound in bounds if bound.is_out_of_reach]
+    out_of_reach = [bound for bound in bounds if bound.is_out_of_reach]
     if reason == RESOLVED:
         return
     if reason == ONE_SPLIT:
         yield "Every task has one split, so that it is not known what further ones would bring."
-    if beyond:
+    if out_of_reach:
         yield (
-            f"{count(len(beyond))} of {count(len(bounds))} rivals cannot be told from the leader "
-            "by any number of splits, if they differ as they seem to: what "
-            f"{units} differ by leaves each interval wider than the difference."
+            f"{count(len(out_of_reach))} of {count(len(bounds))} rivals cannot be told from the "
+            f"leader by any number of splits, if they differ as they seem to: what {units} differ "
+            "by leaves each interval wider than the difference."
         )
-    if reason == BUDGET and len(beyond) < len(bounds):
-        left = len(bounds) - len(beyond)
+    if reason == BUDGET and len(out_of_reach) < len(bounds):
+        left = len(bounds) - len(out_of_reach)
         yield f"Further splits may tell the leader from {count(left)} rivals; the time was over."
 
 
@@ -132,6 +136,7 @@ def _todo(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterato
 
 
 def _rounds_table(rounds: Sequence[Round]) -> Table:
+    """Return the table of rounds: who may be the best after each, and what it cost."""
     columns = [
         Column("round"),
         Column("may be the best", "count"),
@@ -156,6 +161,7 @@ def _rounds_table(rounds: Sequence[Round]) -> Table:
 
 
 def _bounds_table(answer: Ranking, bounds: Sequence[RivalBound]) -> Table:
+    """Return the table of how far any number of splits can help with each rival."""
     units = PLURALS[answer.unit]
 
     def needed(bound: RivalBound) -> str:

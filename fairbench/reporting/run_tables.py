@@ -33,21 +33,27 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     ------
     UserError : a metric that none of the runs has.
     """
-    known = {run.id: run.summary() for run in runs}
-    _check(metrics, known.values())
+    summary_of_run = {run.id: run.summary() for run in runs}
+    _check(metrics, summary_of_run.values())
     names, rows, tasks = runs.label(), [], dict[str, None]()
     for run in runs:
-        summary = known[run.id]
+        summary = summary_of_run[run.id]
         tasks[task_of(summary)] = None
-        first = headlines(summary, run.protect)
-        shown = [estimate(summary, name, run.protect) for name in metrics] or list(first.values())
-        cells = [cell for value, *ends in shown for cell in (value, ends)]
+        headline_estimates = headlines(summary, run.protect)
+        estimates = [estimate(summary, name, run.protect) for name in metrics] or list(
+            headline_estimates.values()
+        )
+        cells = [cell for value, *ends in estimates for cell in (value, ends)]
         rows.append(
-            (run.choices["dataset"], first["error"][0], [run.id[:6], names[run.id], *cells])
+            (
+                run.choices["dataset"],
+                headline_estimates["error"][0],
+                [run.id[:6], names[run.id], *cells],
+            )
         )
     rows.sort(key=lambda row: (row[0], row[1]))
-    begins = {place for place in range(1, len(rows)) if rows[place][0] != rows[place - 1][0]}
-    every = pd.concat(list(known.values())) if known else pd.DataFrame()
+    rule_places = {place for place in range(1, len(rows)) if rows[place][0] != rows[place - 1][0]}
+    every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
     ends = f"95 % intervals {about(every)}; a gap's may begin at 0"
     if has_means_of_gaps(every):
         ends += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
@@ -56,7 +62,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
         [Column("id"), Column("run"), *_columns(metrics)],
         [row for _, _, row in rows],
         caption=f"{meanings}{ends}",
-        rules=frozenset(begins),
+        rules=frozenset(rule_places),
         most=most,
     )
 
@@ -70,10 +76,11 @@ def _columns(metrics: Sequence[str]) -> Iterator[Column]:
 
 
 def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
-    found = {str(name) for summary in summaries for name in summary["metric"].unique()}
+    """Refuse metrics that no run has."""
+    available = {str(name) for summary in summaries for name in summary["metric"].unique()}
     for name in metrics:
-        if name not in found:
-            close = nearest(name, found)
+        if name not in available:
+            close = nearest(name, available)
             hint = f": did you mean {' or '.join(close)}?" if close else ""
             raise UserError(f"no run of these has a metric '{name}'{hint}")
 
@@ -86,8 +93,10 @@ def _meanings(tasks: Iterable[str]) -> str:
     parts = []
     for task in tasks:
         declared = metrics_of(task)
-        meant = (f"{name} is the {declared[each].label}" for name, each in HEADLINES[task].items())
-        parts.append(f"{_OF.get(task, '')}{', '.join(meant)}")
+        meanings = (
+            f"{name} is the {declared[metric].label}" for name, metric in HEADLINES[task].items()
+        )
+        parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
     return "; ".join([*parts, ""])
 
 
@@ -116,22 +125,26 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
     UserError : a metric that none of the runs has.
     """
     names = runs.label()
-    known = {run.id: run.summary() for run in runs}
-    _check(metrics, known.values())
-    parts = [_rows(run, names[run.id], known[run.id], metrics) for run in runs]
+    summary_of_run = {run.id: run.summary() for run in runs}
+    _check(metrics, summary_of_run.values())
+    parts = [_rows(run, names[run.id], summary_of_run[run.id], metrics) for run in runs]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    own = summary[summary["variant"] == ""]
-    kept = own[own["metric"].isin(metrics)] if metrics else headline(summary, run.protect)
+    summary_of_run = summary[summary["variant"] == ""]
+    selected = (
+        summary_of_run[summary_of_run["metric"].isin(metrics)]
+        if metrics
+        else headline(summary, run.protect)
+    )
     about_run: dict[str, object] = {
         "run": run.id,
         "name": name,
         **{group: run.choices[group] for group in GROUPS},
     }
     about_run |= {"seed": run.seed, "protect": run.protect}
-    facts = kept[[*_FACTS, "reason"]].reset_index(drop=True)
+    facts = selected[[*_FACTS, "reason"]].reset_index(drop=True)
     for place, (column, value) in enumerate(about_run.items()):
         facts.insert(place, column, value)
     return facts

@@ -79,10 +79,12 @@ def run_document(
     protect : the attribute whose gaps and groups are shown.
     unlike : of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
     """
-    shown = headline(summary, protect)
-    parts = list(zip(shown["attribute"], shown["group"] != "", strict=True))
+    headlines = headline(summary, protect)
+    parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
-    table = Table(_COLUMNS, list(_rows(shown)), "", _CAPTION.format(about(shown)), rules=rules)
+    table = Table(
+        _COLUMNS, list(_rows(headlines)), "", _CAPTION.format(about(headlines)), rules=rules
+    )
     tables = [table, *(t for of in (_classes, set_tables, _pooled) for t in of(summary, protect))]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
@@ -108,17 +110,19 @@ _CLASS_CAPTION = (
 
 
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
-    """Yield the table of each class against the rest, of several classes."""
-    mine = values_of(summary)
-    mine = mine[(mine["variant"] == "") & (mine["group"] == "")]
-    mine = mine[mine["outcome"].notna() & mine["attribute"].isin(["", protect])]
-    found = {(row.metric, row.outcome): row for row in mine.itertuples()}
-    names = [outcome for metric, outcome in found if metric == "base_rate"]
+    """Yield the table of each class against the rest, if there are several classes."""
+    class_rows = values_of(summary)
+    class_rows = class_rows[(class_rows["variant"] == "") & (class_rows["group"] == "")]
+    class_rows = class_rows[
+        class_rows["outcome"].notna() & class_rows["attribute"].isin(["", protect])
+    ]
+    row_of = {(row.metric, row.outcome): row for row in class_rows.itertuples()}
+    names = [outcome for metric, outcome in row_of if metric == "base_rate"]
     rows: list[list[object]] = []
     for name in names:
-        cells = [found[rate, name].mean for rate in _CLASS_RATES]
+        cells = [row_of[rate, name].mean for rate in _CLASS_RATES]
         for gap in ("statistical_parity", "equal_opportunity"):
-            row = found.get((gap, name))
+            row = row_of.get((gap, name))
             none = (np.nan, (np.nan, np.nan))
             cells += none if row is None else (row.mean, (row.lower, row.upper))
         rows.append([str(name), *cells])
@@ -146,18 +150,20 @@ _POOLED_CAPTION = (
 
 def _pooled(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the table of groups estimated together, where an attribute has three or more."""
-    mine = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
-    mine = mine[mine["outcome"].isna()]
-    mine = mine[(mine["group"] != "") & mine["statistic"].isin([VALUE, POOLED, WORST])]
-    found = {(row.metric, row.statistic, row.group): row for row in mine.itertuples()}
+    group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
+    group_rows = group_rows[group_rows["outcome"].isna()]
+    group_rows = group_rows[
+        (group_rows["group"] != "") & group_rows["statistic"].isin([VALUE, POOLED, WORST])
+    ]
+    row_of = {(row.metric, row.statistic, row.group): row for row in group_rows.itertuples()}
     rows: list[list[object]] = []
     rules = []
-    for (rate, statistic, group), row in found.items():
+    for (rate, statistic, group), row in row_of.items():
         if statistic != POOLED:
             continue
         if rows and rows[-1][0] != label(str(rate)):
             rules.append(len(rows))
-        raw, worst = (found[rate, which, group].mean for which in (VALUE, WORST))
+        raw, worst = (row_of[rate, statistic_name, group].mean for statistic_name in (VALUE, WORST))
         remark = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
         rows.append([label(str(rate)), group, raw, row.mean, ends, worst, row.n, remark])
@@ -174,23 +180,25 @@ _UNLIKE_COLUMNS = (
     Column("of all others", "number", decimals=4),
     Column("rows", "count", left_out=1),
 )
-_MOST_UNLIKE = 8  # that are shown
+_MOST_UNLIKE = 8  # groups that are shown
 
 
-def _unlike(found: pd.DataFrame) -> Table:
+def _unlike(unlike: pd.DataFrame) -> Table:
     """Return the table of groups that differ from everyone else."""
     rows = [
-        [_of_class(str(row.metric)), f"{row.attribute}: {row.group}", row.value, row.rest, row.n]
-        for row in found.head(_MOST_UNLIKE).itertuples()
+        [_rate_label(str(row.metric)), f"{row.attribute}: {row.group}", row.value, row.rest, row.n]
+        for row in unlike.head(_MOST_UNLIKE).itertuples()
     ]
-    title = f"groups that differ from everyone else: {len(found)} of {found.attrs['tests']} tested"
+    title = (
+        f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
+    )
     caption = "chosen from all rates and groups of the run so that at most one in ten is wrong"
-    if len(found) > len(rows):
+    if len(unlike) > len(rows):
         caption += f"; the {len(rows)} surest are shown"
     return Table(_UNLIKE_COLUMNS, rows, title, caption)
 
 
-def _of_class(metric: str) -> str:
+def _rate_label(metric: str) -> str:
     """Return the label of a rate, with the class that it is of, if any."""
     rate, of, name = metric.partition(CLASS)
     return f"{label(rate)}{of}{name}"
@@ -198,8 +206,8 @@ def _of_class(metric: str) -> str:
 
 def about(summary: pd.DataFrame) -> str:
     """Say what the intervals of a summary are of, such as ``of the fits of these folds``."""
-    found = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
-    return f"of {found[0]}" if found else "there is none"
+    estimands = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
+    return f"of {estimands[0]}" if estimands else "there is none"
 
 
 def has_means_of_gaps(summary: pd.DataFrame) -> bool:
@@ -207,8 +215,9 @@ def has_means_of_gaps(summary: pd.DataFrame) -> bool:
     return any(str(text).endswith(": their mean rates") for text in summary.get("estimand", ()))
 
 
-def _rows(shown: pd.DataFrame) -> Iterator[list[object]]:
-    for row in shown.itertuples():
+def _rows(headlines: pd.DataFrame) -> Iterator[list[object]]:
+    """Yield the cells of each headline metric."""
+    for row in headlines.itertuples():
         where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
         status = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
@@ -236,7 +245,7 @@ def tradeoff_document(
     *,
     spread: str = "the mean of all repeats",
 ) -> Document:
-    """Return a table for each metric, of the runs by error; those that no other dominates marked.
+    """Return a table of the trade-off for each metric, with the runs sorted by error.
 
     Parameters
     ----------
@@ -252,8 +261,9 @@ def tradeoff_document(
 
 
 def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
+    """Return the table of a trade-off by one metric of gaps, least error first."""
     parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
-    shown = [
+    cells = [
         [
             _name(row, parts),
             (row["error"], np.sqrt(row["error_variance"])),
@@ -264,7 +274,7 @@ def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
         for row in rows.sort_values("error", kind="stable").to_dict("records")
     ]
     title = f"error against the {metric.replace('_', ' ')} gap"
-    return Table(_TRADEOFF_COLUMNS, shown, title=title, caption=caption)
+    return Table(_TRADEOFF_COLUMNS, cells, title=title, caption=caption)
 
 
 def _name(row: dict[object, object], parts: Sequence[str]) -> str:
@@ -301,6 +311,7 @@ def pair_document(
 
 
 def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
+    """Return the table of probabilities of the events, medians over repeats."""
     several = len(inside) > 1
     columns = [
         Column("event"),
@@ -323,6 +334,7 @@ def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
 
 
 def _differences(comparison: Comparison, level: float, looked_at: str) -> Table:
+    """Return the table of differences of two runs, with their intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
     means = comparison.delta.mean(axis=0)
     columns = [
@@ -337,9 +349,9 @@ def _differences(comparison: Comparison, level: float, looked_at: str) -> Table:
     ]
     caption = ""
     if looked_at:
-        reach = comparison.reach(level)
+        visible_from = comparison.reach(level)
         columns.append(Column("found from", "number"))
-        rows = [[*row, seen] for row, seen in zip(rows, reach, strict=True)]
+        rows = [[*row, visible] for row, visible in zip(rows, visible_from, strict=True)]
         caption = (
             f"{looked_at}; found from: of true differences under this, more than one in five would "
             "be missed"
@@ -371,7 +383,8 @@ def ranking_document(
 
 def rank_of(ranks: NDArray[np.int64], i: int) -> str:
     """Return a run's rank, with = where it is tied."""
-    return f"{ranks[i]}{'=' * bool((ranks == ranks[i]).sum() > 1)}"
+    is_tied = (ranks == ranks[i]).sum() > 1
+    return f"{ranks[i]}=" if is_tied else f"{ranks[i]}"
 
 
 def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:

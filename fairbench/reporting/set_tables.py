@@ -22,23 +22,27 @@ _SET_CAPTION = (
     "coverage: the share of sets that hold the label; mean size: how many labels a set holds; "
     "other levels and groups are in metrics.parquet"
 )
-_LEVEL = 0.9  # the one that is shown, or the nearest to it
+_LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
 def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
-    """Yield the coverage and the size of sets of labels, of everyone and of the groups."""
-    mine = values_of(summary)
-    mine = mine[(mine["variant"] == "") & mine["attribute"].isin(["", protect])]
-    levels = mine.loc[mine["metric"] == "set_size", "level"]
+    """Yield the table of coverage and size of label sets, for everyone and each group."""
+    set_rows = values_of(summary)
+    set_rows = set_rows[(set_rows["variant"] == "") & set_rows["attribute"].isin(["", protect])]
+    levels = set_rows.loc[set_rows["metric"] == "set_size", "level"]
     if not len(levels):
         return
     level = float(levels.iloc[(levels - _LEVEL).abs().argmin()])
-    mine = mine[(mine["level"] == level) & ((mine["group"] != "") | (mine["attribute"] == ""))]
-    found = {(row.metric, row.group): row for row in mine.itertuples()}
+    set_rows = set_rows[
+        (set_rows["level"] == level) & ((set_rows["group"] != "") | (set_rows["attribute"] == ""))
+    ]
+    row_of = {(row.metric, row.group): row for row in set_rows.itertuples()}
     rows: list[list[object]] = []
-    for group in [group for metric, group in found if metric == "set_size"]:
-        coverage, size = found["coverage", group], found["set_size", group]
-        both = [(each.mean, (each.lower, each.upper)) for each in (coverage, size)]
-        empty = found["empty_sets", group].mean
-        rows.append([group or "everyone", *both[0], *both[1], empty, size.n])
+    for group in [group for metric, group in row_of if metric == "set_size"]:
+        coverage, size = row_of["coverage", group], row_of["set_size", group]
+        estimates = [
+            (estimate.mean, (estimate.lower, estimate.upper)) for estimate in (coverage, size)
+        ]
+        empty = row_of["empty_sets", group].mean
+        rows.append([group or "everyone", *estimates[0], *estimates[1], empty, size.n])
     yield Table(_SET_COLUMNS, rows, f"sets that promise {level:.0%}", _SET_CAPTION)

@@ -23,8 +23,8 @@ def tuning_document(answer: Tuned, search: Search, *, ids: tuple[str, str]) -> D
     title = f"Tuning {run.name} by {run.protect}"
     lead = [Paragraph(_sentences(answer, ids))]
     lead += [
-        Paragraph(_promise(*each, answer))
-        for each in zip(answer.promises, answer.tested, strict=True)
+        Paragraph(_promise(*promise_and_test, answer))
+        for promise_and_test in zip(answer.promises, answer.tested, strict=True)
     ]
     blocks = [_gains(answer), _values(answer), _trials(answer, search)]
     return Document(title, [Section("", blocks)], lead=lead, notes=_notes(answer, search))
@@ -35,19 +35,23 @@ def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
     count = len(answer.trials) - 1
     failed = sum(bool(trial.error) for trial in answer.trials)
     stopped = sum(trial.stopped for trial in answer.trials)
-    what = ", ".join(f"{key}={value_text(value)}" for key, value in answer.best.values.items())
-    more = [f"{stopped} stopped early as surely worse"] if stopped else []
-    more += [f"{failed} without a value"] if failed else []
-    tried = f"{count} trial{'s' * (count > 1)}{f' ({chr(44).join(more)})' if more else ''}"
+    values_text = ", ".join(
+        f"{key}={value_text(value)}" for key, value in answer.best.values.items()
+    )
+    remarks = [f"{stopped} stopped early as surely worse"] if stopped else []
+    remarks += [f"{failed} without a value"] if failed else []
+    tried = f"{count} trial{'s' if count > 1 else ''}"
+    if remarks:
+        tried += f" ({','.join(remarks)})"
     by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
     return (
-        f"Of {tried}, {what} has the smallest {by.removeprefix('the ')} on the validation rows. "
-        f"It is run {ids[1]}; the untuned default is run {ids[0]}."
+        f"Of {tried}, {values_text} has the smallest {by.removeprefix('the ')} on the validation "
+        f"rows. It is run {ids[1]}; the untuned default is run {ids[0]}."
     )
 
 
 def _promise(promise: Promise, tested: Tested, answer: Tuned) -> str:
-    """Return what is promised of one objective, and what the test rows show."""
+    """Return the expected gain in one objective, and the gain on the test rows."""
     label, level = promise.goal.label, f"{answer.level:.0%}"
     verb = "larger" if promise.goal.sign < 0 else "smaller"
     return (
@@ -73,13 +77,21 @@ def _verdict(promise: Promise, tested: Tested) -> str:
 
 
 def _gains(answer: Tuned) -> Table:
+    """Return the table of gains: what validation promises, and what test rows show."""
     columns = [Column("gain over untuned in"), Column("on validation rows", "number")]
     columns += [Column(f"{answer.level:.0%}, expected", "interval")]
     columns += [Column(f"on {answer.test_rows} fresh rows", "interval")]
     columns += [Column("on test rows", "number"), Column("its interval", "interval")]
     rows = [
-        [one.goal.label, one.gain, one.expected, one.fresh, two.gain, two.interval]
-        for one, two in zip(answer.promises, answer.tested, strict=True)
+        [
+            promised.goal.label,
+            promised.gain,
+            promised.expected,
+            promised.fresh,
+            tested.gain,
+            tested.interval,
+        ]
+        for promised, tested in zip(answer.promises, answer.tested, strict=True)
     ]
     caption = (
         "above 0 where tuning helped; the first two intervals are what validation promises, of the "
@@ -90,12 +102,21 @@ def _gains(answer: Tuned) -> Table:
 
 
 def _values(answer: Tuned) -> Table:
+    """Return the table of values of the untuned default and of the tuned run."""
     columns = [Column("value of"), Column("untuned", "number"), Column("tuned", "number")]
     columns += [Column("by itself", "interval"), Column("corrected", "interval")]
     columns += [Column("untuned, test", "number"), Column("tuned, test", "number")]
     rows = [
-        [one.goal.label, one.default, one.value, one.naive, one.corrected, two.default, two.value]
-        for one, two in zip(answer.promises, answer.tested, strict=True)
+        [
+            promised.goal.label,
+            promised.default,
+            promised.value,
+            promised.naive,
+            promised.corrected,
+            tested.default,
+            tested.value,
+        ]
+        for promised, tested in zip(answer.promises, answer.tested, strict=True)
     ]
     caption = "the interval by itself would hold for a trial named before looking"
     return Table(columns, rows, "the values themselves", caption)
@@ -107,17 +128,22 @@ def _trials(answer: Tuned, search: Search) -> Table:
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
-    found = {
+    values_of_trial = {
         place: np.array([estimate.value for estimate in trial.estimates(search.goals)])
         for place, trial in enumerate(answer.trials)
         if not trial.error
     }
     frontier: set[int] = set()
-    if len(search.goals) > 1 and found:
-        beaten = dominated(np.array(list(found.values())))
-        frontier = {place for place, is_beaten in zip(found, beaten, strict=True) if not is_beaten}
+    if len(search.goals) > 1 and values_of_trial:
+        beaten = dominated(np.array(list(values_of_trial.values())))
+        frontier = {
+            place for place, is_beaten in zip(values_of_trial, beaten, strict=True) if not is_beaten
+        }
     rows = []
-    for place in sorted(found, key=lambda each: float(search.tuning.score(found[each]))):
+    for place in sorted(
+        values_of_trial,
+        key=lambda trial_place: float(search.tuning.score(values_of_trial[trial_place])),
+    ):
         trial = answer.trials[place]
         values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
         standing = (["untuned"] if place == 0 else []) + (
@@ -125,8 +151,8 @@ def _trials(answer: Tuned, search: Search) -> Table:
         )
         standing += ["frontier"] if place in frontier else []
         standing += ["stopped: surely worse"] if trial.stopped else []
-        named = [value_text(trial.values[name]) if trial.values else "" for name in names]
-        rows.append([str(place), *named, *values, trial.folds, ", ".join(standing)])
+        value_texts = [value_text(trial.values[name]) if trial.values else "" for name in names]
+        rows.append([str(place), *value_texts, *values, trial.folds, ", ".join(standing)])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
     return Table(columns, rows, "the trials", caption, most=15)

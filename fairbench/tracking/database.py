@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 T = TypeVar("T")
-# Of a file, and of what is written ahead of it: inode, bytes, when changed, when anything did (ns).
+# Of a database and its write-ahead log: inode, bytes, time of modification, time of change (ns).
 Stamp = tuple[int, ...]
 
 SCHEME = "sqlite:///"
-_MOST_BYTES = 1 << 30  # by which a process may grow while it asks MLflow
+_MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
 # Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
 _REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
@@ -92,8 +92,8 @@ def ask(
         return work(MlflowClient(tracking_uri=address), progress)
 
     try:
-        held = contextlib.nullcontext() if reading else exclusive(address, idle_s, whole=whole)
-        with held:
+        lock = contextlib.nullcontext() if reading else exclusive(address, idle_s, whole=whole)
+        with lock:
             if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                 idle_s = max(idle_s, _LOCAL_S)
             with _rarely_collected():
@@ -109,7 +109,7 @@ def ask(
 
 @contextlib.contextmanager
 def _rarely_collected() -> Iterator[None]:
-    """Have Python's collector pass over what is there already: MLflow's modules are a million.
+    """Exempt existing objects from garbage collection: MLflow's modules make a million.
 
     It would look at them again and again while MLflow makes an object of every metric.
     """
@@ -120,7 +120,7 @@ def _rarely_collected() -> Iterator[None]:
         gc.unfreeze()
 
 
-# What is in the errors of requests, urllib3 and http.client, and what that means.
+# Parts of error messages of requests, urllib3 and http.client -> their meaning.
 _MEANINGS = {
     "too many 5": "it answers with errors",
     "Failed to resolve": "no such host",
@@ -132,11 +132,12 @@ _MEANINGS = {
 
 
 def _reason(error: Exception) -> str:
+    """Return why a database cannot be used, in words."""
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    known = (meaning for part, meaning in _MEANINGS.items() if part in text)
-    return next(known, text.splitlines()[0][:200])
+    meanings = (meaning for part, meaning in _MEANINGS.items() if part in text)
+    return next(meanings, text.splitlines()[0][:200])
 
 
 @contextlib.contextmanager
@@ -177,7 +178,7 @@ _CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a
 
 
 def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
-    """Say whether a file is no database that can be written, and read to its end.
+    """Return whether a file is not a database that can be written and read completely.
 
     It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
 
@@ -195,11 +196,11 @@ def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
             database.rollback()
             if size > _CHECKED and not whole:
                 return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            found = database.execute("PRAGMA integrity_check(1)").fetchone()
+            integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
             _read_all(database)
-            return found != ("ok",) or _lacks_columns(path)
+            return integrity != ("ok",) or _lacks_columns(path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # Python's own errors have no code: of text that is none, in a row or in a message.
+        # Python's own errors, of bytes that are not valid text, have no error code.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BusyError("a program that writes it") from error
@@ -258,7 +259,7 @@ def stamp(path: Path) -> Stamp:
 
 
 def settled(path: Path) -> Stamp:
-    """Return the stamp of a local database when what was written ahead is in the file itself.
+    """Return the stamp of a local database once its write-ahead log is in the file itself.
 
     Whoever closes it last would put it there, and so change the stamp.
     """
@@ -294,9 +295,9 @@ def make_template() -> Path:
     from mlflow.db import commands
 
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / path.name
-        commands.main(["upgrade", f"{SCHEME}{made}"], standalone_mode=False)
-        write_bytes(path, made.read_bytes())
+        database_file = Path(folder) / path.name
+        commands.main(["upgrade", f"{SCHEME}{database_file}"], standalone_mode=False)
+        write_bytes(path, database_file.read_bytes())
     return path
 
 

@@ -29,7 +29,7 @@ _IDLE_S, _TOTAL_S = 60.0, 600.0
 _PAGE = 1000
 _FINISHED = "FINISHED"
 _DATASET = "dataset of the run"  # what MLflow's log_input says, in place of a parameter
-# What parameters and tags are called that say of what a run is, the likeliest first.
+# Usual names of the parameters and tags that describe a run, the likeliest first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "method": ("method", "model", "model_name", "model_type", "learner", "estimator", "algorithm",
                "classifier", "solver"),
@@ -101,7 +101,10 @@ def _runs(client: MlflowClient, experiment: str, progress: Progress) -> Iterator
     about = client.get_experiment_by_name(experiment)
     progress()
     if about is None:
-        names = [other.name for other in client.search_experiments(max_results=_PAGE)]
+        names = [
+            found_experiment.name
+            for found_experiment in client.search_experiments(max_results=_PAGE)
+        ]
         raise unknown_name("experiment of MLflow", experiment, names)
     token = None
     while True:
@@ -114,28 +117,31 @@ def _runs(client: MlflowClient, experiment: str, progress: Progress) -> Iterator
 
 
 def _logged(run: LoggedRun) -> _Logged:
-    """Return what is known of a run; its own words count before those of MLflow."""
+    """Return the facts of a run; its own parameters and tags override those of MLflow."""
     tags = {name: text for name, text in run.data.tags.items() if not name.startswith("mlflow.")}
     inputs = run.inputs.dataset_inputs if run.inputs else ()
     data = {_DATASET: inputs[0].dataset.name} if len(inputs) == 1 else {}
-    said = {**data, **tags, **run.data.params}
-    return _Logged(run.info.run_id, run.info.status, said, dict(run.data.metrics))
+    said_by_run = {**data, **tags, **run.data.params}
+    return _Logged(run.info.run_id, run.info.status, said_by_run, dict(run.data.metrics))
 
 
-def _table(logged: Sequence[_Logged], experiment: str, named: Mapping[str, str]) -> BenchmarkTable:
+def _table(
+    logged: Sequence[_Logged], experiment: str, named_parts: Mapping[str, str]
+) -> BenchmarkTable:
+    """Return the table of scores of runs; parameters or tags say method, task, split and family."""
     where = f"experiment '{shortened(experiment)}'"
     scored = [run for run in logged if run.metrics or run.status != _FINISHED]
     if not scored:
         raise UserError(f"{where} of MLflow has no runs with metrics")
     names = {name for run in scored for name in run.said}
-    for part, name in named.items():
+    for part, name in named_parts.items():
         if part not in _USUAL:
             raise unknown_name("part of a run", part, _USUAL)
         if name not in names:
             raise unknown_name(f"parameter or tag of {where}", name, names)
-    says = {part: named.get(part) or _usual(part, names) for part in _USUAL}
+    name_of_part = {part: named_parts.get(part) or _usual(part, names) for part in _USUAL}
     for part in ("method", "task"):
-        if not says[part]:
+        if not name_of_part[part]:
             listed = ", ".join(map(shortened, sorted(names)[:8])) or "it has none"
             raise UserError(
                 f"no parameter or tag of {where} is called as usual for the {part}: name one by "
@@ -144,19 +150,20 @@ def _table(logged: Sequence[_Logged], experiment: str, named: Mapping[str, str])
     metrics = list(dict.fromkeys(name for run in scored for name in run.metrics))
     rows, lacking = [], 0
     for run in scored:
-        if not all(run.said.get(says[part]) for part in ("method", "task")):
+        if not all(run.said.get(name_of_part[part]) for part in ("method", "task")):
             lacking += 1
             continue
-        keys = {part: run.said.get(name, "none") for part, name in says.items() if name}
+        keys = {part: run.said.get(name, "none") for part, name in name_of_part.items() if name}
         rows.append({**keys, **run.metrics})
     frame = tidy(rows, f"{FORMAT} of {where}")
-    notes = [_understood(says)]
+    notes = [_understood(name_of_part)]
     failed = sum(run.status != _FINISHED for run in scored)
     if failed:
         notes.append(f"{failed} of {len(scored)} runs have not finished")
     if lacking:
         notes.append(
-            f"{lacking} runs do not say their {says['method']} or {says['task']}: left out"
+            f"{lacking} runs do not say their {name_of_part['method']} or {name_of_part['task']}: "
+            "left out"
         )
     described = tuple(Score(name, _direction(name)) for name in metrics if name in frame)
     return BenchmarkTable(frame, FORMAT, described, notes=tuple(notes))

@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_SILENCE = 60.0  # seconds without a sign of life, after which another sync is not waited for
+_SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
 _CONTENT = "fairbench.content"
-_FEW = 20
-_PAGE = 100  # runs that MLflow is asked for at once: each comes with all that it has
-# Metrics, and parameters, that are logged at once; of both and tags MLflow takes 1,000.
+_FEW = 20  # up to so many runs are asked for one by one
+_PAGE = 100  # runs per request: MLflow sends each with all of its metrics
+# Metrics and parameters per request: MLflow takes 1,000 in all, with tags.
 _METRICS, _PARAMETERS = 900, 90
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
@@ -174,7 +174,8 @@ class Tracking:
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
         """Have nobody else log runs of the same results folders meanwhile: once means once."""
         with contextlib.ExitStack() as stack:
-            # Who holds it ends by itself where a server does not answer, unless it was stopped.
+            # A holder of the lock gives up by itself if the server does not answer, unless it was
+            # stopped.
             patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
             for results in sorted({folder.results for folder in runs}):
                 path = results / "locks" / "tracking.lock"
@@ -193,7 +194,7 @@ class Tracking:
         client: MlflowClient,
         progress: Progress,
     ) -> _Sent:
-        """Log what is not logged."""
+        """Log the runs that are not in MLflow yet."""
         file = _database(self.address)
         before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
@@ -249,7 +250,9 @@ class Tracking:
                 if folder.results == results
                 for entry in [sent.logged[folder.id]]
             }
-            note = read_note(results, place).then(logged, sent.before, sent.after, certain=certain)
+            note = read_note(results, place).with_logged(
+                logged, sent.before, sent.after, certain=certain
+            )
             write_note(results, place, note)
 
     def _place(self, file: Path) -> dict[str, str]:
@@ -314,36 +317,36 @@ def entries(
 ) -> dict[str, list[LoggedRun]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
-    few = len(run_ids) <= _FEW
-    filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if few else [""]
-    found: dict[str, list[LoggedRun]] = {}
-    for wanted in filters:
+    is_asked_by_id = len(run_ids) <= _FEW
+    filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if is_asked_by_id else [""]
+    entries_of_run: dict[str, list[LoggedRun]] = {}
+    for filter_text in filters:
         progress()
-        for run in _search(client, experiment, wanted, progress):
-            named = run.data.tags
-            whole = run.info.status == "FINISHED" and named.get(_CONTENT) == _content(
+        for run in _search(client, experiment, filter_text, progress):
+            run_tags = run.data.tags
+            whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
                 run.data.metrics, run.data.params, run.info.artifact_uri
             )
-            fingerprint = named.get(FINGERPRINT, "") if whole else ""
-            begun = named.get(BEGUN, "")
+            fingerprint = run_tags.get(FINGERPRINT, "") if whole else ""
+            begun = run_tags.get(BEGUN, "")
             when = int(begun) if begun.isdecimal() else run.info.start_time
-            told = named.get(VERSION_TAG, ""), named.get(SWEEP, "")
-            entry = LoggedRun(str(run.info.run_id), fingerprint, when, *told)
-            found.setdefault(named.get(RUN, ""), []).append(entry)
-    return found
+            version_and_sweeps = run_tags.get(VERSION_TAG, ""), run_tags.get(SWEEP, "")
+            entry = LoggedRun(str(run.info.run_id), fingerprint, when, *version_and_sweeps)
+            entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
+    return entries_of_run
 
 
 def _content(metrics: Mapping[str, float], options: Mapping[str, str], artifacts: str) -> str:
-    """Return a digest of what MLflow shows of a run; people may add tags, and change the name."""
+    """Return a digest of a run's metrics and parameters; people may change tags and name."""
     return digest([metrics, options, artifacts])
 
 
 def _search(
-    client: MlflowClient, experiment: str, wanted: str, progress: Callable[[], None]
+    client: MlflowClient, experiment: str, filter_text: str, progress: Callable[[], None]
 ) -> Iterable[Any]:
     token = None
     while True:
-        page = client.search_runs([experiment], wanted, max_results=_PAGE, page_token=token)
+        page = client.search_runs([experiment], filter_text, max_results=_PAGE, page_token=token)
         progress()
         yield from page
         token = page.token
@@ -360,37 +363,38 @@ class _Sender:
     progress: Progress
     names: set[str] = field(default_factory=set)
 
-    def once(self, folder: Run, known: Sequence[LoggedRun], swept: _Swept) -> LoggedRun:
+    def once(self, folder: Run, existing: Sequence[LoggedRun], swept: _Swept) -> LoggedRun:
         """Have MLflow show a run once; return its entry.
 
         Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
         at once. The others go when there is a whole one.
         """
-        entries = sorted(known, key=lambda entry: (entry.begun, entry.id))
+        entries = sorted(existing, key=lambda entry: (entry.begun, entry.id))
         current = [e for e in entries if e.fingerprint == folder.environment["fingerprint"]]
         tagged = [entry.sweeps for entry in (*current, *entries) if entry.sweeps]
         sweeps = with_sweeps(tagged[0] if tagged else "", swept.names)
-        kept = current[0] if current else None
-        if kept is None:
-            kept = LoggedRun(self._log(folder, sweeps, swept.place), "", 0, VERSION, sweeps)
-        elif kept.version != VERSION:
-            self._complete(kept.id, folder)
-        if kept.sweeps != sweeps:
-            self.client.set_tag(kept.id, SWEEP, sweeps)
+        entry_kept = current[0] if current else None
+        if entry_kept is None:
+            entry_kept = LoggedRun(self._log(folder, sweeps, swept.place), "", 0, VERSION, sweeps)
+        elif entry_kept.version != VERSION:
+            self._complete(entry_kept.id, folder)
+        if entry_kept.sweeps != sweeps:
+            self.client.set_tag(entry_kept.id, SWEEP, sweeps)
             self.progress()
         for entry in entries:
-            if entry.id != kept.id:
+            if entry.id != entry_kept.id:
                 self.client.delete_run(entry.id)
                 self.progress()
-        return replace(kept, version=VERSION, sweeps=sweeps)
+        return replace(entry_kept, version=VERSION, sweeps=sweeps)
 
     def _log(self, folder: Run, sweeps: str, place: int | None) -> str:
+        """Log a run in MLflow, files and metrics and all; return the id that it has there."""
         client, environment = self.client, folder.environment
         began, ended = times(folder)
         run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}
         if sweeps:
             run_tags[SWEEP] = sweeps
-        if place is not None:  # MLflow's own colours, by chance, are often the same
+        if place is not None:  # MLflow draws colours at random, and often the same ones
             run_tags[COLOUR] = COLOURS[place % len(COLOURS)]
         run = client.create_run(self.experiment, began, run_tags, shown_name(folder))
         run_id = str(run.info.run_id)
@@ -399,10 +403,10 @@ class _Sender:
         self.progress()
         figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
         for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
-            if is_file(path):  # what a link leads to is not part of the run
+            if is_file(path):  # the target of a link is not part of the run
                 client.log_artifact(run_id, str(path), subfolder)
                 self.progress()
-        # While there is no metric yet: MLflow reads all there are to change the status.
+        # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
         client.set_terminated(run_id, end_time=ended)
         self.progress()
         points, options = self._points(folder), dict(parameters(folder, environment))

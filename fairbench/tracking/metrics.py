@@ -58,7 +58,7 @@ def opening_names(task: str) -> list[str]:
 
 
 def curve_names() -> list[str]:
-    """Return which curves MLflow opens on, of those that a run may have."""
+    """Return the names of the curves that MLflow shows first."""
     left = [_metric_name([ABSTENTION, name]) for name in OBJECTIVES]
     return [*left, _metric_name([CONSISTENCY, "sd"])]
 
@@ -93,7 +93,7 @@ class Mean(NamedTuple):
 
 
 def means_of(summary: pd.DataFrame) -> list[Mean]:
-    """Return the rows of a summary in plain values: a data frame of so few is slow to choose from.
+    """Return the rows of a summary as tuples, which are faster to select from than a data frame.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
         {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
         for values in zip(*(summary[name].tolist() for name in names), strict=True)
     ] or [{}] * len(summary)
-    *plain, _ = Mean._fields
-    rows = zip(*(summary[name].tolist() for name in plain), settings, strict=True)
+    *columns, _ = Mean._fields
+    rows = zip(*(summary[name].tolist() for name in columns), settings, strict=True)
     return [Mean(*row) for row in rows]
 
 
@@ -142,9 +142,9 @@ def aligned_values(
     meant = HEADLINES[task]
     names = {name: headline_name(name) for name in (meant["error"], meant["log loss"])}
     for gap in _gaps(task):
-        own = _path(protect, gap)
-        names[own] = parity_name(gap)
-        names |= {_end_name(own, end): _end_name(parity_name(gap), end) for end in _ENDS}
+        own_name = _path(protect, gap)
+        names[own_name] = parity_name(gap)
+        names |= {_end_name(own_name, end): _end_name(parity_name(gap), end) for end in _ENDS}
     yield from ((names[name], values[name]) for name in names if name in values)
 
 
@@ -179,7 +179,7 @@ _POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a c
 
 
 def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
-    """Yield the rows of the run's own variant, of everyone and of the protected attribute."""
+    """Yield the rows of the run itself, not of its variants: overall and by protected attribute."""
     return (row for row in means if not row.variant and row.attribute in ("", protect))
 
 
@@ -192,10 +192,10 @@ def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, 
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
     for row in _own_means(means, protect):
-        of_bins = row.settings.get("binning") == "mass"
+        is_of_bins = row.settings.get("binning") == "mass"
         if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
             continue
-        if of_bins or "outcome" in row.settings:
+        if is_of_bins or "outcome" in row.settings:
             continue
         name = _path(row.attribute, row.metric)
         for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
@@ -233,7 +233,7 @@ def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMet
 def consistency_curves(
     means: Sequence[Mean], consistency: Mapping[str, Any], task: str
 ) -> Iterator[LoggedMetric]:
-    """Yield how far people's uncertainties move, and what else a varied hyperparameter moves.
+    """Yield how a varied hyperparameter changes people's uncertainties, and other metrics.
 
     The former by the percentile of people; the latter by the value of the hyperparameter where all
     are whole numbers, which steps of MLflow are, and else by the value's number from 1.
@@ -251,14 +251,14 @@ def consistency_curves(
     if values:
         option = str(consistency["vary"])
         steps = _steps(values)
-        varied = _last(option) if steps == values else f"{_last(option)} by number"
+        varied = _option_name(option) if steps == values else f"{_option_name(option)} by number"
         labels = {
             variant_label(option, value): step for value, step in zip(values, steps, strict=True)
         }
         meant = HEADLINES[task]
-        shown = (meant["error"], meant["log loss"], "predictive_uncertainty")
+        curve_metrics = (meant["error"], meant["log loss"], "predictive_uncertainty")
         for row in everyone:
-            chosen = row.metric in shown and row.statistic == VALUE
+            chosen = row.metric in curve_metrics and row.statistic == VALUE
             if chosen and row.variant in labels and isfinite(row.mean):
                 name = _metric_name([CONSISTENCY, varied, row.metric])
                 yield LoggedMetric(name, row.mean, labels[row.variant])
@@ -273,7 +273,8 @@ def _point(kind: str, row: Mean, at: str) -> Iterator[LoggedMetric]:
         )
 
 
-def _last(option: str) -> str:
+def _option_name(option: str) -> str:
+    """Return the name of an option without its group."""
     return option.rpartition(".")[2]
 
 

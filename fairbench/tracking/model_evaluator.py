@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ARTIFACT = "fairbench.csv"
 _TASKS = ("classifier", "regressor")  # MLflow's types of models
 _OWN = ("sensitive_features", "score", "threshold", "classes", "positive")
-# What `fairbench.evaluate` takes as it is; of these, columns may be given by their names.
+# Options that `fairbench.evaluate` takes unchanged; columns may be given by name.
 _COLUMNS = ("uncertainty", "sd", "sample_weight", "clusters")
 _PASSED = ("privileged", "seed", "evaluator")
 
@@ -122,19 +122,19 @@ def _evaluated(
     )
 
 
-def _predicted(dataset: EvaluationDataset, model: Any, named: str | None) -> NDArray[Any]:
+def _predicted(dataset: EvaluationDataset, model: Any, column: str | None) -> NDArray[Any]:
     """Return what the model predicts, (n,), or (n, C) probabilities."""
     if model is None:
         if not dataset.has_predictions:
             raise UserError("fairbench needs a model, or the column of its predictions=")
         return np.asarray(dataset.predictions_data)
-    given = model.predict(dataset.features_data)
-    if isinstance(given, pd.DataFrame):
-        if named is not None:
-            return np.asarray(_column(named, "predictions", given))
-        if given.shape[1] == 1:
-            return np.asarray(given.iloc[:, 0])
-    return np.asarray(given)
+    output = model.predict(dataset.features_data)
+    if isinstance(output, pd.DataFrame):
+        if column is not None:
+            return np.asarray(_column(column, "predictions", output))
+        if output.shape[1] == 1:
+            return np.asarray(output.iloc[:, 0])
+    return np.asarray(output)
 
 
 def _classified(
@@ -158,9 +158,9 @@ def _classified(
         else:
             above = predicted.argmax(axis=1)
         return np.asarray(names)[above.astype(int)], predicted
-    of_labels = set(predicted.tolist()) <= {*names, *target.tolist()}
+    are_labels = set(predicted.tolist()) <= {*names, *target.tolist()}
     numeric = predicted.dtype.kind == "f" and len(names) == 2
-    if of_labels or not numeric:
+    if are_labels or not numeric:
         return predicted, None
     if threshold is None:
         raise UserError(
@@ -171,23 +171,23 @@ def _classified(
     return np.asarray(names)[(predicted > threshold).astype(int)], predicted
 
 
-def _groups(given: Any, data: Any) -> Any:
+def _groups(features: Any, data: Any) -> Any:
     """Return the groups of rows, by the name of their attribute."""
-    if isinstance(given, str):
-        return {given: _column(given, "sensitive_features", data)}
-    listed = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
-    if listed and (len(given) != len(data) or {*given} <= {*_names(data)}):
-        return {name: _column(name, "sensitive_features", data) for name in given}
-    return given
+    if isinstance(features, str):
+        return {features: _column(features, "sensitive_features", data)}
+    listed = isinstance(features, list | tuple) and all(isinstance(name, str) for name in features)
+    if listed and (len(features) != len(data) or {*features} <= {*_names(data)}):
+        return {name: _column(name, "sensitive_features", data) for name in features}
+    return features
 
 
-def _column(given: Any, option: str, data: Any) -> Any:
+def _column(column: Any, option: str, data: Any) -> Any:
     """Return a column that is given by its name, or by value."""
-    if not isinstance(given, str):
-        return given
-    if given not in _names(data):
-        raise unknown_name(f"column in {option}", given, _names(data))
-    return data[given].to_numpy()
+    if not isinstance(column, str):
+        return column
+    if column not in _names(data):
+        raise unknown_name(f"column in {option}", column, _names(data))
+    return data[column].to_numpy()
 
 
 def _names(data: Any) -> list[str]:

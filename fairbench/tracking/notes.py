@@ -58,7 +58,7 @@ class Note:
         same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
         return {**self.earlier, **self.runs} if stamp and same_file and not unchanged else {}
 
-    def then(
+    def with_logged(
         self, runs: Mapping[str, NotedRun], before: Stamp, after: Stamp, *, certain: bool
     ) -> Note:
         """Return the note when `runs` have been logged.
@@ -68,9 +68,9 @@ class Note:
         before, after : the stamps of the database before and after that.
         certain : whether stamps on its disk tell every change.
         """
-        kept = self.of(before, unchanged=True)
-        earlier = {id_: run for id_, run in self.of(before).items() if id_ not in kept}
-        runs = {**kept, **runs}
+        unchanged = self.of(before, unchanged=True)
+        earlier = {id_: run for id_, run in self.of(before).items() if id_ not in unchanged}
+        runs = {**unchanged, **runs}
         if not certain:
             return Note(after, {}, {**earlier, **runs})
         return Note(after, runs, {id_: run for id_, run in earlier.items() if id_ not in runs})

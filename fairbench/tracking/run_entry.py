@@ -23,7 +23,7 @@ _LONGEST_VALUE = 6000
 
 
 def shown_name(folder: Run) -> str:
-    """Return what MLflow calls a run: what was chosen, and every option that is not the usual."""
+    """Return a run's name in MLflow: its components, and every option that is not a default."""
     return telling_name(folder.name, folder.config)
 
 

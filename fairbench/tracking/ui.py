@@ -60,21 +60,23 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     def found(client: MlflowClient, progress: Progress) -> tuple[str, dict[str, list[LoggedRun]]]:
         experiment = experiment_id(client, tracking.experiment)
         progress()
-        shown = set_view(client, experiment)
+        view_columns = set_view(client, experiment)
         if sweep.name:
-            client.set_experiment_tag(experiment, view_tag(SWEEP_VIEW), view(shown, sweep.name))
+            client.set_experiment_tag(
+                experiment, view_tag(SWEEP_VIEW), view(view_columns, sweep.name)
+            )
         progress()
         return experiment, entries(client, experiment, sweep.runs, progress)
 
     experiment, logged = tracking.ask(found)
     runs = f"{site}/#/experiments/{experiment}/runs?"
     lines = [f"runs: {runs}{view_address(VIEW)}"]
-    there = [logged[run][0] for run in sweep.runs if run in logged]
-    if len(there) > 1:
-        shown = min(len(there), _COMPARED)
-        address = comparison(site, [entry.id for entry in there[:shown]], experiment)
+    entries_of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
+    if len(entries_of_sweep) > 1:
+        shown = min(len(entries_of_sweep), _COMPARED)
+        address = comparison(site, [entry.id for entry in entries_of_sweep[:shown]], experiment)
         lines.append(f"the latest sweep, {shown} of {len(sweep.runs)} runs compared: {address}")
-        if sweep.name and all(sweep_mark(sweep.name) in entry.sweeps for entry in there):
+        if sweep.name and all(sweep_mark(sweep.name) in entry.sweeps for entry in entries_of_sweep):
             lines.append(
                 f"the latest sweep in charts: {runs}{view_address(SWEEP_VIEW, charts=True)}"
             )

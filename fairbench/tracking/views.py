@@ -13,12 +13,12 @@ from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 from fairbench.tracking.metrics import PARITY, curve_names, opening_names
 from fairbench.tracking.run_entry import SWEEP, sweep_mark
 
-# Which metric is drawn first.
+# The metric that is drawn first.
 PRIMARY = "mlflow.experiment.primaryMetric.name"
 VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
 _SECTION = "comparison"
 _UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
-_WIDEST = 20  # runs that a chart shows at once
+_WIDEST = 20  # runs in a chart
 
 
 def view_tag(key: str) -> str:
@@ -32,19 +32,19 @@ def view_address(key: str, *, charts: bool = False) -> str:
 
 
 def columns(logged: Iterable[str], before: str = "") -> list[str]:
-    """Return the metrics that the page opens on, of those that any run has.
+    """Return the metrics that the page shows first, from those that any run has.
 
     Parameters
     ----------
     logged : names of metrics that were logged now.
     before : the view so far, whose columns stay; empty or unreadable if there is none.
     """
-    there = {*logged, *_selected(before)}
+    available = {*logged, *_selected(before)}
     order = dict.fromkeys(
         name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
     )
-    shown = [name for name in order if name in there or _column(name) in there]
-    return sorted(shown or opening_names(BINARY), key=lambda name: name.partition("/")[0])
+    selected = [name for name in order if name in available or _column(name) in available]
+    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
 
 
 def _selected(text: str) -> list[str]:
@@ -67,21 +67,22 @@ def view(metrics: list[str], sweep: str = "") -> str:
     sweep : the name of a sweep whose runs alone are shown.
     """
     name, data, swept = "attributes.`Run Name`", "attributes.`Dataset`", f"tags.`{SWEEP}`"
-    shown = [_column(metric) for metric in metrics]
+    metric_columns = [_column(metric) for metric in metrics]
     state = {
-        "selectedColumns": [*shown, data, swept],
-        "columnOrder": [name, *shown, data, swept],
-        "columnWidths": {name: 340, **dict.fromkeys(shown, 170), data: 150, swept: 300},
-        "orderByKey": shown[0],
+        "selectedColumns": [*metric_columns, data, swept],
+        "columnOrder": [name, *metric_columns, data, swept],
+        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
+        "orderByKey": metric_columns[0],
         "orderByAsc": True,
         "compareRunCharts": _charts(metrics),
         "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
         "isAccordionReordered": True,  # or the section would go behind those of all metrics
     }
-    return json.dumps(state | _of_sweep(sweep), separators=(",", ":"))
+    return json.dumps(state | _sweep_filter(sweep), separators=(",", ":"))
 
 
-def _of_sweep(name: str) -> dict[str, str]:
+def _sweep_filter(name: str) -> dict[str, str]:
+    """Return the filter of the runs of a sweep; nothing without a name."""
     if not name:
         return {}
     # A filter's text knows no escape: "_" is any character, and so a quote.
@@ -91,13 +92,13 @@ def _of_sweep(name: str) -> dict[str, str]:
 
 def _charts(metrics: list[str]) -> list[dict[str, Any]]:
     """Return the charts that come first: error and gap, then curves, three in a row of the page."""
-    error, *others = metrics
-    *more, gap = [metric for metric in others if metric.startswith(PARITY)]
+    error, *other_metrics = metrics
+    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
     charts: list[dict[str, Any]] = [
         {"type": "SCATTER", "xaxis": _axis(error), "yaxis": _axis(gap)},
         *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
         *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
-        *({"type": "BAR", "metricKey": metric} for metric in more),
+        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
     ]
     shared = {
         "metricSectionId": _SECTION,

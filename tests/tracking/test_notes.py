@@ -11,7 +11,7 @@ PLACE = {"database": "mlflow.db", "experiment": "fairbench", "version": "2"}
 
 
 def test_runs_are_surely_there_while_nothing_is_written():
-    note = Note().then(A, (), FIRST, certain=True)
+    note = Note().with_logged(A, (), FIRST, certain=True)
     assert note.of(FIRST, unchanged=True) == note.of(FIRST) == A
     assert note.of(SECOND, unchanged=True) == {}
     assert note.of(SECOND) == A
@@ -19,21 +19,21 @@ def test_runs_are_surely_there_while_nothing_is_written():
 
 @pytest.mark.parametrize("other", [(2, 100, 5, 5), (1, 99, 6, 6), ()])
 def test_of_another_or_a_smaller_file_nothing_is_noted(other):
-    note = Note().then(A, (), FIRST, certain=True)
+    note = Note().with_logged(A, (), FIRST, certain=True)
     assert note.of(other) == note.of(other, unchanged=True) == {}
 
 
 def test_runs_before_stay_certain_unless_somebody_else_wrote_in_between():
-    note = Note().then(A, (), FIRST, certain=True)
-    assert note.then(B, FIRST, SECOND, certain=True).of(SECOND, unchanged=True) == A | B
-    broken = note.then(B, SECOND, THIRD, certain=True)
+    note = Note().with_logged(A, (), FIRST, certain=True)
+    assert note.with_logged(B, FIRST, SECOND, certain=True).of(SECOND, unchanged=True) == A | B
+    broken = note.with_logged(B, SECOND, THIRD, certain=True)
     assert broken.of(THIRD, unchanged=True) == B
     assert broken.of(THIRD) == A | B
-    assert broken.then(A, THIRD, THIRD, certain=True).of(THIRD, unchanged=True) == A | B
+    assert broken.with_logged(A, THIRD, THIRD, certain=True).of(THIRD, unchanged=True) == A | B
 
 
 def test_where_stamps_tell_not_every_change_nothing_is_certain():
-    note = Note().then(A, (), FIRST, certain=False)
+    note = Note().with_logged(A, (), FIRST, certain=False)
     assert note.of(FIRST, unchanged=True) == {}
     assert note.of(FIRST) == A
 

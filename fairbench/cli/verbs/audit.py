@@ -113,11 +113,11 @@ def read_input(
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
     run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
-        check_file(options.path)  # before the columns: no column helps where there is no file
+        check_file(options.path)  # first of all: columns do not matter if there is no file
         if not options.columns:
             raise UserError(_which_columns(options.path))
     else:
-        options, run = _of_run(options)
+        options, run = _input_of_run(options)
     asked = narrowed(options, kind)
     return asked, read_frame(asked, source=run, distinct=distinct)
 
@@ -126,18 +126,18 @@ def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
     from fairbench.data.any_table import names_in
 
-    named = list(map(quoted, names_in(path, [])))
-    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    column_names = list(map(quoted, names_in(path, [])))
+    unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
     return (
-        f"{path.name} has the columns {', '.join(named[:_SHOWN])}{more}: say what they "
-        "are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
+        f"{path.name} has the columns {', '.join(column_names[:_SHOWN])}{unnamed_text}: say what "
+        "they are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
     )
 
 
-_SHOWN = 20  # columns
+_SHOWN = 20  # columns that a message lists
 
 
-def _of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
+def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.run_predictions import (
         group_columns,
@@ -154,16 +154,18 @@ def _of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
     frame, favourable = predictions_frame(run, options.repeat), run.people.about.favourable
-    told = {
+    values_of_run = {
         "target": "target",
         "prediction": "prediction",
         "score": "score" if "score" in frame else "",
         "cluster": "cluster" if "cluster" in frame else options.cluster,
         "favourable": "" if favourable is None else str(favourable),
     }
-    own = {name: value for name, value in told.items() if name not in options.given}
+    missing_values = {
+        name: value for name, value in values_of_run.items() if name not in options.given
+    }
     group = options.group or tuple(group_columns(run))
-    return replace(options, path=Path(run.id), group=group, **own), frame  # type: ignore[arg-type]
+    return replace(options, path=Path(run.id), group=group, **missing_values), frame  # type: ignore[arg-type]
 
 
 def _neither(options: AuditedOptions) -> str:
@@ -198,12 +200,12 @@ def print_and_write(
     (print_document if detail == ALL else print_summary)(document)
     try:
         place = folder()
-        make_folder(place, 0o700)  # what is said of people is for who asked
+        make_folder(place, 0o700)  # reports are about people: only their author may read them
         names = write_document(document, place, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
-    rest = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
-    print_line(f"\nwritten: {place / ', '.join(names)}{more}{rest}")
+    detail_hint = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
+    print_line(f"\nwritten: {place / ', '.join(names)}{more}{detail_hint}")
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class ChooseOptions(Results):
             if name.rstrip("<>") != name:
                 raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
             if name != _FROM and name not in KEYS and "." not in name:
-                known = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
-                raise unknown_name("option", name, known)
+                available = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
+                raise unknown_name("option", name, available)
 
 
 def choose(options: ChooseOptions) -> None:
@@ -81,10 +81,10 @@ def choose(options: ChooseOptions) -> None:
     among = _candidates(options)
     catalogue = _selected(options, among)
     try:
-        made = choose_run(list(catalogue), metric, bounds, level=options.level)
+        choice = choose_run(list(catalogue), metric, bounds, level=options.level)
     except CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
-    print_as(choice_document(made, catalogue.only(list(made.runs)).label()), options.format)
+    print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)
 
 
 def _candidates(options: ChooseOptions) -> Catalogue:
@@ -118,17 +118,17 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     if len(chosen) < 2:
         return f"no two finished runs of {options.results} can be; run another on the same splits"
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
-    given = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    options_typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     defaults = ChooseOptions()
     if options.minimise != defaults.minimise:
-        given.append(f"minimise={options.minimise}")
+        options_typed.append(f"minimise={options.minimise}")
     if options.where:
-        given.append(f"where=[{','.join(options.where)}]")
+        options_typed.append(f"where=[{','.join(options.where)}]")
     if options.level != defaults.level:
-        given.append(f"level={options.level:g}")
+        options_typed.append(f"level={options.level:g}")
     if options.results != defaults.results:
-        given.append(f"results={options.results}")
-    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *given])
+        options_typed.append(f"results={options.results}")
+    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *options_typed])
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 

@@ -63,8 +63,8 @@ def compare(options: CompareOptions) -> None:
     settings, certainty, results = options.settings(), options.certainty, options.results
     conf = components_folder() / "conf"
     if options.runs == ALL:
-        for together in Catalogue(results).comparable():
-            _matrix(list(together), settings, certainty, conf, results)
+        for comparable_runs in Catalogue(results).comparable():
+            _matrix(list(comparable_runs), settings, certainty, conf, results)
         return
     catalogue = Catalogue(results)
     folders = [catalogue.one(word) for word in options.runs]
@@ -99,24 +99,25 @@ def _pair(
     ratios: Ratios | None,
     results: Path,
 ) -> None:
+    """Print the comparison of two runs, and write its probabilities and its figure."""
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
-    shown = typical(inside)
+    place = typical(inside)
     names = [f"{run.name} ({run.id})" for run in (first, second)]
     print_document(
         pair_document(
             everywhere,
             inside,
-            compared.comparisons[shown],
+            compared.comparisons[place],
             names,
             settings.level,
             looked_at=_looked_at(first, settings),
         )
     )
     stem = written_beside(results) / "comparison" / f"{first.id}_{second.id}"
-    kept = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
-    write_text(stem.with_suffix(".csv"), csv_text(kept, index_label="repeat"))
+    probabilities = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
+    write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
     written = [f"{stem}.csv"]
     if len(settings.objectives) == 2:
         from fairbench.reporting.comparison_figures import comparison_figure
@@ -124,13 +125,13 @@ def _pair(
         by = " x ".join(settings.protect or first.protect)
         heading = f"{first.people.name} by {by}, {settings.level:.0%} region"
         figure = comparison_figure(
-            compared.comparisons[shown], regions[shown], heading, compared.names
+            compared.comparisons[place], regions[place], heading, compared.names
         )
         with atomic(stem.with_suffix(".png")) as file:
             figure.savefig(file, format="png")
         written.append(f"{stem}.png")
-    repeat = f" (repeat {shown}, the nearest to the medians)" if len(regions) > 1 else ""
-    size = f"{settings.level:.0%} region of size {regions[shown].size:.4g}{repeat}"
+    repeat = f" (repeat {place}, the nearest to the medians)" if len(regions) > 1 else ""
+    size = f"{settings.level:.0%} region of size {regions[place].size:.4g}{repeat}"
     pooled = _pooled([first, second], settings, ratios)
     print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
 
@@ -154,8 +155,8 @@ def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios |
     if ratios is None:
         return [f"{folds} folds pooled, effective sample fraction {fractions[0]}"]
     texts = [
-        f"{each} of {name} (r {_numbers(ratios(run))})"
-        for name, each, run in zip("AB", fractions, runs, strict=True)
+        f"{fraction} of {name} (r {_numbers(ratios(run))})"
+        for name, fraction, run in zip("AB", fractions, runs, strict=True)
     ]
     lesser = ", paired at the smaller" if settings.paired else ""
     return [f"{folds} folds pooled, effective sample fractions {' and '.join(texts)}{lesser}"]

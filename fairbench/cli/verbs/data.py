@@ -60,8 +60,8 @@ def check_files(options: DataOptions) -> int:
     """Check every raw file; the exit status is 1 if one is wrong."""
     from fairbench.data.catalogue import check, entries, sources_of
 
-    found = entries(components_folder() / "conf")
-    modules = dict.fromkeys(entry.module for entry in found)
+    data_entries = entries(components_folder() / "conf")
+    modules = dict.fromkeys(entry.module for entry in data_entries)
     sources = dict.fromkeys(source for module in modules for source in sources_of(module))
     archive = options.archive(download=options.download)
     return int(any(file.state == "wrong" for file in check(archive, list(sources))))

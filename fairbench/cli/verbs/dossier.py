@@ -81,10 +81,10 @@ def ll144(options: HiringOptions) -> None:
     """Write the tables of Local Law 144."""
     if not (options.sex and options.race):
         raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
-    of_both = replace(options, group=(options.sex, options.race))
+    both_columns = replace(options, group=(options.sex, options.race))
     write_dossier(
         "ll144",
-        of_both,
+        both_columns,
         at_threshold="threshold" in options.given,
         unknown=options.unknown,
         keep_small=options.keep_small,
@@ -120,13 +120,15 @@ def write_dossier(
 
     day = day_of(options.as_of)
     rules = pack_of(kind).on(day)
-    told = read_facts(options.facts, rules)
-    asked, frame = read_input(options, question)
-    if not asked.path.is_file():
-        known = _of_run(options)
-        told = {name: known[name] for name in names_told(rules) if name in known} | told
-    document = DOSSIERS[kind](asked, frame, told, day, **how)
-    place = partial(_place, options, asked, kind)
+    facts = read_facts(options.facts, rules)
+    question_options, frame = read_input(options, question)
+    if not question_options.path.is_file():
+        facts_of_run = _facts_of_run(options)
+        facts = {
+            name: facts_of_run[name] for name in names_told(rules) if name in facts_of_run
+        } | facts
+    document = DOSSIERS[kind](question_options, frame, facts, day, **how)
+    place = partial(_place, options, question_options, kind)
     print_and_write(document, place, kind, options.formats, detail=options.detail)
 
 
@@ -151,7 +153,7 @@ def say_repealed(kind: str, options: DossierOptions) -> None:
     pack_of(kind).on(day_of(options.as_of))
 
 
-def _of_run(options: DossierOptions) -> dict[str, str]:
+def _facts_of_run(options: DossierOptions) -> dict[str, str]:
     """Return what is known of a model from its run."""
     from fairbench.results.catalogue import Catalogue
 
@@ -166,10 +168,10 @@ def _of_run(options: DossierOptions) -> dict[str, str]:
     }
 
 
-def _place(options: DossierOptions, asked: Options, kind: str) -> Path:
+def _place(options: DossierOptions, question_options: Options, kind: str) -> Path:
     if options.out:
         return Path(options.out)
-    path = asked.path
+    path = question_options.path
     if path.is_file():
         return path.parent / f"{path.name.partition('.')[0]}-{kind}"
     return written_beside(options.results) / f"{kind}-{path.name}"

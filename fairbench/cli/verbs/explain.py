@@ -34,7 +34,7 @@ def glossary() -> dict[str, str]:
     rows = (line.strip("| ").split(" | ") for line in path.read_text(encoding="utf-8").splitlines()
             if line.startswith("| "))  # fmt: skip
     terms = {row[0]: row[1] for row in rows if len(row) == 2}
-    return {term: terms[term] for term in list(terms)[2:]}  # without the table's head
+    return {term: terms[term] for term in list(terms)[2:]}  # without the header of the table
 
 
 def explain(options: ExplainOptions) -> None:
@@ -44,14 +44,14 @@ def explain(options: ExplainOptions) -> None:
     ------
     UserError : there is none; names the nearest.
     """
-    terms, asked = glossary(), " ".join(options.term).replace("_", " ").lower()
-    found = {term: text for term, text in terms.items() if term.lower() == asked}
-    found = found or {term: text for term, text in terms.items() if asked in term.lower()}
-    if not found:
-        near = nearest(asked, [term.partition(" (")[0] for term in terms])
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UserError(f"unknown term '{shortened(asked)}': {hint}fairbench explain lists all")
-    print(table(list(found.items())) if asked else "\n".join(found))
+    terms, term_text = glossary(), " ".join(options.term).replace("_", " ").lower()
+    matching = {term: text for term, text in terms.items() if term.lower() == term_text}
+    matching = matching or {term: text for term, text in terms.items() if term_text in term.lower()}
+    if not matching:
+        similar = nearest(term_text, [term.partition(" (")[0] for term in terms])
+        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        raise UserError(f"unknown term '{shortened(term_text)}': {hint}fairbench explain lists all")
+    print(table(list(matching.items())) if term_text else "\n".join(matching))
 
 
 COMMAND = Command(

@@ -34,7 +34,7 @@ class _Options(GateFiles, Gating, Options):
     )
     given: frozenset[str] = hidden(frozenset(), given=True)
     out: str = hidden("")
-    # What an audit takes, and no gate; a policy for both may have it.
+    # Options of an audit alone; a policy that serves both may set them.
     within: tuple[str, ...] = hidden(())
     selected: str = hidden("")
     odds: float = hidden(2.0)
@@ -72,8 +72,8 @@ def gate(options: _Options) -> int:
     from fairbench.data.any_table import check_file
 
     check_file(options.path)
-    asked = narrowed(options, GatedOptions)
-    verdict = gate_of(asked, read_frame(asked))
+    gate_options = narrowed(options, GatedOptions)
+    verdict = gate_of(gate_options, read_frame(gate_options))
     if options.detail == ALL:
         from fairbench.reporting.document.model import Document, Section
         from fairbench.reporting.document.terminal import print_document

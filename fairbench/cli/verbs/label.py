@@ -160,11 +160,11 @@ def label_next(options: NextOptions) -> None:
     from fairbench.reporting.document.terminal import print_document
 
     part, file = _part(options.part), options.file
-    asked = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
+    stated = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
     if file.exists():
-        session = go_on(file, options, options.given, asked, options.by)
+        session = go_on(file, options, options.given, stated, options.by)
     else:
-        session = begin(file, options.audit(), asked, options.by)
+        session = begin(file, options.audit(), stated, options.by)
     print_document(next_rows_document(session, next_rows(session, options.n, part), file.path))
 
 
@@ -196,15 +196,15 @@ def report(options: LabelReportOptions) -> None:
     from fairbench.cli.verbs.audit import print_and_write
 
     session = resume(options.file, options.path)
-    asked = replace(session.state.options, out=options.out)
+    audit_options = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
-        asked = replace(asked, epsilon=options.epsilon)
-    session = replace(session, state=replace(session.state, options=asked))
+        audit_options = replace(audit_options, epsilon=options.epsilon)
+    session = replace(session, state=replace(session.state, options=audit_options))
     if session.told is not None:
         document = session_document(session)
     else:
-        document = with_answer(document_of_table(asked, session.audited()), session)
-    folder = partial(own_folder, asked, options.results)
+        document = with_answer(document_of_table(audit_options, session.audited()), session)
+    folder = partial(own_folder, audit_options, options.results)
     print_and_write(document, folder, "audit", detail=ALL)
 
 

@@ -68,8 +68,8 @@ def paper(options: PaperOptions) -> int:
         raise UserError("quick=true says how much run=true computes: add run=true")
     if options.name not in (*names, ALL):
         raise unknown_name("paper", options.name, [*names, ALL])
-    asked = names if options.name == ALL else [options.name]
-    papers = [Paper.read(name, root / "papers") for name in asked]
+    paper_names = names if options.name == ALL else [options.name]
+    papers = [Paper.read(name, root / "papers") for name in paper_names]
     if options.name == ALL and (options.table or options.figure):
         raise UserError(f"{ALL} takes no table= and no figure=: name one paper")
     effort = Effort.QUICK if options.quick else Effort.WHOLE
@@ -108,6 +108,7 @@ def _run(
 
 
 def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> list[PaperPart]:
+    """Return the tables, figures and studies of a paper that the options ask for."""
     from fairbench.reporting.papers.parts import figure_parts, study_parts, table_parts
 
     place = (paper, root, options.results)
@@ -122,10 +123,10 @@ def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> l
     if options.run and not only_figures:
         parts += table_parts(*place, tables, effort)
     if only_figures or (options.name == ALL and options.run):
-        drawn = list(figure_parts(*place, figures, effort))
+        figures_drawn = list(figure_parts(*place, figures, effort))
         if not options.run:  # what is drawn of runs is drawn of those that are there
-            drawn = [part for part in drawn if part.name.startswith("figure ")]
-        parts += drawn
+            figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
+        parts += figures_drawn
     if options.name == ALL and options.run:
         parts += study_parts(paper, root, options.results, effort)
     return parts

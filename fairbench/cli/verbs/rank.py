@@ -70,11 +70,11 @@ def _of_experiment(options: _Options) -> tuple[_Options, BenchmarkTable]:
         )
     if len(options.split) > 1:
         raise UserError("split= names one parameter of an experiment's runs")
-    given = {"method": options.method, "task": options.task, "family": options.family,
+    parameters = {"method": options.method, "task": options.task, "family": options.family,
              "split": "".join(options.split)}  # fmt: skip
-    named = {part: name for part, name in given.items() if name}
+    named_parameters = {part: name for part, name in parameters.items() if name}
     address = Tracking(uri=options.uri or None).address
-    read = experiment_table(address, options.experiment, options.score, named=named)
+    read = experiment_table(address, options.experiment, options.score, named=named_parameters)
     path = Path(file_name(options.experiment))
     return replace(options, path=path, method="", task="", family="", split=()), read
 

@@ -112,7 +112,7 @@ _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "s
 
 
 def runs_lines(catalogue: Catalogue) -> list[str]:
-    """Return what all runs have in common, then a line for each run, of 100 characters at most.
+    """Return lines: the options that all runs share, then one line of at most 100 letters per run.
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
@@ -129,11 +129,13 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
     shared = [f"{key}={choices_of_runs[0][key]}" for key in _SHOWN if key not in differing_keys]
     names = [", ".join(choices[key] for key in differing_keys) for choices in choices_of_runs]
     options = [", ".join(differing) for differing in differing_options(names, runs, GROUPS)]
-    options_column = ["options"] * any(options)
-    rows = [("run", *differing_keys, *options_column, "finished")]
+    has_options = any(options)
+    rows = [("run", *differing_keys, *(["options"] if has_options else []), "finished")]
     rows += [
         (
-            *(run.id, *(choices[key] for key in differing_keys), *[differs] * len(options_column)),
+            run.id,
+            *(choices[key] for key in differing_keys),
+            *([differs] if has_options else []),
             f"{run.finished:%Y-%m-%d %H:%M}",
         )
         for run, choices, differs in zip(runs, choices_of_runs, options, strict=True)
@@ -252,7 +254,7 @@ def rm(options: RemoveOptions) -> None:
         print_line(f"{stay} of {len(cells)} cells stay, as other runs share them")
     size = sum(item.bytes for item in removed)
     verb, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
-    runs_text = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    runs_text = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
     print_line(f"{verb} {runs_text} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
 
 
@@ -349,17 +351,17 @@ def verify(options: VerifyOptions) -> int:
     return _verdict(differing, verification.changes_since(folder, cells[0])) if differing else 0
 
 
-def _verdict(found: Sequence[Difference], changes: Mapping[str, str]) -> int:
+def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> int:
     """Print the differences and what may explain them; return 0 where a CPU type does, else 1."""
     from fairbench.experiments.verification import TOLERANCE
 
-    for item in found:
+    for item in differences:
         print_line(
             f"differs: cell {item.cell}: {item.what}, by {item.largest:.2g} of the largest value"
         )
     for name, change in changes.items():
         print_line(f"{name}: {change}")
-    tolerated = max(item.largest for item in found) <= TOLERANCE
+    tolerated = max(item.largest for item in differences) <= TOLERANCE
     if tolerated and set(changes) <= {"CPU", "commit"} and "CPU" in changes:
         print_line(f"within the tolerance of {TOLERANCE:g} between CPU types")
         return 0

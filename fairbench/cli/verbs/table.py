@@ -75,7 +75,7 @@ def table(options: TableOptions) -> None:
         print(text, end="")
         return
     write_text(options.out, text)
-    print(f"{len(runs)} run{'s' * (len(runs) != 1)} in {options.out}")
+    print(f"{len(runs)} run{'s' if len(runs) != 1 else ''} in {options.out}")
 
 
 def _selected(options: TableOptions) -> Catalogue:
@@ -97,10 +97,10 @@ def _selected(options: TableOptions) -> Catalogue:
     for run_id in ids:
         if not any(id_.startswith(run_id) for id_ in catalogue.runs):
             catalogue.one(run_id)  # refused, with the nearest
-    found = catalogue.matching([*ids, *(f"{name}={text}" for name, text in options.keys)])
-    if not found.runs:
+    matching = catalogue.matching([*ids, *(f"{name}={text}" for name, text in options.keys)])
+    if not matching.runs:
         raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
-    return found
+    return matching
 
 
 def _print(runs: Catalogue, options: TableOptions) -> None:
@@ -125,8 +125,8 @@ def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
 
     if written_as == "csv":
         return csv_text(tidy(runs, options.metrics))
-    one = len(runs) == 1 and not options.metrics
-    document = document_of(next(iter(runs))) if one else runs_document(runs, options.metrics)
+    is_single = len(runs) == 1 and not options.metrics
+    document = document_of(next(iter(runs))) if is_single else runs_document(runs, options.metrics)
     return to_markdown(document) if written_as == "markdown" else to_latex(document)
 
 

@@ -55,15 +55,15 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     results = options.results
     runs_of_data = Catalogue(results).matching([f"dataset={options.dataset}"])
     counted = with_note(*runs_of_data.counted(options.purpose))
-    found = candidates(options.dataset, options.protect, counted)
-    protect = found[0].run.protect
-    runs = [load_predictions(placed.run) for placed in found]
-    plain = [placed for placed in found if placed.names["intervention"] == "none"]
+    tradeoff_candidates = candidates(options.dataset, options.protect, counted)
+    protect = tradeoff_candidates[0].run.protect
+    runs = [load_predictions(placed.run) for placed in tradeoff_candidates]
+    plain = [placed for placed in tradeoff_candidates if placed.names["intervention"] == "none"]
     curve = frontier([placed.run.all_metrics() for placed in plain], protect)
     base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
     table = tradeoff(
         runs,
-        [placed.names for placed in found],
+        [placed.names for placed in tradeoff_candidates],
         curve,
         runs[0].protect,
         repeats=options.repeats,

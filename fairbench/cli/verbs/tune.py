@@ -49,12 +49,20 @@ def tune(options: TuneOptions) -> int:
     from fairbench.cli.run import run
 
     root = components_folder()
-    own = tuple(TuningOptions.__dataclass_fields__)
-    check_run_words([name for name, _ in options.words], own, root)
+    tuning_options = tuple(TuningOptions.__dataclass_fields__)
+    check_run_words([name for name, _ in options.words], tuning_options, root)
     words = [f"{name}={text}" for name, text in options.words]
-    mine = [f"hydra.sweeper.{name}={_typed(getattr(options, name))}" for name in own]
+    tuning_words = [
+        f"hydra.sweeper.{name}={_typed(getattr(options, name))}" for name in tuning_options
+    ]
     return run(
-        ["-m", "hydra/sweeper=tune", *words, *mine, f"results={quoted(str(options.results))}"],
+        [
+            "-m",
+            "hydra/sweeper=tune",
+            *words,
+            *tuning_words,
+            f"results={quoted(str(options.results))}",
+        ],
         root,
     )
 

@@ -63,18 +63,18 @@ def watch(options: _Options) -> int:
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
     if conditions:
-        kept = file.read().options if file.exists() else narrowed(options, WatchOptions)
-        check_watched(conditions, kept, options.require)
-    done = look(file, options, options.given)
+        watch_options = file.read().options if file.exists() else narrowed(options, WatchOptions)
+        check_watched(conditions, watch_options, options.require)
+    watched = look(file, options, options.given)
     name = f"watch-{file.path.stem}"
     place = Path(options.out) if options.out else written_beside(options.results) / name
-    document = watch_document(done.state, done.before)
+    document = watch_document(watched.state, watched.before)
     print_and_write(document, lambda: place, "watch", more=f"; state: {options.state}")
     if not conditions:
-        return ALARM if done.state.alarms else 0
-    status = settle(gate_of_watch(done.state, conditions, options.require), options,
-                    done.state.options.path)  # fmt: skip
-    return ALARM if done.state.alarms else status
+        return ALARM if watched.state.alarms else 0
+    status = settle(gate_of_watch(watched.state, conditions, options.require), options,
+                    watched.state.options.path)  # fmt: skip
+    return ALARM if watched.state.alarms else status
 
 
 COMMAND = Command(

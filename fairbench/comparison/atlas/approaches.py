@@ -109,16 +109,16 @@ def approach_table(
 
 def _comparable(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of each task that share data and split, once each."""
-    of_task: dict[tuple[str, str], dict[str, dict[str, Run]]] = {}
+    sets_of_task: dict[tuple[str, str], dict[str, dict[str, Run]]] = {}
     names = _datasets(runs)
     for run, name in zip(runs, names, strict=True):
         split = {name: value for name, value in run.config["split"].items() if name != "repeats"}
         shared = digest([run.environment["data"], split])
         key = digest([run.seed, *(run.config[part] for part in _PARTS)])
-        by_key = of_task.setdefault((name, run.protect), {}).setdefault(shared, {})
+        by_key = sets_of_task.setdefault((name, run.protect), {}).setdefault(shared, {})
         if key not in by_key or _reaches(run) > _reaches(by_key[key]):
             by_key[key] = run
-    return [run for sets in of_task.values() for run in max(sets.values(), key=len).values()]
+    return [run for sets in sets_of_task.values() for run in max(sets.values(), key=len).values()]
 
 
 def _reaches(run: Run) -> tuple[int, int]:
@@ -199,8 +199,8 @@ def _values(run: Run) -> pa.Table:
         check_metrics(table, [name for name in METRICS if name in _READ])
     present = set(table.column_names)
     is_kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
-    for name, wanted in _ONE.items():
-        is_kept = compute.and_(is_kept, compute.equal(table[name].cast(pa.string()), wanted))
+    for name, value in _ONE.items():
+        is_kept = compute.and_(is_kept, compute.equal(table[name].cast(pa.string()), value))
     for name in _NOT_OF:
         if name in present:
             is_kept = compute.and_(is_kept, compute.is_null(table[name]))
@@ -238,7 +238,7 @@ def _setting(rate: float, constraint: object, relaxation: float) -> str:
 
 
 def _metric_names(long: pd.DataFrame) -> pd.Categorical:
-    """Return each row's metric under the name it is compared by; empty for what is left out."""
+    """Return the name by which each row's metric is compared; empty if it is left out."""
     points = long[["metric", "constraint"]].assign(once=long["rate"] == 0)
     codes = points.groupby([*points], dropna=False, sort=False, observed=True).ngroup()
     first = points[~codes.duplicated()]
@@ -268,21 +268,21 @@ def _pivot(keys: NDArray[np.intp], long: pd.DataFrame) -> pd.DataFrame:
     """
     columns = pd.Index(sorted(set(long["metric"]) - {""}))
     column = columns.get_indexer(long["metric"])
-    of_groups = (long["attribute"] != "").to_numpy()
+    is_of_groups = (long["attribute"] != "").to_numpy()
     shape = (int(keys.max()) + 1, len(columns))
     cell = keys * shape[1] + column
     is_compared = column >= 0
     doubled = np.zeros(shape[0] * shape[1], bool)
-    doubled[cell[is_compared & of_groups]] = True
-    is_compared &= of_groups | ~doubled[np.where(is_compared, cell, 0)]
+    doubled[cell[is_compared & is_of_groups]] = True
+    is_compared &= is_of_groups | ~doubled[np.where(is_compared, cell, 0)]
     values = long["value"].to_numpy(float)
     size = shape[0] * shape[1]
     total = np.bincount(cell[is_compared], values[is_compared], size)
     count = np.bincount(cell[is_compared], minlength=size)
     with np.errstate(invalid="ignore"):
         means = (total / count).reshape(shape)
-    first = np.unique(keys, return_index=True)[1]
-    wide = long.iloc[first][["place", "setting", "repeat"]].reset_index(drop=True)
+    first_rows = np.unique(keys, return_index=True)[1]
+    wide = long.iloc[first_rows][["place", "setting", "repeat"]].reset_index(drop=True)
     wide["test_share"] = _test_shares(long)[wide["place"].to_numpy()]
     means_by_key = pd.concat([wide, pd.DataFrame(means, columns=columns)], axis=1)
     return means_by_key[np.isfinite(means).any(axis=1)].reset_index(drop=True)

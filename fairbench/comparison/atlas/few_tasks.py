@@ -16,8 +16,8 @@ def few_task_differences(ranked: RankedValues) -> list[FewTaskDifference]:
     """Return the differences from the reference of all approaches that a ranking leaves out."""
     losses = ranked.sign * ranked.values.metric(ranked.metric)
     places = np.setdiff1d(np.arange(len(losses)), ranked.places)
-    found = losses[places] - losses[ranked.places[ranked.reference]]
-    measured = ranked.values.measured(found)
+    differences = losses[places] - losses[ranked.places[ranked.reference]]
+    measured = ranked.values.measured(differences)
     limits = mean_of_these_families(measured)
     return [
         FewTaskDifference(
@@ -42,14 +42,14 @@ def mean_of_these_families(
     and Bengio (2003, Machine Learning 52) and the degrees of freedom of Welch and Satterthwaite.
     The data sets of a family may share people, and count as if their errors went together.
     """
-    known = measured.known.astype(float)
-    count = known @ measured.members
-    there = count > 0
+    is_known = measured.known.astype(float)
+    count = is_known @ measured.members
+    has_tasks = count > 0
     error = np.sqrt(np.where(measured.known, measured.variances * measured.inflation, 0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.where(there, ((error @ measured.members) / count) ** 2, 0)
-        families = there.sum(axis=1)
-        mean = np.where(there, family_means(measured), 0).sum(axis=1) / families
+        variances = np.where(has_tasks, ((error @ measured.members) / count) ** 2, 0)
+        families = has_tasks.sum(axis=1)
+        mean = np.where(has_tasks, family_means(measured), 0).sum(axis=1) / families
         freedom = variances.sum(axis=1) ** 2 / (variances**2 / _freedom(measured)).sum(axis=1)
         error_of_mean = np.sqrt(variances.sum(axis=1)) / families
     # Without any noise there are no degrees of freedom, and no width for them to matter.

@@ -14,7 +14,7 @@ from fairbench.inference.comparing.fresh_winners import FreshWinner
 
 @dataclass(frozen=True)
 class AtlasTask:
-    """A data set with a protected attribute, and what is known of it before anything is fitted.
+    """A data set with a protected attribute, and the facts known before anything is fitted.
 
     `family` names the data sets that share its people or its source.
     """
@@ -303,13 +303,14 @@ class AtlasFindings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, None for numbers that are unknown."""
-        found: dict[str, Any] = _plain(asdict(self))
-        return found
+        plain_values: dict[str, Any] = _plain(asdict(self))
+        return plain_values
 
 
 def _plain(value: Any) -> Any:
+    """Return a value in plain types for JSON, with None for numbers that are unknown."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -55,9 +55,9 @@ def frontier_points(
     points: list[FrontierPoint] = []
     for gap_metric in GAPS:
         gap = values.metric(gap_metric)
-        of_this_gap = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
+        is_for_gap = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
         relaxed = rows["setting"].ne("") & rows["intervention"].ne(NONE)
-        places = np.flatnonzero(of_this_gap & ~relaxed & rows["method"].eq(method))
+        places = np.flatnonzero(is_for_gap & ~relaxed & rows["method"].eq(method))
         for task in range(len(values.tasks)):
             error_and_gap = np.stack([error[places, task], gap[places, task]])
             points += _points(values, task, gap_metric, places, error_and_gap, level)
@@ -217,7 +217,7 @@ def margin_series(values: AtlasValues) -> list[MarginSeries]:
 
 
 def judged_splits(points: Floats) -> tuple[Floats, Floats, float] | None:
-    """Return margins, excesses and the mean gap, of errors and gaps (2, 1 + settings, R).
+    """Return margins, excesses and the mean gap from errors and gaps (2, 1 + settings, R).
 
     Return None if fewer than three splits have all values.
     """
@@ -331,7 +331,7 @@ def _verdict(margin: UnprocessingMargin, unreached: float) -> str:
 
 
 def task_verdicts(margins: list[UnprocessingMargin]) -> list[TaskVerdict]:
-    """Return whether thresholds do no worse than any intervention, of every task and gap."""
+    """Return, for every task and gap, whether thresholds do no worse than any intervention."""
 
     def key(margin: UnprocessingMargin) -> tuple[str, str, str]:
         return margin.dataset, margin.protect, margin.gap_metric
@@ -340,10 +340,10 @@ def task_verdicts(margins: list[UnprocessingMargin]) -> list[TaskVerdict]:
     for task_and_gap, group_of_margins in groupby(sorted(margins, key=key), key=key):
         margins_of_task = list(group_of_margins)
         verdicts = [margin.verdict for margin in margins_of_task]
-        held, failed = verdicts.count(HOLDS), verdicts.count(FAILS)
+        holding, failing = verdicts.count(HOLDS), verdicts.count(FAILS)
         verdicts_of_tasks.append(
             TaskVerdict(
-                *task_and_gap, len(margins_of_task), held, failed, all_hold(margins_of_task)
+                *task_and_gap, len(margins_of_task), holding, failing, all_hold(margins_of_task)
             )
         )
     return verdicts_of_tasks

@@ -200,11 +200,11 @@ def _same_for_equal_approaches(
     effects: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
 ) -> Iterator[Explanation]:
     """Yield explanations, giving approaches with equal losses those of the first one."""
-    first = {name: names[place] for name, place in zip(names, same, strict=True)}
+    first_name_of = {name: names[place] for name, place in zip(names, same, strict=True)}
     effect_of = {(effect.approach, effect.fact): effect for effect in effects}
     for effect in effects:
-        of_first = effect_of.get((first[effect.approach], effect.fact), effect)
-        yield replace(of_first, approach=effect.approach)
+        first_effect = effect_of.get((first_name_of[effect.approach], effect.fact), effect)
+        yield replace(first_effect, approach=effect.approach)
 
 
 def explanations(

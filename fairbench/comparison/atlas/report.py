@@ -155,6 +155,7 @@ def _costs(plain: AtlasValues) -> np.ndarray[tuple[int, ...], np.dtype[np.float6
 
 
 def _approaches(plain: AtlasValues, reference: int) -> Iterator[AtlasApproach]:
+    """Yield every approach with what it costs, absolutely and relative to the reference."""
     fits = _costs(plain)
     by_approach = plain.table.groupby(plain.place[:, 0])
     medians = by_approach[[name for name in COSTS if name in plain.table]].median()
@@ -244,12 +245,13 @@ def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
 
 def ranks_sentence(findings: AtlasFindings) -> str:
     """Return the sentence that ranks and differences of all metrics hold simultaneously."""
-    of_metrics = "all metrics" if len(findings.standings) > 1 else ""
-    sentence = simultaneous_sentence(of_metrics, on_new_tasks=True)
+    metrics_text = "all metrics" if len(findings.standings) > 1 else ""
+    sentence = simultaneous_sentence(metrics_text, on_new_tasks=True)
     return f"{sentence} {RANKS_AND_BEST[0].upper()}{RANKS_AND_BEST[1:]}."
 
 
 def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:
+    """Yield the findings on ranks and on explanations, metric by metric."""
     for standing in findings.standings:
         yield from (f"{standing.label}: {sentence}" for sentence in standing.sentences)
         resolved = [
@@ -271,8 +273,8 @@ def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:
 def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield every claim with its verdict, and how many of its differences hold and fail."""
     for claim in findings.claims:
-        what = "What is open" if claim.verdict == OPEN else "What decides"
-        evidence = f" {what}: {claim.evidence}." if claim.evidence else ""
+        label = "What is open" if claim.verdict == OPEN else "What decides"
+        evidence = f" {label}: {claim.evidence}." if claim.evidence else ""
         sized = f" {size_sentence(findings.by_size)}" if claim.remarks and findings.by_size else ""
         yield (
             f"{claim.statement} {claim.verdict.upper()} ({claim.source}).{evidence} "
@@ -298,21 +300,24 @@ def size_sentence(by_size: MarginsBySize) -> str:
 
 
 def _counts_sentence(claim: Claim) -> str:
+    """Return the sentence on how many differences of a claim hold, fail, or are not resolved."""
     verdicts, alone = (
         [part.verdict for part in claim.deciding],
         [part.alone for part in claim.deciding],
     )
     holding, failing, open_ = (verdicts.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
     few = len(claim.parts) - len(verdicts)
-    left = f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+    few_text = (
+        f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+    )
     if not verdicts:
-        return f"No difference was measured on enough tasks to decide{left}."
+        return f"No difference was measured on enough tasks to decide{few_text}."
     return (
         f"Of {counted(len(verdicts), 'difference', 'differences')} "
         f"{counted(holding, 'holds', 'hold')}, {counted(failing, 'fails', 'fail')}, "
         f"{counted(open_, 'is', 'are')} not resolved, all at once; each by itself "
         f"{counted(alone.count(HOLDS), 'holds', 'hold')} and "
-        f"{counted(alone.count(FAILS), 'fails', 'fail')}{left}."
+        f"{counted(alone.count(FAILS), 'fails', 'fail')}{few_text}."
     )
 
 

@@ -40,7 +40,7 @@ from fairbench.inference.comparing.family_means import family_means, mean_over_f
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences
 from fairbench.results.runs import Run
 
-FEW_ROWS = 1000  # of a data set that counts as small
+FEW_ROWS = 1000  # data sets with fewer rows count as small
 _ROLES = HOME / "conf/claims.yaml"
 
 
@@ -225,8 +225,8 @@ def _size_class(
         for all_measured in (average, measured)
     )
     limits = mean_over_families(family_means(average_in_class))
-    of_comparisons = family_means(measured_in_class)
-    is_compared = np.isfinite(of_comparisons).any(axis=1)
+    comparison_means = family_means(measured_in_class)
+    is_compared = np.isfinite(comparison_means).any(axis=1)
     return SizeClass(
         label=label,
         least_rows=float(rows[average_in_class.known[0]].min()),
@@ -237,7 +237,7 @@ def _size_class(
         difference=float(limits.value[0]),
         lower=float(limits.lower[0]),
         upper=float(limits.upper[0]),
-        above=int((np.nanmean(of_comparisons[is_compared], axis=1) > 0).sum()),
+        above=int((np.nanmean(comparison_means[is_compared], axis=1) > 0).sum()),
         compared=int(is_compared.sum()),
     )
 

@@ -21,7 +21,7 @@ from fairbench.metrics.registry import find
 # claim. Tasks are few, and differ: a mean over half of them is up to 1.4 times as uncertain as one
 # over all, a mean over a tenth more than three times, and those few were not drawn by chance.
 LEAST_SHARE = 0.5
-EPSILON = 0.01  # of a metric that declares none
+EPSILON = 0.01  # for metrics that declare none
 
 
 # Added to the name of every approach that needs the group of a person at prediction, as its
@@ -141,8 +141,8 @@ def named(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
     values_of_part: dict[str, list[str]] = {}
     for option in approach["options"].split():
-        part, _, rest = option.partition(".")
-        values_of_part.setdefault(part, []).append(rest.partition("=")[2])
+        part, _, setting = option.partition(".")
+        values_of_part.setdefault(part, []).append(setting.partition("=")[2])
     parts = [
         " ".join([approach[part], *values_of_part.get(part, [])])
         for part in ("learner", "intervention", "method")

@@ -70,7 +70,7 @@ def no_larger(lower: float, upper: float, epsilon: float) -> str:
 
 
 def all_hold(parts: Sequence[StatementVerdict]) -> str:
-    """Return the verdict on a claim of which every part must hold.
+    """Return the verdict on a claim that holds if all of its parts hold.
 
     It fails if one part fails, judged by simultaneous intervals. It holds if every part holds by
     its own interval: by the intersection-union principle this needs no correction for the number of
@@ -82,7 +82,7 @@ def all_hold(parts: Sequence[StatementVerdict]) -> str:
 
 
 def any_holds(parts: Sequence[StatementVerdict]) -> str:
-    """Return the verdict on a claim of which one part must hold: the mirror image of `all_hold`."""
+    """Return the verdict on a claim that holds if any part holds: the mirror of `all_hold`."""
     if any(part.verdict == HOLDS for part in parts):
         return HOLDS
     return FAILS if parts and all(part.alone == FAILS for part in parts) else OPEN

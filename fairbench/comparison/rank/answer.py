@@ -35,8 +35,10 @@ from fairbench.inference.comparing.sign_flips import (
 from fairbench.inference.paired import difference_of_shares
 
 WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
-_MOST_PLANNED = 10
-_WORK = 4e10  # most multiplications for sign flips; with more, fewer flips are made
+_MOST_PLANNED = 10  # pairs for which a reader is told what would resolve them
+# At most so many multiplications go into sign flips; tables that need more get fewer flips, so that
+# 2,000 methods on 50 tasks take about a minute of CPU (docs/scale.md).
+_WORK = 4e10
 _EACH = 200  # multiplications per flip and pair for everything else
 _FLIPS, _FEWEST_FLIPS = 1999, 499
 
@@ -170,7 +172,8 @@ class Ranking:
         first_place, second_place = self._place_of[first], self._place_of[second]
         pair, sign = self.pair(first, second), -1.0 if first_place > second_place else 1.0
         value, lower, upper = (
-            sign * float(of_pairs[pair]) for of_pairs in (self.paired.means, self.lower, self.upper)
+            sign * float(values_of_pairs[pair])
+            for values_of_pairs in (self.paired.means, self.lower, self.upper)
         )
         verdict = "open"
         if self.held.better[first_place, second_place]:
@@ -216,8 +219,8 @@ def answers(
     for name in options.pair:
         if name not in table.methods:
             raise unknown_name("method", name, table.methods)
-    of_score = wrong / len(table.scores)
-    rankings = [_ranking_of(table, scores, options, of_score) for scores in table.scores]
+    wrong_per_score = wrong / len(table.scores)
+    rankings = [_ranking_of(table, scores, options, wrong_per_score) for scores in table.scores]
     return [
         _with_plans(
             ranking, ranking.scores.larger_is_better, units_of(table, options), most_planned
@@ -258,6 +261,7 @@ def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
 
 
 def _ranking_of(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
+    """Return the ranking by one score, without plans, with family-wise error rate `wrong`."""
     generator = np.random.default_rng(options.seed)
     values, units = scores.larger_is_better, units_of(table, options)
     if units.strata is not None:
@@ -269,22 +273,19 @@ def _ranking_of(table: ScoreTable, scores: Scores, options: RankOptions, wrong: 
     )  # fmt: skip
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
-    held = simultaneous(paired, wrong=wrong, generator=generator, flips=flips)
-    lower, upper = held.lower, held.upper
+    statements = simultaneous(paired, wrong=wrong, generator=generator, flips=flips)
+    lower, upper = statements.lower, statements.upper
     if binary:
-        lower, upper = _binary_limits(values, paired, held)
-    means, ran = adjusted_means(values, units.group, units.unit, alike=units.alike)
-    has_half_of_units = ran >= ran.max() / 2
-    order = np.lexsort((-means, ~has_half_of_units))
-    leader = int(np.argmax(held.may_be_best[order]))  # with holes, not always the largest mean
-    order = np.r_[order[leader], np.delete(order, leader)]
+        lower, upper = _binary_limits(values, paired, statements)
+    means, units_of_method = adjusted_means(values, units.group, units.unit, alike=units.alike)
+    order = _best_first(means, units_of_method, statements.may_be_best)
     epsilon = scores.epsilon if options.within is None else options.within
     epsilon = usual_epsilon(scores.values) if epsilon is None else epsilon
-    new = None
+    new_task = None
     if units.name != "question":
-        of_task = _task_means(values, units.group, len(units.unit))
-        new = on_new_task(of_task, units.unit, epsilon=epsilon, generator=generator)
-        new = replace(new, best=new.best[order], near=new.near[order])
+        task_means = _task_means(values, units.group, len(units.unit))
+        new_task = on_new_task(task_means, units.unit, epsilon=epsilon, generator=generator)
+        new_task = replace(new_task, best=new_task.best[order], near=new_task.near[order])
     return Ranking(
         scores=scores,
         epsilon=epsilon,
@@ -293,19 +294,34 @@ def _ranking_of(table: ScoreTable, scores: Scores, options: RankOptions, wrong: 
         unit=units.name,
         units=int(units.unit.max()) + 1,
         means=scores.sign * means[order],
-        ran=ran[order],
-        first_rank=held.first_rank[order],
-        last_rank=held.last_rank[order],
-        may_be_best=held.may_be_best[order],
-        new=new,
+        ran=units_of_method[order],
+        first_rank=statements.first_rank[order],
+        last_rank=statements.last_rank[order],
+        may_be_best=statements.may_be_best[order],
+        new=new_task,
         paired=paired,
-        held=held,
+        held=statements,
         lower=lower,
         upper=upper,
         fresh=fresh_winner(values, table.task, table.family, generator=generator),
         plans=(),
         wrong=wrong,
     )
+
+
+def _best_first(
+    means: Floats, units_of_method: NDArray[np.int64], may_be_best: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Return the order in which methods are shown: the leader, then by mean, larger is better.
+
+    Methods that have fewer than half of the units of the most complete one come last. Where units
+    are missing, the method of the largest mean need not be one that may be the best: the leader is
+    the first that may.
+    """
+    has_half_of_units = units_of_method >= units_of_method.max() / 2
+    order = np.lexsort((-means, ~has_half_of_units))
+    leader = int(np.argmax(may_be_best[order]))
+    return np.asarray(np.r_[order[leader], np.delete(order, leader)])
 
 
 def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -> None:
@@ -328,7 +344,7 @@ def is_binary(values: Floats) -> bool:
 
 
 def _binary_limits(
-    values: Floats, paired: PairedUnits, held: Simultaneous
+    values: Floats, paired: PairedUnits, statements: Simultaneous
 ) -> tuple[Floats, Floats]:
     """Return limits of differences of shares of right answers that hold for few questions, too.
 
@@ -345,12 +361,12 @@ def _binary_limits(
     lost = np.rint(right_where_other_present[second, first] - both_right[second, first]).astype(
         float
     )
-    level = 1 - 2 * float(special.ndtr(-held.critical))
+    level = 1 - 2 * float(special.ndtr(-statements.critical))
     limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
     is_few = paired.sizes < FEWEST
     lower = np.where(is_few, -np.inf, limits.lower)
     upper = np.where(is_few, np.inf, limits.upper)
-    is_told_apart = held.doubt <= held.level
+    is_told_apart = statements.doubt <= statements.level
     lower = np.where(is_told_apart & (paired.means > 0), np.maximum(lower, 0.0), lower)
     return lower, np.where(is_told_apart & (paired.means < 0), np.minimum(upper, 0.0), upper)
 

@@ -28,9 +28,9 @@ from fairbench.comparison.rank.table import ScoreTable
 from fairbench.inference.comparing.resolution import parts_of, units_needed
 from fairbench.inference.comparing.sign_flips import as_student
 
-SHRUNK = 0.8  # what a round leaves of the variance that splits bring
-_STEP = 5  # a task gets a fifth more splits at a time
-_SURE = 0.05  # the chance with which the bound of the spread of families may be wrong
+SHRUNK = 0.8  # each round reduces the variance from splits to at most this share of it
+_STEP = 5  # each step gives a task one fifth more splits
+_SURE = 0.05  # error probability of the bound on the spread between families
 
 
 def wrong_of_round(number: int) -> float:

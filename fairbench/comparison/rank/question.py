@@ -12,7 +12,7 @@ HIGHER, LOWER = "higher", "lower"
 FAMILIES, TASKS = "families", "tasks"
 NEW, THESE = "new", "these"
 WORST, LEFT_OUT = "worst", "left-out"
-# What columns are commonly called, where none is named.
+# Usual names of columns, tried if the options name none.
 USUAL_NAMES = {
     "method": ("method", "model", "algorithm", "learner", "system", "approach"),
     "task": ("task", "dataset", "data_set", "benchmark", "problem"),

@@ -18,7 +18,7 @@ from fairbench.inference.comparing.sign_flips import FEWEST
 
 NAMED = 6  # methods that a sentence lists
 RANKS_AND_BEST = "who may be the best is asked of each by itself, which resolves more than ranks do"
-_LENGTH = 80  # of a name in a sentence
+_LENGTH = 80  # letters of a name in a sentence
 PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 
 
@@ -50,11 +50,11 @@ def joined(names: Sequence[str], word: str = "and") -> str:
 
 def named(names: Sequence[str], word: str = "and") -> str:
     """Return the first names of a list in words, and how many more there are."""
-    shown = [short_name(name) for name in names[:NAMED]]
+    listed = [short_name(name) for name in names[:NAMED]]
     if len(names) > NAMED:
-        mark = ";" if any("," in name for name in shown) else ","
-        return f"{f'{mark} '.join(shown)} and {count(len(names) - NAMED)} more"
-    return joined(shown, word)
+        mark = ";" if any("," in name for name in listed) else ","
+        return f"{f'{mark} '.join(listed)} and {count(len(names) - NAMED)} more"
+    return joined(listed, word)
 
 
 def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
@@ -212,8 +212,11 @@ def limits_of_cells(answer: Ranking, cells: str = "splits") -> Iterator[str]:
     needed = np.sort([plan.units_needed for plan in plans])
     for_half, for_all = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
     between = percent(1 - float(np.median([plan.noise for plan in plans])))
-    parts = [f"about {two_digits(for_half)} would do for half of the rivals"] * isfinite(for_half)
-    parts += [f"{two_digits(for_all)} for all"] * isfinite(for_all)
+    parts = []
+    if isfinite(for_half):
+        parts.append(f"about {two_digits(for_half)} would do for half of the rivals")
+    if isfinite(for_all):
+        parts.append(f"{two_digits(for_all)} for all")
     enough = f": {' and '.join(parts)} (now {count(answer.units)})" if parts else ""
     yield (
         f"For half of the rivals, {between} % or more of the variance of the paired difference is "
@@ -229,10 +232,11 @@ def simultaneous_sentence(scores: str = "", *, on_new_tasks: bool) -> str:
     scores : such as "all scores", if there are several; empty for one.
     on_new_tasks : whether there are probabilities on new tasks.
     """
-    of_scores = f" of {scores}" if scores else ""
-    return (
-        f"Ranks, who may be the best and all differences{of_scores} are valid simultaneously: the "
-        f"chance that any of them is wrong is at most {100 * WRONG:.0f} %."
-        + " Probabilities on a new task are estimates."
-        * on_new_tasks
+    scores_text = f" of {scores}" if scores else ""
+    sentence = (
+        f"Ranks, who may be the best and all differences{scores_text} are valid simultaneously: "
+        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %."
     )
+    if on_new_tasks:
+        sentence += " Probabilities on a new task are estimates."
+    return sentence

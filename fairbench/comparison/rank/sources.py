@@ -31,7 +31,7 @@ from fairbench.results.packs import is_pack
 from fairbench.results.runs import Run
 
 FORMAT = "fairbench runs"
-# Columns of the table of approaches that are no scores.
+# Columns of the table of approaches that are not scores.
 _ABOUT = (
     "family", "dataset", "protect", "learner", "intervention", "method", "options", "setting",
     "seed", "repeat", "run", "group_at_prediction", "test_share", "rows", "features",

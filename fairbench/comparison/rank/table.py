@@ -30,14 +30,14 @@ from fairbench.data.tabular import to_numbers
 from fairbench.metrics.registry import find
 
 Codes = NDArray[np.intp]
-MOST_METHODS = 2000
+MOST_METHODS = 2000  # all pairs are compared: about a minute of CPU and 1.5 GB (docs/scale.md)
 _MOST_NUMBERS = 200_000_000
 _BLANK = re.compile(r"\s*([+-]?(nan|inf|infinity)|na|n/a|none|null|-|)\s*", re.IGNORECASE)
 _SMALLER = re.compile(
     r"error|loss|rmse|mse|mae|nll|brier|perplexity|latency|time|cost|regret|(^|_)ece($|_)", re.I
 )
 _LARGER = re.compile(r"acc|auc|f1|score|precision|recall|win|bleu|rouge|correct|r2|reward", re.I)
-_NAMED = 3  # that a sentence lists
+_NAMED = 3  # names that a sentence lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,25 +290,26 @@ class _Reading:
 
     def _families(self, cell: Codes, task: Codes) -> tuple[Codes, tuple[str, ...]]:
         """Return the family of each task; by default, the task itself."""
-        of_task = np.arange(int(task.max()) + 1)
+        own_families = np.arange(int(task.max()) + 1)
         if not self.options.family:
-            return of_task, ()
+            return own_families, ()
         row_family, families = self._codes(self.options.family)
         row_task = task[cell]
-        family = np.zeros(len(of_task), np.intp)
+        family = np.zeros(len(own_families), np.intp)
         family[row_task] = row_family
         wrong = family[row_task] != row_family
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            what = self.options.task or self.options.item
+            column = self.options.task or self.options.item
             raise UserError(
-                f"{self.file}: column '{self.options.family}', row {row + 1}: {what} "
-                f"{quoted(self.frame[what].iloc[row])} is of the family "
+                f"{self.file}: column '{self.options.family}', row {row + 1}: {column} "
+                f"{quoted(self.frame[column].iloc[row])} is of the family "
                 f"{quoted(families[row_family[row]])}, and elsewhere of another; a task has one"
             )
         return family, families
 
     def _check_units(self, tasks: tuple[str, ...], families: tuple[str, ...], cells: int) -> None:
+        """Refuse tables with too few tasks, families or questions to rank by."""
         options = self.options
         if options.about == THESE and not (options.item and tasks):
             raise UserError(
@@ -342,8 +343,8 @@ class _Reading:
         if not twice.any():
             return place
         rows = np.flatnonzero(twice)
-        first = int(rows[0])
-        clashing = rows[place[rows] == place[first]]
+        first_row = int(rows[0])
+        clashing = rows[place[rows] == place[first_row]]
         if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(place[rows])):
             extra = int(pd.Series(place).duplicated().sum())
             self.notes.append(
@@ -352,8 +353,8 @@ class _Reading:
             )
             return place
         key_columns = [self.options.method, self.options.task or self.options.item]
-        what = " and ".join(
-            f"{name} {quoted(self.frame[name].iloc[first], 30)}" for name in key_columns
+        key_text = " and ".join(
+            f"{name} {quoted(self.frame[name].iloc[first_row], 30)}" for name in key_columns
         )
         hint = "tell them apart with split=COLUMN"
         if self.options.split or self.options.item:
@@ -361,7 +362,7 @@ class _Reading:
         if len(self.options.split) == 1 and not self.options.item:
             hint = "keep one, or name all columns that tell splits apart: split=[A,B]"
         raise UserError(
-            f"{self.file}: {len(clashing)} rows of {what} have different scores (rows "
+            f"{self.file}: {len(clashing)} rows of {key_text} have different scores (rows "
             f"{clashing[0] + 1} and {clashing[1] + 1}): {hint}"
         )
 
@@ -374,6 +375,7 @@ class _Reading:
         task: Codes,
         methods: tuple[str, ...],
     ) -> Scores:
+        """Return a column of scores as a matrix of methods by cells, checked."""
         column = self.frame[name]
         row_values = to_numbers(column).copy()
         finite = np.isfinite(row_values)
@@ -503,12 +505,12 @@ class _Reading:
         if is_known.all():
             return
         if not tasks:
-            counts_present, total, what = is_known.sum(axis=1), is_known.shape[1], "questions"
+            counts_present, total, units = is_known.sum(axis=1), is_known.shape[1], "questions"
         else:
             has_task = np.zeros((len(methods), len(tasks)), bool)
             for number in range(len(tasks)):
                 has_task[:, number] = is_known[:, task == number].any(axis=1)
-            counts_present, total, what = has_task.sum(axis=1), len(tasks), "tasks"
+            counts_present, total, units = has_task.sum(axis=1), len(tasks), "tasks"
         incomplete = [
             place
             for place in np.argsort(counts_present, kind="stable")
@@ -527,12 +529,12 @@ class _Reading:
             "1 method lacks" if len(incomplete) == 1 else f"{count(len(incomplete))} methods lack"
         )
         self.notes.append(
-            f"{subject} some of the {count(total)} {what}: {listed}. Two methods are compared on "
-            f"the {what} that both have, so that nobody gains by leaving out what is hard."
+            f"{subject} some of the {count(total)} {units}: {listed}. Two methods are compared on "
+            f"the {units} that both have, so that nobody gains by leaving out what is hard."
         )
 
 
-_APART = 30
+_APART = 30  # scores of a task this many times as large as usual are noted as another scale
 
 
 def _cell_means(row_values: Floats, place: Codes, shape: tuple[int, int]) -> Floats:

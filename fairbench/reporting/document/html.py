@@ -52,9 +52,9 @@ _LETTER_SIZE, _SMALLEST, _ROOM = 8.5, 4.5, 2600  # points, points, letters of th
 def _letter_size(document: Document) -> str:
     """Return how large the letters of the first page are on paper, so that they fit on one page."""
     sentences = [sentence for _, part in document.on_first_page.parts for sentence in part]
-    told = [plain(text) for _, text in document.audited]
+    audited_texts = [plain(text) for _, text in document.audited]
     warning = document.verdict.warning if document.verdict else ""
-    letters = sum(map(len, [document.title, warning, *sentences, *told]))
+    letters = sum(map(len, [document.title, warning, *sentences, *audited_texts]))
     return f"{max(_LETTER_SIZE * min(1, (_ROOM / max(letters, 1)) ** 0.5), _SMALLEST):.2g}"
 
 
@@ -69,7 +69,7 @@ def _policy(script: str) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
-    return "; ".join(f"{what} {source}" for what, source in allowed.items())
+    return "; ".join(f"{directive} {source}" for directive, source in allowed.items())
 
 
 @lru_cache(maxsize=1)
@@ -135,22 +135,23 @@ def table(block: Table) -> Markup:
     parts += ["<thead><tr>", *(_head(column, block) for column in block.columns)]
     parts.append("</tr></thead><tbody>\n")
     for place, row in enumerate(block.rows):
-        first = ' class="first"' if place in block.rules else ""
-        parts.append(f"<tr{first}{tagged(block.tags[place]) if block.tags else ''}>")
-        parts += [_cell(each, c, block) for each, c in zip(row, block.columns, strict=True)]
+        row_class = ' class="first"' if place in block.rules else ""
+        parts.append(f"<tr{row_class}{tagged(block.tags[place]) if block.tags else ''}>")
+        parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))
 
 
-_WIDEST = 180  # letters that can still be read on paper
-_TALLIED = 200  # rows, of which the width of a table is guessed
+_WIDEST = 180  # letters in a row that are still legible on paper
+_TALLIED = 200  # rows from which the width of a table is estimated
 
 
 def _width(block: Table) -> int:
     """Return about how many letters a table is wide, by which it is made to fit on paper."""
     cells = zip(*block.rows[:_TALLIED], strict=True) if block.rows else [()] * len(block.columns)
     widths = (
-        max(_letters(column, each)) for column, each in zip(block.columns, cells, strict=True)
+        max(_letters(column, column_cells))
+        for column, column_cells in zip(block.columns, cells, strict=True)
     )
     return sum(widths)
 
@@ -172,7 +173,7 @@ def _letters(column: Column, cells: Sequence[Any]) -> Iterator[int]:
         yield 2 + (min(len(text), _BROKEN) if column.kind == "text" else len(text))
 
 
-_BROKEN = 16  # letters of a text that stand in one line at least
+_BROKEN = 16  # letters that a line of text has at least
 
 
 def _head(column: Column, block: Table) -> str:
@@ -189,6 +190,7 @@ def _cell(value: Any, column: Column, block: Table) -> str:
 
 
 def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
+    """Yield the HTML attributes of a cell."""
     kinds = "t" if column.align == "left" else "n"
     if cell.style:
         kinds = cell.style
@@ -208,6 +210,7 @@ def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
 
 
 def _content(cell: TableCell, column: Column) -> str:
+    """Return what stands in a cell, as HTML."""
     if cell.value is None:
         return ""
     if column.kind == "bar":

@@ -39,8 +39,12 @@ def to_json(document: Document) -> str:
 
 
 def _summary(summary: ExecutiveSummary) -> dict[str, Any]:
-    found = [*summary.found, *summary.still_open]
-    return {"found": found, **{name: getattr(summary, name) for name in ("sure", "unseen", "todo")}}
+    """Return the parts of a summary as lists of sentences."""
+    sentences = [*summary.found, *summary.still_open]
+    return {
+        "found": sentences,
+        **{name: getattr(summary, name) for name in ("sure", "unseen", "todo")},
+    }
 
 
 def _first_page(summary: ExecutiveSummary) -> dict[str, Any]:
@@ -56,8 +60,8 @@ def _first_page(summary: ExecutiveSummary) -> dict[str, Any]:
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON schema of a ``document`` without data of its own, or of a ``dossier``."""
     text = files("fairbench.reporting.document").joinpath("templates", f"{name}.schema.json")
-    found: dict[str, Any] = json.loads(text.read_text(encoding="utf-8"))
-    return found
+    parsed: dict[str, Any] = json.loads(text.read_text(encoding="utf-8"))
+    return parsed
 
 
 def finite(value: Any) -> Any:
@@ -65,7 +69,7 @@ def finite(value: Any) -> Any:
     if is_dataclass(value):
         return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
+        return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -86,6 +90,7 @@ def _blocks(blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def _block(block: Block) -> dict[str, Any]:
+    """Return a block as plain values."""
     match block:
         case Section():
             return {"title": block.title, "name": block.name, "blocks": _blocks(block.blocks)}
@@ -108,9 +113,9 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    kept = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    columns = [{"title": c.title, "kind": c.kind} for c in (table.columns[i] for i in kept)]
-    rows = [[_value(row[i]) for i in kept] for row in table.rows]
+    places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    columns = [{"title": c.title, "kind": c.kind} for c in (table.columns[i] for i in places)]
+    rows = [[_value(row[i]) for i in places] for row in table.rows]
     return {"title": table.title, "caption": table.caption, "columns": columns, "rows": rows}
 
 

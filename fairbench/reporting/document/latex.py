@@ -36,7 +36,7 @@ _PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of
   \else\usebox{\fittedbox}\fi}
 """
 _HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
-_LONGEST = 40  # rows that stand on a page; more are set in parts
+_LONGEST = 40  # rows that fit on a page; longer tables are split
 
 
 def to_latex_document(document: Document) -> str:
@@ -65,6 +65,7 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
+    """Yield the LaTeX paragraphs of a block; `level` is that of its headings."""
     match block:
         case Details():
             yield from _block(block.on_paper, level)
@@ -100,8 +101,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
                 yield rf"\texttt{{{latex(one_line(line))}}}"
         case Figure():
             caption = plain(block.caption) or block.title
-            shown = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
-            yield rf"\emph{{{shown}}}"
+            text = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
+            yield rf"\emph{{{text}}}"
         case Gallery():
             if block.caption:
                 yield latex(one_line(block.caption))

@@ -13,7 +13,7 @@ from fairbench.reporting.document.model import Made
 
 
 def made_from(path: Path, seed: int) -> Made:
-    """Return how a document is made now, of a file, a run or a table in memory.
+    """Return how this document is made: from a file, a run or a table in memory.
 
     ``SOURCE_DATE_EPOCH`` says what time it is, where it is set: the same document is then written
     to the last byte when it is made again.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-# What the values of a column are, which says how every renderer writes them.
+# The kind of values in a column, by which every renderer formats them.
 Kind: TypeAlias = Literal[
     "text",  # a str
     "number",  # a float, with the column's decimals
@@ -49,7 +49,7 @@ class Mark:
 
 Inline: TypeAlias = str | Code | Link | Mark
 Text: TypeAlias = str | tuple[Inline, ...]
-Tags: TypeAlias = Mapping[str, str]  # the name of a filter -> the value of it that something is of
+Tags: TypeAlias = Mapping[str, str]  # name of a filter -> value of the tagged element
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Table:
     @property
     def explanation(self) -> str:
         """What a reader has to know, and how to read it, as sentences."""
-        parts = [each.rstrip(".") for each in (self.caption, self.reading) if each]
+        parts = [text.rstrip(".") for text in (self.caption, self.reading) if text]
         return "".join(f"{part}. " for part in parts).rstrip()
 
 
@@ -209,7 +209,7 @@ class Figure:
 
     @property
     def drawings(self) -> list[str]:
-        """Every drawing in SVG, each of which can be a file of its own."""
+        """All drawings as SVG, each usable as a file of its own."""
         return [self.svg, *self.more] if self.svg else []
 
 
@@ -221,7 +221,7 @@ class Gallery:
     caption: str = ""
 
 
-_MOST = 100  # rows of what a page folds away, which still go on paper
+_MOST = 100  # longer folded tables are left out on paper
 _LEFT_OUT = "These rows are on the page and in the JSON."
 
 
@@ -306,14 +306,14 @@ class ExecutiveSummary:
         Parts without any sentence are left out; but where questions are open, that nothing was
         found is said.
         """
-        found, sure, unseen, todo = self.titles
+        findings_title, sure_title, unseen_title, todo_title = self.titles
         settled = self.found or ([NOTHING_SETTLED] if self.still_open else [])
         parts: dict[str, tuple[str, Sequence[str]]] = {
-            "found": (found, settled),
+            "found": (findings_title, settled),
             "still_open": (WHAT_IS_OPEN, self.still_open),
-            "sure": (sure, self.sure),
-            "unseen": (unseen, self.unseen),
-            "todo": (todo, self.todo),
+            "sure": (sure_title, self.sure),
+            "unseen": (unseen_title, self.unseen),
+            "todo": (todo_title, self.todo),
         }
         return {name: part for name, part in parts.items() if part[1]}
 
@@ -327,13 +327,13 @@ class ExecutiveSummary:
 
         The others are said at length under the conclusions, to which a last sentence leads.
         """
-        found, still_open = list(self.found), list(self.still_open)
-        if len(found) > most:
-            found = [*found[:most], _MORE]
+        findings, still_open = list(self.found), list(self.still_open)
+        if len(findings) > most:
+            findings = [*findings[:most], _MORE]
         if len(still_open) > most:
-            more = "More open questions are in the full report, under “Cannot be concluded”."
-            still_open = [*still_open[:most], more]
-        return replace(self, found=found, still_open=still_open)
+            remark = "More open questions are in the full report, under “Cannot be concluded”."
+            still_open = [*still_open[:most], remark]
+        return replace(self, found=findings, still_open=still_open)
 
 
 WHAT_IS_OPEN = "What is open"
@@ -371,12 +371,12 @@ class Made:
 
 
 COMMAND = "Command"  # the term of the line that makes a document again
-_DIGITS = 16  # of a digest that is shown
+_DIGITS = 16  # digits shown of a digest
 
 
 @dataclass(frozen=True)
 class PageFilter:
-    """Shows of what a page tags with `name` only what has one value; what has no tag stays.
+    """A filter: of the elements tagged with `name` it shows those of one value, and all untagged.
 
     Attributes
     ----------
@@ -436,7 +436,8 @@ class Document:
         beside = [block for block in (summary.key_figures, summary.chart) if block]
         for place, (title, sentences) in enumerate(summary.parts):
             yield _listed(title, sentences)
-            yield from beside * (place == 0)
+            if place == 0:
+                yield from beside
         if self.audited:
             yield Section(summary.audited_title, [Definitions(self.audited)])
 
@@ -466,8 +467,8 @@ class Document:
     @property
     def audited(self) -> list[tuple[str, Text]]:
         """What was looked at, how it was read, and how the document was made."""
-        made = self.made.terms if self.made else []
-        return [*made[:1], *(self.summary.audited if self.summary else []), *made[1:]]
+        made_terms = self.made.terms if self.made else []
+        return [*made_terms[:1], *(self.summary.audited if self.summary else []), *made_terms[1:]]
 
     @property
     def summary_alone(self) -> Document:

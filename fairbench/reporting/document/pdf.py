@@ -44,7 +44,7 @@ def browser() -> str | None:
 
 
 def no_browser() -> str:
-    """Return what is missing for a PDF, in a sentence; nothing where a browser is there."""
+    """Return a sentence on what is missing to make a PDF; empty if nothing is."""
     if browser():
         return ""
     return (

@@ -58,7 +58,7 @@ def to_markdown(document: Document) -> str:
 
 
 def to_latex(document: Document) -> str:
-    """Return the tables of a document in LaTeX, each after a comment that says what it shows."""
+    """Return the tables of a document in LaTeX, each after a comment with its title."""
     tables = []
     for table in document.tables:
         tables.append(latex_comment(table.title or document.title) + latex_table(table))
@@ -70,10 +70,10 @@ def _columns(table: Table) -> list[Column]:
 
 
 def _lines(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
-    kept = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    yield [escape(table.columns[i].title) for i in kept]
+    places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    yield [escape(table.columns[i].title) for i in places]
     for row in table.rows:
-        yield [escape(cell_text(row[i], table.columns[i])) for i in kept]
+        yield [escape(cell_text(row[i], table.columns[i])) for i in places]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -85,6 +85,7 @@ def _bullets(items: Sequence[str]) -> str:
 
 
 def _markdown_block(block: Block, level: int) -> Iterator[str]:
+    """Yield the Markdown paragraphs of a block; `level` is that of its headings."""
     match block:
         case Section():
             if block.title:

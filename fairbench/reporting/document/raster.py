@@ -12,7 +12,7 @@ from pathlib import Path
 from fairbench.core.formats import visible
 from fairbench.reporting.charts import LOOKS
 
-_DOTS = 220  # an inch
+_DOTS = 220  # per inch
 _WIDTH = 5.2  # inches, of a drawing as wide as a panel
 _PANEL = 374.0  # units
 _FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
@@ -39,14 +39,14 @@ def png_of(svg: str) -> bytes:
         raise ValueError("this is no drawing with a viewBox")
     is_small = 'class="chart"' not in text
     inches = _WIDTH if float(box[1]) >= _PANEL / 2 else _WIDTH / 2
-    named = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    with_namespace = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
     try:
         return bytes(
             resvg_py.svg_to_bytes(
-                svg_string=named if "xmlns=" not in text else text,
+                svg_string=with_namespace if "xmlns=" not in text else text,
                 width=round(inches * _DOTS),
                 background="white",
-                style_sheet=LOOKS + _SMALL * is_small,
+                style_sheet=LOOKS + _SMALL if is_small else LOOKS,
                 skip_system_fonts=True,
                 font_files=[
                     str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS

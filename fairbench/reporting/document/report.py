@@ -108,8 +108,10 @@ class DocumentReport:
         titled = titled_tables(self.document)
         if title and title not in titled:
             raise unknown_name("table of the report", title, titled)
-        shown = {title: titled[title]} if title else titled
-        return "\n".join(latex_comment(name) + latex_table(table) for name, table in shown.items())
+        selected = {title: titled[title]} if title else titled
+        return "\n".join(
+            latex_comment(name) + latex_table(table) for name, table in selected.items()
+        )
 
     def to_markdown(self) -> str:
         """Return the report in Markdown."""
@@ -153,9 +155,9 @@ class DocumentReport:
             write_text(folder / name, text, mode=_MODE)
         for name, figure in self.figures.items():
             for kind in ("png", "svg", "pdf"):
-                drawn = io.BytesIO()
-                figure.savefig(drawn, format=kind)
-                write_bytes(folder / f"{file_name(name)}.{kind}", drawn.getvalue(), mode=_MODE)
+                buffer = io.BytesIO()
+                figure.savefig(buffer, format=kind)
+                write_bytes(folder / f"{file_name(name)}.{kind}", buffer.getvalue(), mode=_MODE)
 
 
 def _as_text(document: Document) -> str:
@@ -165,7 +167,7 @@ def _as_text(document: Document) -> str:
     return console.file.getvalue()
 
 
-_MODE = 0o600  # what is said of people is for who asked
+_MODE = 0o600  # reports are about people: only their author may read them
 _ENDINGS: Mapping[str, Callable[[DocumentReport], Any]] = {
     ".html": DocumentReport.to_html,
     ".json": DocumentReport.to_json,

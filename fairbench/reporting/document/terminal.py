@@ -33,10 +33,10 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.values import written
 
-DEFAULT_WIDTH = 100  # where the output is no screen
+DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
 _NARROWEST = 80
 _UNPRINTED = (Details, Figure, Gallery)
-_FOLDED = 18  # the width that a column of words is broken to, where there is no room
+_FOLDED = 18  # width to which a text column is wrapped if the table is too wide
 
 
 def terminal(width: int = 0) -> Console:
@@ -68,9 +68,9 @@ def print_document(document: Document, console: Console | None = None) -> None:
     _sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
 
 
-MOST_LINES = 40  # of a summary, with what the command says after it
-_SAID_AFTER = 3  # of these: where the page is
-_LONGEST = 5  # lines of a sentence
+MOST_LINES = 40  # of a summary, with the lines that the command prints after it
+_SAID_AFTER = 3  # lines that the command prints after a summary: where the page is
+_LONGEST = 5  # lines of a sentence, at most
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,13 @@ def print_summary(document: Document, console: Console | None = None) -> None:
         print_document(document, console)
         return
     parts = list(_summary_parts(document, console))
-    kept: list[_Part] = []
+    printed_parts: list[_Part] = []
     for part in sorted(parts, key=lambda part: part.order):
-        if _height([*kept, part]) <= MOST_LINES - _SAID_AFTER:
-            kept.append(part)
+        if _height([*printed_parts, part]) <= MOST_LINES - _SAID_AFTER:
+            printed_parts.append(part)
     heading = ""
     for part in parts:
-        if part in kept:
+        if part in printed_parts:
             if part.heading and part.heading != heading:
                 console.print(shown_text(part.heading, style="bold"))
             for line in part.lines:
@@ -131,7 +131,8 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
         for place, sentence in enumerate(sentences):
-            later = len(_IMPORTANCE) * (place >= _AT_ONCE and name != "found")
+            is_late = place >= _AT_ONCE and name != "found"
+            later = len(_IMPORTANCE) if is_late else 0
             lines = _wrapped(shown_text(f"- {sentence}"), console)
             yield _Part((order + later, place), heading, lines)
         if name == "found" and summary.key_figures is not None:
@@ -156,13 +157,13 @@ def _wrapped(text: Text, console: Console) -> list[Text]:
 def _figure_lines(table: Table, console: Console) -> list[Text]:
     """Return a small table in lines."""
     with console.capture() as captured:
-        for drawn in _parts(table, console.width):
-            console.print(drawn)
+        for part in _parts(table, console.width):
+            console.print(part)
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
 def _print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the conclusions: after the tables, so that they are what is seen first."""
+    """Print the conclusions last: the end of the output is what is seen first."""
     _list(console, "Can be concluded", verdict.can)
     _list(console, "Cannot be concluded", verdict.cannot)
 
@@ -179,6 +180,7 @@ def _sentences(console: Console, sentences: Sequence[str]) -> None:
 
 
 def _print_block(console: Console, block: Block) -> None:
+    """Print a block, unless it is of a kind that a terminal does not show."""
     if isinstance(block, _UNPRINTED):
         return
     if isinstance(block, Section):
@@ -191,8 +193,10 @@ def _print_block(console: Console, block: Block) -> None:
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
-        shown = [plain(item) for item in block.items] or ([block.nothing] if block.nothing else [])
-        _sentences(console, [f"- {sentence}" for sentence in shown])
+        sentences = [plain(item) for item in block.items] or (
+            [block.nothing] if block.nothing else []
+        )
+        _sentences(console, [f"- {sentence}" for sentence in sentences])
     elif isinstance(block, Definitions):
         _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
     elif isinstance(block, Commands):
@@ -215,8 +219,8 @@ def _print_section(console: Console, section: Section) -> None:
 def _print_table(console: Console, table: Table) -> None:
     if table.title:
         console.print(shown_text(table.title, style="italic"))
-    for drawn in _parts(table, console.width):
-        console.print(drawn)
+    for part in _parts(table, console.width):
+        console.print(part)
     remarks = "; ".join(_remarks(table))
     if remarks:
         console.print(shown_text(remarks, style="dim"))
@@ -238,7 +242,7 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
         del widths[last]
     words = {i: _longest_word(texts[places.index(i)]) for i in widths}
     least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
-    if _sum(table, least) > width:  # no room for whole names and numbers beside one another
+    if _sum(table, least) > width:  # too narrow for all columns side by side
         names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
         yield from _in_parts(table, widths, width, max(names, 1))
         return
@@ -264,15 +268,18 @@ def _in_parts(
     table: Table, widths: Mapping[int, int], width: int, repeated: int
 ) -> Iterator[RichTable]:
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
-    first, rest = list(widths)[:repeated], list(widths)[repeated:]
-    while rest:
+    repeated_places, remaining = list(widths)[:repeated], list(widths)[repeated:]
+    while remaining:
         size = 1
-        while size < len(rest):
-            if _sum(table, {i: widths[i] for i in [*first, *rest[: size + 1]]}) > width:
+        while size < len(remaining):
+            if (
+                _sum(table, {i: widths[i] for i in [*repeated_places, *remaining[: size + 1]]})
+                > width
+            ):
                 break
             size += 1
-        yield _rich_table(table, [*first, *rest[:size]])
-        rest = rest[size:]
+        yield _rich_table(table, [*repeated_places, *remaining[:size]])
+        remaining = remaining[size:]
 
 
 def _is_shown(column: Column) -> bool:
@@ -280,25 +287,26 @@ def _is_shown(column: Column) -> bool:
 
 
 def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
+    """Return the columns of a table at some places, for printing."""
     columns = [table.columns[i] for i in places]
-    drawn = RichTable(
+    rich_table = RichTable(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 0 if any(column.narrow for column in columns) else 1, 0, 0),
     )
     for column in columns:
-        drawn.add_column(
+        rich_table.add_column(
             shown_text(column.title),
             justify=column.align,
             overflow="fold",
             no_wrap=column.kind != "text",
         )
-    shown = table.rows[: table.most or None]
-    for number, row in enumerate(shown):
+    rows = table.rows[: table.most or None]
+    for number, row in enumerate(rows):
         if number and number in table.rules:
-            drawn.add_section()
-        drawn.add_row(*(_cell(row[i], table.columns[i]) for i in places))
-    return drawn
+            rich_table.add_section()
+        rich_table.add_row(*(_cell(row[i], table.columns[i]) for i in places))
+    return rich_table
 
 
 def _cell(value: object, column: Column) -> Text:

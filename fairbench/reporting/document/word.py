@@ -26,7 +26,7 @@ from fairbench.reporting.document.plain_text import on_the_page
 from fairbench.reporting.document.raster import png_of
 from fairbench.reporting.document.values import cell_text
 
-_WIDE = 90  # letters of a table, from which the pages lie on their long side
+_WIDE = 90  # letters in a row; wider tables get landscape pages
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
 _WIDEST, _LETTER = 34, 0.2  # letters of a column, centimetres
 _PICTURE, _DRAWING, _GAP, _HIGHEST = 15.0, 8.4, 0.6, 12.5  # centimetres
@@ -114,6 +114,7 @@ def _blocks(file: Any, blocks: Iterable[Block], level: int) -> None:
 
 
 def _block(file: Any, block: Block, level: int) -> None:
+    """Add a block to a Word document; `level` is that of its headings."""
     match block:
         case Details():
             _block(file, block.on_paper, level)
@@ -202,13 +203,15 @@ def _text_width(file: Any) -> float:
 
 
 def _table(file: Any, table: Table) -> None:
-    """Add a table whose header stands again on every page, and whose rows are never cut."""
+    """Add a table that repeats its header on every page and never splits a row."""
     places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    drawn = file.add_table(rows=1 + len(table.rows), cols=len(places), style="Table Grid")
+    word_table = file.add_table(rows=1 + len(table.rows), cols=len(places), style="Table Grid")
     size = _SMALL if _letters(table) <= 1.6 * _WIDE else _TINY
     columns = [[word(table.columns[i].title), *_texts(table, i)] for i in places]
-    _share_width(file, drawn, columns)
-    for number, (row, texts) in enumerate(zip(drawn.rows, zip(*columns, strict=True), strict=True)):
+    _share_width(file, word_table, columns)
+    for number, (row, texts) in enumerate(
+        zip(word_table.rows, zip(*columns, strict=True), strict=True)
+    ):
         head = number == 0
         for cell, text, place in zip(row.cells, texts, places, strict=True):
             right = table.columns[place].align == "right"
@@ -216,13 +219,13 @@ def _table(file: Any, table: Table) -> None:
         _keep_together(row, head=head)
 
 
-def _share_width(file: Any, drawn: Any, columns: Sequence[Sequence[str]]) -> None:
+def _share_width(file: Any, word_table: Any, columns: Sequence[Sequence[str]]) -> None:
     """Give every column of a table as much of the page as its texts need."""
     from docx.shared import Cm
 
     letters = [2 + min(max(map(len, texts)), _WIDEST) for texts in columns]
     width = min(_text_width(file), _LETTER * sum(letters))
-    for column, size in zip(drawn.columns, letters, strict=True):
+    for column, size in zip(word_table.columns, letters, strict=True):
         column.width = Cm(width * size / sum(letters))
 
 

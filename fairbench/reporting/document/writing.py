@@ -36,7 +36,7 @@ class Form:
     missing: Callable[[], str] = str
 
 
-# What every form is called.
+# The name of every form.
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
         "html": Form("html", to_html),
@@ -86,7 +86,7 @@ def check_page(path: Path) -> None:
                 raise UserError(f"{path} is no page of fairbench's: move it away, or rename it")
 
 
-# Begins every page, of earlier versions too.
+# The first line of every page, also of pages by earlier versions.
 _HEAD = b"""<!doctype html>
 <html lang="en">
 <head>

@@ -57,9 +57,9 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     """
     by_name = {standing.metric: standing for standing in findings.standings}
     ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
-    used = [*_used(findings, ranked), *_cheapest(findings, ranked)]
+    recommended = [*_recommended(findings, ranked), *_cheapest(findings, ranked)]
     return ExecutiveSummary(
-        [*_by_size(findings), *used, *_thresholds(findings, gaps), *_claimed(findings)],
+        [*_by_size(findings), *recommended, *_thresholds(findings, gaps), *_claimed(findings)],
         list(_basis_sentences(findings)),
         list(_unresolved(findings, ranked)),
         titles=TITLES,
@@ -72,14 +72,14 @@ def _by_size(findings: AtlasFindings) -> Iterator[str]:
         yield size_sentence(findings.by_size)
 
 
-def _unlevel(findings: AtlasFindings) -> Iterator[str]:
-    """Yield what is unlevel in what claims compare."""
+def _unequal_configurations(findings: AtlasFindings) -> Iterator[str]:
+    """Yield how the compared interventions were configured unequally."""
     for claim in findings.claims:
         if claim.remarks:
             yield " ".join(["What is unlevel there:", *claim.remarks])
 
 
-def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+def _recommended(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on a new task."""
     for standing in ranked:
         best = most_near(standing)
@@ -95,8 +95,10 @@ def _used(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterato
 def _cheapest(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield which of the approaches that may have the least error costs least."""
     for standing in ranked[:1]:
-        tied = [one for one in findings.approaches if one.name in standing.may_be_best]
-        least = min(tied, key=lambda one: (one.fit_seconds, one.name), default=None)
+        tied = [
+            approach for approach in findings.approaches if approach.name in standing.may_be_best
+        ]
+        least = min(tied, key=lambda approach: (approach.fit_seconds, approach.name), default=None)
         if least is not None and len(tied) > 1:
             yield (
                 f"Of the {len(tied)} approaches that may have the smallest "
@@ -107,20 +109,20 @@ def _cheapest(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Ite
 
 def most_near(standings: MetricStandings) -> Standing | None:
     """Return the approach most likely to be near the best on a new task."""
-    known = [standing for standing in standings.standings if standing.near_new >= 0]  # not NaN
-    return max(known, key=lambda each: each.near_new, default=None)
+    measured = [standing for standing in standings.standings if standing.near_new >= 0]  # not NaN
+    return max(measured, key=lambda candidate: candidate.near_new, default=None)
 
 
 def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
     """Yield on how many tasks thresholds of each group do no worse than every intervention."""
     for gap in gaps[:1]:
-        mine = [verdict.verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
-        if mine:
+        verdicts = [verdict.verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
+        if verdicts:
             yield (
                 f"At the same {gap_label(gap)}, {THRESHOLDS_NEED} on an unconstrained "
-                f"model do no worse than every intervention on {mine.count(HOLDS)} of {len(mine)} "
-                f"tasks, and worse than one on {mine.count(FAILS)}; on {mine.count(OPEN)} that is "
-                "not resolved."
+                f"model do no worse than every intervention on {verdicts.count(HOLDS)} of "
+                f"{len(verdicts)} tasks, and worse than one on {verdicts.count(FAILS)}; on "
+                f"{verdicts.count(OPEN)} that is not resolved."
             )
 
 
@@ -144,7 +146,7 @@ def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
         f"{counted(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
         "together: what is said is meant for new families like these."
     )
-    yield from _unlevel(findings)
+    yield from _unequal_configurations(findings)
     if findings.standings:
         yield ranks_sentence(findings)
     yield MEAN_OVER_FAMILIES
@@ -176,14 +178,21 @@ def _unranked(findings: AtlasFindings) -> str:
 
 
 def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    """Yield what the runs leave open."""
     if why := _unranked(findings):
         yield why
-    for place, each in enumerate(ranked):
-        said = [*each.unresolved[: len(each.may_be_best) > 1], *each.resolving[: 2 * (place == 0)]]
-        yield from (f"{metric_label(each.metric)}: {sentence}" for sentence in said)
-    open_ = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
-    if open_:
-        yield f"Of the literature's claims: “{'” “'.join(open_)}”"
+    for place, standings_of_metric in enumerate(ranked):
+        sentences: list[str] = []
+        if len(standings_of_metric.may_be_best) > 1:
+            sentences += standings_of_metric.unresolved[:1]
+        if place == 0:
+            sentences += standings_of_metric.resolving[:2]
+        yield from (
+            f"{metric_label(standings_of_metric.metric)}: {sentence}" for sentence in sentences
+        )
+    open_claims = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
+    if open_claims:
+        yield f"Of the literature's claims: “{'” “'.join(open_claims)}”"
     yield "Only the approaches that were run are here; one that was not may be better."
 
 
@@ -197,9 +206,11 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
     if not gaps:
         return None
     panels = [_panel([point for point in points if point.gap_metric == gap], looks) for gap in gaps]
-    used = dict.fromkeys(["none", *(_point_name(point)[0] for point in points)])
-    key = [Series(_key(name), [], [], **looks[name]) for name in looks if name in used]
-    first, *more = chart(panels, key=key)
+    shown_interventions = dict.fromkeys(["none", *(_point_name(point)[0] for point in points)])
+    key = [
+        Series(_key(name), [], [], **looks[name]) for name in looks if name in shown_interventions
+    ]
+    svg, *more = chart(panels, key=key)
     caption = (
         "What each intervention changes, the mean over families of data, against the same "
         "learner without it: down is a smaller gap, right is more errors. Points of a line are "
@@ -208,7 +219,7 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
         "numbers."
     )
     title = "Error against gap across data sets"
-    return Figure(title, svg=first, more=more, caption=caption, name="frontier")
+    return Figure(title, svg=svg, more=more, caption=caption, name="frontier")
 
 
 def _panel(points: Sequence[MeanFrontierPoint], looks: Looks) -> Panel:
@@ -236,19 +247,23 @@ def _key(name: str) -> str:
 
 
 def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Series]:
+    """Yield a line for each intervention, a marker with its ellipse for each of its strengths."""
     lines: dict[tuple[str, str], list[MeanFrontierPoint]] = {}
     for point in points:
         words = [word for word in _point_name(point)[1].split() if not is_number(word)]
         lines.setdefault((_point_name(point)[0], " ".join(words)), []).append(point)
-    for (name, _), mine in lines.items():
-        mine.sort(key=_strength)
-        tags = _tags(mine[0])
-        x, y = [each.error for each in mine], [each.gap for each in mine]
+    for (name, _), line in lines.items():
+        line.sort(key=_strength)
+        tags = _tags(line[0])
+        x, y = (
+            [frontier_point.error for frontier_point in line],
+            [frontier_point.gap for frontier_point in line],
+        )
         yield Series(name, x, y, looks[name]["colour"], marked=False, tags=tags)
-        for each in mine:
+        for frontier_point in line:
             yield Series(
-                name, [each.error], [each.gap], **looks[name], lined=False,
-                outline=_ellipse(each), hint=_hint(each), tags=tags,
+                name, [frontier_point.error], [frontier_point.gap], **looks[name], lined=False,
+                outline=_ellipse(frontier_point), hint=_hint(frontier_point), tags=tags,
             )  # fmt: skip
     yield Series("no intervention", [0.0], [0.0], **looks["none"], lined=False)
 
@@ -312,9 +327,9 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
     return Details("The numbers of the picture", [table])
 
 
-def size_figure(found: MarginsBySize) -> Figure:
+def size_figure(margins: MarginsBySize) -> Figure:
     """Return by how much thresholds err more than interventions against the size of the data."""
-    tasks = [task for task in found.tasks if task.rows > 0]
+    tasks = [task for task in margins.tasks if task.rows > 0]
     points = [
         Series(
             task.family, [np.log10(task.rows)], [task.difference], "black", lined=False,
@@ -327,13 +342,21 @@ def size_figure(found: MarginsBySize) -> Figure:
     ]  # fmt: skip
     means = [
         Series(
-            f"mean over families, {each.label}",
-            np.log10([each.least_rows, each.most_rows]), [each.difference] * 2, colour,
-            marked=False, dashed=place,
-            band=np.array([[each.difference - each.lower], [each.upper - each.difference]]),
+            f"mean over families, {size_class.label}",
+            np.log10([size_class.least_rows, size_class.most_rows]),
+            [size_class.difference] * 2,
+            colour,
+            marked=False,
+            dashed=place,
+            band=np.array(
+                [
+                    [size_class.difference - size_class.lower],
+                    [size_class.upper - size_class.difference],
+                ]
+            ),
         )
-        for place, (each, colour) in enumerate(zip(found.classes, COLOURS, strict=False))
-    ]  # fmt: skip
+        for place, (size_class, colour) in enumerate(zip(margins.classes, COLOURS, strict=False))
+    ]
     values = np.array([[task.difference, task.lower, task.upper] for task in tasks])
     panel = Panel(
         [*means, *points],
@@ -343,7 +366,7 @@ def size_figure(found: MarginsBySize) -> Figure:
         from_zero="",
         spans={"y": _span(values)},
     )
-    one = Series("a task", [], [], "black", lined=False)
+    task_key = Series("a task", [], [], "black", lined=False)
     caption = (
         f"The error of {THRESHOLDS_NEED} minus that of interventions at the same gap, the "
         "mean over all interventions and strengths: above 0 thresholds err more. A point is a task "
@@ -351,5 +374,5 @@ def size_figure(found: MarginsBySize) -> Figure:
         "mean over families with its 95 % interval."
     )
     title = "Thresholds for each group against interventions, by the size of the data"
-    first, *more = chart([panel], key=[one, *means])
-    return Figure(title, svg=first, more=more, caption=caption, name="by-size")
+    svg, *more = chart([panel], key=[task_key, *means])
+    return Figure(title, svg=svg, more=more, caption=caption, name="by-size")

@@ -34,7 +34,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.leaderboard.means import gap_label
 
-_DRAWN = 12  # parts of a picture
+_DRAWN = 12  # parts that a figure shows
 _MARKS = {HOLDS: "agrees", FAILS: "differs"}
 
 
@@ -70,7 +70,7 @@ def _overview(claims: Sequence[Claim]) -> Table:
 
 
 def verdict_cell(verdict: str) -> TableCell:
-    """Return a verdict as a badge, whose look does not rest on its colour."""
+    """Return a verdict as a badge that can be told from others without colour."""
     return TableCell(verdict, mark=_MARKS.get(verdict, "not-resolved"))
 
 
@@ -80,17 +80,23 @@ def _slug(name: str) -> str:
 
 def measured(claim: Claim) -> str:
     """Return the part that decides most clearly, with its figure, or what several say together."""
-    known = [evidence for evidence in claim.deciding if evidence.mean == evidence.mean]
-    if not known:
+    measured_parts = [evidence for evidence in claim.deciding if evidence.mean == evidence.mean]
+    if not measured_parts:
         return "nothing on enough tasks to tell"
-    few = len(claim.parts) - len(claim.deciding)
-    left = f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+    few_task_parts = len(claim.parts) - len(claim.deciding)
+    few_text = (
+        f"; {counted(few_task_parts, 'difference', 'differences')} of few tasks not counted"
+        if few_task_parts
+        else ""
+    )
     if claim.evidence:
-        return f"{claim.evidence}{left}"
-    agreeing = [evidence for evidence in known if evidence.verdict == claim.verdict] or known
+        return f"{claim.evidence}{few_text}"
+    agreeing = [
+        evidence for evidence in measured_parts if evidence.verdict == claim.verdict
+    ] or measured_parts
     part = max(agreeing, key=_clearness)
-    several = f"{len(known)} differences, such as " if len(known) > 1 else ""
-    return f"{several}{_figure_of(part)}{left}"
+    several = f"{len(measured_parts)} differences, such as " if len(measured_parts) > 1 else ""
+    return f"{several}{_part_in_words(part)}{few_text}"
 
 
 def _clearness(part: ClaimPart) -> float:
@@ -98,7 +104,8 @@ def _clearness(part: ClaimPart) -> float:
     return abs(part.mean) / width if width > 0 else 0.0
 
 
-def _figure_of(part: ClaimPart) -> str:
+def _part_in_words(part: ClaimPart) -> str:
+    """Return the mean difference of a part of a claim, in words."""
     return (
         f"{part.label}, {metric_label(part.metric)}: {number(part.mean)} "
         f"({interval(part.lower, part.upper)}), {part.tasks} tasks"
@@ -106,6 +113,7 @@ def _figure_of(part: ClaimPart) -> str:
 
 
 def _details(claim: Claim) -> Details:
+    """Return a claim with its rule, its figure, and the table of its parts."""
     columns = [Column("what"), Column("metric"), Column("mean over families", "estimate")]
     columns += [Column("all at once", "interval"), Column("matters from", "number")]
     columns += [Column("families", "count"), Column("tasks", "count")]
@@ -134,7 +142,7 @@ def _details(claim: Claim) -> Details:
     )  # fmt: skip
 
 
-def _by_size(found: MarginsBySize) -> Details:
+def _by_size(margins: MarginsBySize) -> Details:
     """Return by how much thresholds err more than interventions, by the size of the data."""
     columns = [Column("data"), Column("tasks", "count"), Column("families", "count")]
     columns += [Column("error of thresholds minus that of interventions", "estimate")]
@@ -145,7 +153,7 @@ def _by_size(found: MarginsBySize) -> Details:
             size.label, size.tasks, size.families, (size.difference, size.lower, size.upper),
             size.positive, size.compared, size.above,
         ]
-        for size in found.classes
+        for size in margins.classes
     ]  # fmt: skip
     caption = (
         "at the same gap, the mean over all interventions and strengths; tasks averaged within "
@@ -153,7 +161,7 @@ def _by_size(found: MarginsBySize) -> Details:
     )
     return Details(
         "Thresholds of each group against interventions, by the size of the data",
-        [Paragraph(size_sentence(found)), Table(columns, rows, caption=caption)],
+        [Paragraph(size_sentence(margins)), Table(columns, rows, caption=caption)],
         name="unprocessing-by-size",
         style="metric",
         is_open=True,
@@ -165,18 +173,18 @@ def _picture(claim: Claim) -> Iterator[Gallery]:
     metrics = dict.fromkeys(evidence.metric for evidence in claim.deciding)
     figures = []
     for metric in metrics:
-        mine = [
+        parts = [
             evidence
             for evidence in claim.deciding
             if evidence.metric == metric and evidence.mean == evidence.mean
         ]
-        if not mine:
+        if not parts:
             continue
-        ends = np.array([[evidence.lower, evidence.upper] for evidence in mine])
+        ends = np.array([[evidence.lower, evidence.upper] for evidence in parts])
         reach = float(np.ceil(100 * np.nanmax(np.abs(ends))) / 100) or 0.01
         estimates = [
             (evidence.label, evidence.mean, evidence.lower, evidence.upper)
-            for evidence in mine[:_DRAWN]
+            for evidence in parts[:_DRAWN]
         ]
         title = metric_label(metric)
         svg = forest(title, [estimates], span=(-reach, reach), mark=0.0)
@@ -199,7 +207,7 @@ def _unprocessing(findings: AtlasFindings) -> Details:
             verdict.holds,
             verdict.fails,
             verdict_cell(verdict.verdict),
-            _worst(verdict, findings.margins),
+            _least_margin(verdict, findings.margins),
         ]
         for verdict in findings.verdicts
     ]
@@ -226,10 +234,11 @@ def _unprocessing(findings: AtlasFindings) -> Details:
     )
 
 
-def _worst(
+def _least_margin(
     verdict: TaskVerdict, margins: Sequence[UnprocessingMargin]
 ) -> tuple[float, float, float] | None:
+    """Return the least margin of a task with its interval; None if it has none."""
     place = (verdict.dataset, verdict.protect, verdict.gap_metric)
-    mine = [e for e in margins if (e.dataset, e.protect, e.gap_metric) == place]
-    least = min(mine, key=lambda each: each.margin, default=None)
+    margins_of_task = [e for e in margins if (e.dataset, e.protect, e.gap_metric) == place]
+    least = min(margins_of_task, key=lambda margin: margin.margin, default=None)
     return None if least is None else (least.margin, least.lower, least.upper)

@@ -56,7 +56,8 @@ class TaskMeans:
         name = "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
         if len(name) <= _LONGEST and all(c.isalnum() or c in "_ " for c in self.title):
             return name
-        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"  # others may be alike without signs
+        # Titles may differ in special characters alone.
+        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,8 @@ class BoardTable:
     def metrics(self) -> list[str]:
         """The metrics that have a value, those that are judged first, then by name."""
         names = [n for n in self.table if n not in _FACTS and n not in COSTS]
-        known = [str(n) for n in names if find(str(n)) and self.table[n].notna().any()]
-        return sorted(known, key=lambda name: (_place(name), name))
+        with_values = [str(n) for n in names if find(str(n)) and self.table[n].notna().any()]
+        return sorted(with_values, key=lambda name: (_place(name), name))
 
     @property
     def gaps(self) -> list[str]:
@@ -85,7 +86,7 @@ class BoardTable:
     @cached_property
     def tasks(self) -> list[TaskMeans]:
         """Every task, in the order of the names."""
-        return [_task(mine, self.metrics) for _, mine in self.table.groupby([*TASK], sort=True)]
+        return [_task(rows, self.metrics) for _, rows in self.table.groupby([*TASK], sort=True)]
 
     def shown(self, task: TaskMeans) -> pd.DataFrame:
         """Return the rows of a task that the page shows."""
@@ -94,8 +95,10 @@ class BoardTable:
     @cached_property
     def filters(self) -> list[PageFilter]:
         """What the page can be filtered by, where there is a choice."""
-        found = [
-            PageFilter(name, label, [(each, each) for each in sorted(self.table[column].unique())])
+        filters = [
+            PageFilter(
+                name, label, [(value, value) for value in sorted(self.table[column].unique())]
+            )
             for name, label, column in (
                 ("family", "family of data", "family"),
                 ("learner", "learner", "learner"),
@@ -104,10 +107,10 @@ class BoardTable:
             )
         ]
         metrics = [(name, metric_label(name)) for name in self.metrics]
-        found.append(PageFilter("metric", "metric", metrics))
+        filters.append(PageFilter("metric", "metric", metrics))
         needs = [("no", "not needed"), ("yes", "needed")]
-        found.append(PageFilter("group", "group at prediction", needs))
-        return [filter_ for filter_ in found if len(filter_.values) > 1]
+        filters.append(PageFilter("group", "group at prediction", needs))
+        return [filter_ for filter_ in filters if len(filter_.values) > 1]
 
 
 _FIRST = ("error_rate", "statistical_parity", "equalized_odds", "equal_opportunity", "log_loss")
@@ -117,26 +120,30 @@ def _place(name: str) -> int:
     return _FIRST.index(name) if name in _FIRST else len(_FIRST)
 
 
-def _task(mine: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
+def _task(task_rows: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
     """Return the means of one task's approaches over its repeats."""
-    keys = mine[[*APPROACH]]
+    keys = task_rows[[*APPROACH]]
     code = keys.groupby([*APPROACH], sort=True).ngroup().to_numpy()
-    repeat, splits = pd.factorize(mine["repeat"], sort=True)
-    names = [*metrics, *(cost for cost in COSTS if cost in mine)]
+    repeat, splits = pd.factorize(task_rows["repeat"], sort=True)
+    names = [*metrics, *(cost for cost in COSTS if cost in task_rows)]
     values = np.full((code.max() + 1, len(names), len(splits)), np.nan)
-    values[code, :, repeat] = mine[names].to_numpy(float)
-    shared = Splits(REPEATS, len(splits), float(mine["test_share"].mean()))
+    values[code, :, repeat] = task_rows[names].to_numpy(float)
+    shared = Splits(REPEATS, len(splits), float(task_rows["test_share"].mean()))
     none = np.full_like(values, np.nan)
     mean, lower, upper = mean_limits(values, none, none, shared)
     least = np.array([_least(name) for name in names])
-    first = np.unique(code, return_index=True)[1]
-    rows = mine.iloc[first][[*APPROACH, "group_at_prediction"]].reset_index(drop=True)
+    first_rows = np.unique(code, return_index=True)[1]
+    rows = task_rows.iloc[first_rows][[*APPROACH, "group_at_prediction"]].reset_index(drop=True)
     columns = {
-        f"{name} {end}".strip(): found[:, i]
-        for end, found in (("", mean), ("lower", np.maximum(lower, least)), ("upper", upper))
+        f"{name} {end}".strip(): values_of_end[:, i]
+        for end, values_of_end in (
+            ("", mean),
+            ("lower", np.maximum(lower, least)),
+            ("upper", upper),
+        )
         for i, name in enumerate(names)
     }
-    facts = mine.iloc[0].to_dict()
+    facts = task_rows.iloc[0].to_dict()
     return TaskMeans(facts, pd.concat([rows, pd.DataFrame(columns)], axis=1), len(splits))
 
 
@@ -153,7 +160,7 @@ def approach_name(row: Mapping[str, Any]) -> str:
 
 
 def approach_note(row: Mapping[str, Any]) -> str:
-    """Return the options of an approach, and its thresholds or what is abstained on."""
+    """Return the options of an approach, with its thresholds or its share of abstention."""
     return "; ".join(filter(None, [row["options"], setting_text(row["setting"])]))
 
 

@@ -57,17 +57,18 @@ def open_leaderboard(
     options = [metric, *purposes, command, str(conf or "")]
     before = _identity(folders, options, conf)
     note = own_cache() / f"leaderboard-{digest(str(out.absolute()), 12)}.json"
-    if before and (there := _noted(note, out, before)):
-        return there
-    from fairbench.reporting.leaderboard.write import write_leaderboard  # with all that computes
+    if before and (unchanged := _noted(note, out, before)):
+        return unchanged
+    # Imported late, as it loads the statistics.
+    from fairbench.reporting.leaderboard.write import write_leaderboard
 
-    made = write_leaderboard(
+    written = write_leaderboard(
         folders, out, metric=metric, purposes=purposes, conf=conf, command=command
     )
-    if before and before == _identity(folders, options, conf):  # no run ended meanwhile
-        with contextlib.suppress(OSError):  # who may not write there computes again
-            _note(note, made, out, before)
-    return made
+    if before and before == _identity(folders, options, conf):  # no run has finished since
+        with contextlib.suppress(OSError):  # without the note, the page is computed again
+            _note(note, written, out, before)
+    return written
 
 
 def _identity(folders: Sequence[Path], options: Sequence[str], conf: Path | None) -> str:
@@ -105,10 +106,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _note(note: Path, made: Leaderboard, out: Path, identity: str) -> None:
-    """Note of what a page was made, what its files are, and what a terminal shows of it."""
-    files = {name: _sha256(out / name) for name in made.files}
-    content = {"identity": identity, "files": files, "short": _plain(made.short)}
+def _note(note: Path, written: Leaderboard, out: Path, identity: str) -> None:
+    """Write a note of a page's inputs, its files, and its short form for a terminal."""
+    files = {name: _sha256(out / name) for name in written.files}
+    content = {"identity": identity, "files": files, "short": _plain(written.short)}
     write_text(note, sealed_json(content))
 
 

@@ -82,12 +82,13 @@ def _picture(name: str) -> Text:
 
 
 def _origin_paragraph(board: BoardTable, runs: Sequence[Run]) -> Paragraph:
+    """Return how many fits the page rests on, and what they cost."""
     used = set(board.table["run"])
-    mine = [run for run in runs if run.id in used]
-    fits = len({cell for run in mine for cell in run.cells()})
+    used_runs = [run for run in runs if run.id in used]
+    fits = len({cell for run in used_runs for cell in run.cells()})
     seconds = float(board.table[[n for n in COSTS if n in board.table]].sum().sum())
     text = (
-        f"{count(fits)} fits in {count(len(mine))} runs, "
+        f"{count(fits)} fits in {count(len(used_runs))} runs, "
         f"{_duration(seconds)} of one processor in fitting and predicting. "
         f"Written with fairbench {VERSION}."
     )
@@ -105,21 +106,22 @@ def _repeated(runs: Sequence[Run], conf: Path | None, command: str) -> list[Bloc
     lines = [command]
     if conf is None:
         return [Commands(lines)]
-    found = provenance(runs, Presets(conf))
-    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    origin = provenance(runs, Presets(conf))
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     return [
-        Paragraph(f"commit {', '.join(found.commits)}; {versions}"),
+        Paragraph(f"commit {', '.join(origin.commits)}; {versions}"),
         Paragraph("The page is made again by:"),
         Commands(lines),
         Details(
-            f"The {len(found.commands)} commands that make the runs", [Commands(found.commands)]
+            f"The {len(origin.commands)} commands that make the runs", [Commands(origin.commands)]
         ),
-        Details(f"The {len(found.data)} files of data, by their sha256", [_data(found)]),
+        Details(f"The {len(origin.data)} files of data, by their sha256", [_data(origin)]),
     ]
 
 
-def _data(found: Provenance) -> Table:
-    rows = [[name, (Code(sha),)] for name, sha in sorted(found.data.items())]
+def _data(origin: Provenance) -> Table:
+    """Return the table of data files with their sha256."""
+    rows = [[name, (Code(sha),)] for name, sha in sorted(origin.data.items())]
     return Table([Column("file"), Column("sha256")], rows)
 
 

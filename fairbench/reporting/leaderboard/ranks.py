@@ -33,13 +33,13 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.leaderboard.means import ERROR
 from fairbench.reporting.rank import ends_in_words
 
-_DECIMALS = 4  # of a difference
+_DECIMALS = 4  # of differences
 Looks = Mapping[str, dict[str, Any]]
 
 
 def ranks_section(findings: AtlasFindings, first: str) -> Section:
     """Return the ranking in every metric, that of `first` and of the error open."""
-    blocks: list[Block] = [_reading(findings)]
+    blocks: list[Block] = [_how_to_read(findings)]
     approaches = {approach.name: approach for approach in findings.approaches}
     for standing in findings.standings:
         table = ranks_table(standing, approaches)
@@ -65,19 +65,24 @@ def _few_tasks(
     """Yield what approaches did that were run on too few tasks to be ranked."""
     columns = [Column("metric"), Column("approach"), Column("difference", "estimate")]
     columns += [Column("tasks", "count"), Column("families", "count")]
-    found = [(standing, one) for standing in findings.standings for one in standing.few]
-    if not found:
+    few_task_differences = [
+        (standing, difference) for standing in findings.standings for difference in standing.few
+    ]
+    if not few_task_differences:
         return
     rows = [
         [
-            metric_label(each.metric), one.approach,
-            (one.difference, one.lower, one.upper), one.tasks, one.families,
+            metric_label(standing_of_metric.metric),
+            difference.approach,
+            (difference.difference, difference.lower, difference.upper),
+            difference.tasks,
+            difference.families,
         ]
-        for each, one in found
-    ]  # fmt: skip
+        for standing_of_metric, difference in few_task_differences
+    ]
     tags = [
-        {**approach_tags(approaches.get(one.approach)), "metric": each.metric}
-        for each, one in found
+        {**approach_tags(approaches.get(difference.approach)), "metric": standing_of_metric.metric}
+        for standing_of_metric, difference in few_task_differences
     ]
     caption = (
         f"difference: from {findings.reference or 'the reference'}, over the families of these "
@@ -97,11 +102,13 @@ def _few_tasks(
 
 
 def _direction(metric: str) -> str:
-    known = find(metric)
-    return known.direction if known else ""
+    """Return which direction of a metric is better, in words; empty if it is unknown."""
+    declared = find(metric)
+    return declared.direction if declared else ""
 
 
-def _reading(findings: AtlasFindings) -> Items:
+def _how_to_read(findings: AtlasFindings) -> Items:
+    """Return how the ranks are to be read."""
     return Items(
         [
             "An approach is a learner with an intervention and an uncertainty method.",
@@ -142,6 +149,7 @@ def ranks_table(
 
 
 def _rank_row(standing: Standing, approach: AtlasApproach | None, reference: str) -> list[object]:
+    """Return the cells of an approach in the table of ranks."""
     low, high = standing.first_rank, standing.last_rank
     needs = None if approach is None else needed(approach)
     return [
@@ -160,7 +168,7 @@ def _rank_row(standing: Standing, approach: AtlasApproach | None, reference: str
 
 
 def _difference(standing: Standing | None, reference: str) -> tuple[float | None, str | None]:
-    """Return a difference and its interval in words; None of what was not ranked."""
+    """Return a difference and its interval in words; None for approaches that are not ranked."""
     if standing is None or standing.approach == reference:
         return None, None
     return standing.difference, ends_in_words(standing.lower, standing.upper, _DECIMALS)
@@ -184,19 +192,25 @@ def approach_tags(approach: AtlasApproach | None) -> Tags:
 
 
 def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
-    """Return what every approach costs, beside what it brings in error and in one gap."""
+    """Return the section on cost: seconds of every approach, beside its error and one gap."""
     by_metric = {
-        standing.metric: {one.approach: one for one in standing.standings}
+        standing.metric: {
+            standing_of_approach.approach: standing_of_approach
+            for standing_of_approach in standing.standings
+        }
         for standing in findings.standings
     }
-    shown = [name for name in (ERROR, gap) if name in by_metric]
+    shown_metrics = [name for name in (ERROR, gap) if name in by_metric]
     columns = [Column("approach"), Column("tasks", "count"), Column("cost", "number", decimals=2)]
     columns += [Column("fit seconds", "number"), Column("predict seconds", "number")]
     columns += [Column("group at prediction")]
-    for name in shown:
+    for name in shown_metrics:
         columns += [Column(f"{metric_label(name)}, difference", "signed", decimals=_DECIMALS)]
         columns += [Column("simultaneous 95 %", right=True)]
-    ordered = sorted(findings.approaches, key=lambda each: (_last(each.relative_cost), each.name))
+    ordered = sorted(
+        findings.approaches,
+        key=lambda approach_cost: (_nan_last(approach_cost.relative_cost), approach_cost.name),
+    )
     rows = [
         [
             approach.name, approach.tasks, approach.relative_cost,
@@ -204,7 +218,7 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
             needed(approach),
             *(
                 cell
-                for name in shown
+                for name in shown_metrics
                 for cell in _difference(by_metric[name].get(approach.name), findings.reference)
             ),
         ]
@@ -217,7 +231,7 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
     )
     tags = [approach_tags(approach) for approach in ordered]
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
-    picture = _cost_figure(ordered, {name: by_metric[name] for name in shown}, looks)
+    picture = _cost_figure(ordered, {name: by_metric[name] for name in shown_metrics}, looks)
     text = (
         "What an approach brings stands beside what it costs: the seconds, and whether somebody's "
         "group must be known when they are decided about, which law or data may forbid."
@@ -225,7 +239,8 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
     return Section("Cost and benefit", [Paragraph(text), picture, table], name="cost")
 
 
-def _last(value: float) -> float:
+def _nan_last(value: float) -> float:
+    """Return a value to sort by, NaN last."""
     return float("inf") if isnan(value) else value
 
 
@@ -234,35 +249,37 @@ def _cost_figure(
     standings: Mapping[str, Mapping[str, Standing]],
     looks: Looks,
 ) -> Figure:
+    """Return a panel for each metric: the difference from the reference against the cost."""
     panels = [
         Panel(
-            list(_cost_points(approaches, mine, looks)),
+            list(_cost_points(approaches, standings_of_metric, looks)),
             "cost: 0 as the reference, 1 ten times as much",
             f"{metric_label(metric)}, difference",
             from_zero="",
         )
-        for metric, mine in standings.items()
+        for metric, standings_of_metric in standings.items()
     ]
-    used = dict.fromkeys(approach.intervention for approach in approaches)
-    key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
-    first, *more = chart(panels, key=key)
+    shown_interventions = dict.fromkeys(approach.intervention for approach in approaches)
+    key = [Series(name, [], [], **looks[name]) for name in looks if name in shown_interventions]
+    svg, *more = chart(panels, key=key)
     caption = (
         "Every point is an approach: its difference from the reference against its cost in powers "
         "of ten. Lower left is better. The pointer shows its name."
     )
-    return Figure("Benefit against cost", svg=first, more=more, caption=caption, name="cost-figure")
+    return Figure("Benefit against cost", svg=svg, more=more, caption=caption, name="cost-figure")
 
 
 def _cost_points(
     approaches: Sequence[AtlasApproach], standings: Mapping[str, Standing], looks: Looks
 ) -> Iterator[Series]:
+    """Yield a point for each approach with a known cost and difference."""
     for approach in approaches:
-        found = standings.get(approach.name)
-        if found is None or not approach.relative_cost > 0 or isnan(found.difference):
+        standing = standings.get(approach.name)
+        if standing is None or not approach.relative_cost > 0 or isnan(standing.difference):
             continue
         x, look = log10(approach.relative_cost), looks[approach.intervention]
         tags = approach_tags(approach)
-        yield Series(approach.name, [x], [found.difference], **look, lined=False, tags=tags)
+        yield Series(approach.name, [x], [standing.difference], **look, lined=False, tags=tags)
 
 
 _FACTS = {
@@ -276,36 +293,50 @@ _FACTS = {
 def explanations_section(findings: AtlasFindings) -> Section:
     """Return which facts about a data set tell where an approach does better."""
     approaches = {approach.name: approach for approach in findings.approaches}
-    found = [
-        (standing.metric, one) for standing in findings.standings for one in standing.explanations
+    explanations = [
+        (standing.metric, explanation)
+        for standing in findings.standings
+        for explanation in standing.explanations
     ]
-    sure = [(metric, one) for metric, one in found if one.verdict != OPEN]
+    sure = [
+        (metric, explanation) for metric, explanation in explanations if explanation.verdict != OPEN
+    ]
     text = (
-        f"Of {len(found)} pairs of an approach and a fact about data sets, {len(sure)} are "
+        f"Of {len(explanations)} pairs of an approach and a fact about data sets, {len(sure)} are "
         "resolved: with more of the fact, the approach gains or loses on the reference. A slope is "
         "the change of the difference for one standard deviation of the fact."
     )
     blocks: list[Block] = [Paragraph(text)]
-    for title, some in (("Resolved", sure), ("Not resolved", [e for e in found if e not in sure])):
-        if some:
-            table = _explained(some, approaches)
-            blocks.append(Details(title, [table], remark=f"{len(some)}", is_open=some is sure))
+    for title, selected in (
+        ("Resolved", sure),
+        ("Not resolved", [e for e in explanations if e not in sure]),
+    ):
+        if selected:
+            table = _explained(selected, approaches)
+            blocks.append(
+                Details(title, [table], remark=f"{len(selected)}", is_open=selected is sure)
+            )
     return Section("What explains it", blocks, name="explained")
 
 
 def _explained(
-    found: Sequence[tuple[str, Explanation]], approaches: Mapping[str, AtlasApproach]
+    explanations: Sequence[tuple[str, Explanation]], approaches: Mapping[str, AtlasApproach]
 ) -> Table:
+    """Return the table of slopes: of an approach's difference with a fact about data sets."""
     columns = [Column(name) for name in ("metric", "approach", "with")]
     columns += [Column("slope", "estimate", decimals=4), Column("verdict")]
     rows = [
         [
-            metric_label(metric), each.approach, _FACTS.get(each.fact, each.fact.replace("_", " ")),
-            (each.slope, each.lower, each.upper), each.verdict.removesuffix(" where larger"),
+            metric_label(metric),
+            explanation.approach,
+            _FACTS.get(explanation.fact, explanation.fact.replace("_", " ")),
+            (explanation.slope, explanation.lower, explanation.upper),
+            explanation.verdict.removesuffix(" where larger"),
         ]
-        for metric, each in found
-    ]  # fmt: skip
+        for metric, explanation in explanations
+    ]
     tags = [
-        {**approach_tags(approaches.get(each.approach)), "metric": metric} for metric, each in found
+        {**approach_tags(approaches.get(explanation.approach)), "metric": metric}
+        for metric, explanation in explanations
     ]
     return Table(columns, rows, sortable=True, tags=tags)

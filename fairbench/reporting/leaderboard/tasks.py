@@ -52,17 +52,18 @@ def tasks_section(board: BoardTable) -> Section:
 
 
 def _facts(board: BoardTable) -> Table:
+    """Return the table of facts about the tasks."""
     columns = [Column("task"), Column("family"), Column("rows", "count")]
     columns += [Column("features", "count"), Column("base rate", "number", decimals=2)]
     columns += [Column("smallest group", "number", decimals=2), Column("groups", "count")]
     columns += [Column("approaches", "count"), Column("repeats", "count")]
     rows = []
     for task in board.tasks:
-        known = [_fact_value(task, name) for name in ("rows", "features", "positive_share")]
-        known += [_fact_value(task, name) for name in ("smallest_group_share", "groups")]
+        facts = [_fact_value(task, name) for name in ("rows", "features", "positive_share")]
+        facts += [_fact_value(task, name) for name in ("smallest_group_share", "groups")]
         title = TableCell(task.title, link=f"#{task.name}")
-        counted = [int(board.shown(task)["setting"].eq("").sum()), task.repeats]
-        rows.append([title, task.first["family"], *known, *counted])
+        counts = [int(board.shown(task)["setting"].eq("").sum()), task.repeats]
+        rows.append([title, task.first["family"], *facts, *counts])
     caption = "base rate: the share of label 1; smallest group: its share of the rows"
     tags = [{"family": str(task.first["family"])} for task in board.tasks]
     return Table(columns, rows, caption=caption, sortable=True, tags=tags)
@@ -74,12 +75,15 @@ def _fact_value(task: TaskMeans, name: str) -> float | None:
 
 
 def _details(task: TaskMeans, board: BoardTable) -> Details:
+    """Return a task with its facts, its figure, and the tables of its approaches."""
     rows = board.shown(task).sort_values(ERROR, kind="stable")
     blocks: list[Block] = [Paragraph(_sentence(task))]
     picture = task_figure(task, board)
     if picture is not None:
         blocks.append(picture)
-    approaches, relaxed = (rows[kept] for kept in (rows["setting"] == "", rows["setting"] != ""))
+    approaches, relaxed = (
+        rows[selection] for selection in (rows["setting"] == "", rows["setting"] != "")
+    )
     blocks.append(_table(approaches, board))
     if len(relaxed):
         title = f"The {len(relaxed)} with {THRESHOLDS}"
@@ -112,32 +116,34 @@ def _sentence(task: TaskMeans) -> str:
 
 
 def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
-    shown = [name for name in _SHOWN if name in board.metrics and rows[name].notna().any()]
+    """Return the table of approaches on a task."""
+    metrics = [name for name in _SHOWN if name in board.metrics and rows[name].notna().any()]
     columns = [Column("approach")]
-    columns += [Column(metric_label(name), "estimate") for name in shown]
+    columns += [Column(metric_label(name), "estimate") for name in metrics]
     columns += [Column("CPU seconds", "number", decimals=2), Column("group at prediction")]
-    found = records(rows)
-    cells = [_row(row, shown) for row in found]
+    approaches = records(rows)
+    cells = [_row(row, metrics) for row in approaches]
     caption = (
         "mean over the repeats, and its 95 % interval for these fits on new people (Nadeau and "
         "Bengio 2003); CPU seconds: of one fit and its predictions"
     )
-    tags = [tags_of(row) for row in found]
+    tags = [tags_of(row) for row in approaches]
     return Table(columns, cells, caption=caption, sortable=True, tags=tags)
 
 
-def _row(row: dict[str, Any], shown: Sequence[str]) -> list[Any]:
+def _row(row: dict[str, Any], metrics: Sequence[str]) -> list[Any]:
+    """Return the cells of an approach: its metrics with intervals, its cost, and what it needs."""
     seconds = sum(row.get(name, float("nan")) for name in COSTS)
     return [
         TableCell(approach_name(row), note=approach_note(row)),
-        *((row[name], row[f"{name} lower"], row[f"{name} upper"]) for name in shown),
+        *((row[name], row[f"{name} lower"], row[f"{name} upper"]) for name in metrics),
         seconds if seconds == seconds else None,
         "needed" if row["group_at_prediction"] else "not needed",
     ]
 
 
 def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
-    """Return error against every gap: a point an approach, a shape and a colour an intervention."""
+    """Return error against every gap: one point per approach, one look per intervention."""
     rows = board.shown(task)
     looks = looks_of(board)
     panels = []
@@ -147,21 +153,21 @@ def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
             panels.append(Panel(points, "error rate", gap_label(gap), from_zero="y"))
     if not panels:
         return None
-    used = dict.fromkeys(rows["intervention"])
-    key = [Series(name, [], [], **looks[name]) for name in looks if name in used]
+    shown_interventions = dict.fromkeys(rows["intervention"])
+    key = [Series(name, [], [], **looks[name]) for name in looks if name in shown_interventions]
     relaxed = rows["setting"].ne("").any()
     key += [Series(THRESHOLDS, [], [], **looks[THRESHOLDS])] if relaxed else []
-    first, *more = chart(panels, key=key)
+    svg, *more = chart(panels, key=key)
     caption = (
         f"{task.title}: every point is an approach, the mean of its repeats; lower left is better. "
         "The pointer shows its name."
     )
     title = f"Error against gaps, {task.title}"
-    return Figure(title, svg=first, more=more, caption=caption, name=f"task-{task.name}")
+    return Figure(title, svg=svg, more=more, caption=caption, name=f"task-{task.name}")
 
 
 def _points(rows: pd.DataFrame, gap: str, looks: dict[str, dict[str, Any]]) -> Iterator[Series]:
-    """Yield the approaches; thresholds of each group in the picture of their own gap alone."""
+    """Yield the approaches as points; per-group thresholds only in the panel of their own gap."""
     for row in records(rows[[*_NAMING, ERROR, gap]]):
         setting = str(row["setting"])
         if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):

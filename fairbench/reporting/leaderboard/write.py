@@ -65,29 +65,29 @@ def write_leaderboard(
     UserError : nothing finished, one task only, or an unknown metric.
     """
     runs: dict[str, Run] = {}
-    other: list[Run] = []
+    hidden: list[Run] = []
     notes: list[str] = []
     for folder in folders:
         counted, left_out = Catalogue(folder).counted(purposes)
-        if not (found := counted.runs):
+        if not (finished := counted.runs):
             why = f" ({left_out})" if left_out else ""
             raise UserError(f"{folder} has no finished run{why}: name a results folder or a pack")
         notes += [f"Of the runs of {folder}, {left_out}."] if left_out else []
-        other += [run for run in found.values() if run.id in runs and _fitted_anew(run, runs)]
-        runs = found | runs
+        hidden += [run for run in finished.values() if run.id in runs and _fitted_anew(run, runs)]
+        runs = finished | runs
     place = " and ".join(map(str, folders))
     board = checked(approach_table(list(runs.values())), place, metric)
     remarks = unlevel(list(runs.values()))
-    told = BoardFindings.of(board, metric, remarks).noting(len(runs), other, notes)
-    document = page_of(board, told, list(runs.values()), conf, command)
+    findings = BoardFindings.of(board, metric, remarks).noting(len(runs), hidden, notes)
+    document = page_of(board, findings, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
     write_bytes(out / TABLE, whole_table(board))
-    return Leaderboard(out / names[0], short_of(document, told), [*names, TABLE])
+    return Leaderboard(out / names[0], short_of(document, findings), [*names, TABLE])
 
 
-def _fitted_anew(run: Run, runs: Mapping[str, Run]) -> bool:
+def _fitted_anew(run: Run, runs_by_id: Mapping[str, Run]) -> bool:
     """Say whether a run is of other cells than that of the same id: of other code or versions."""
-    return set(run.cells()) != set(runs[run.id].cells())
+    return set(run.cells()) != set(runs_by_id[run.id].cells())
 
 
 def _hidden_sentences(runs: Sequence[Run]) -> Iterator[str]:
@@ -123,18 +123,18 @@ class BoardFindings:
         """
         gaps = sorted(board.gaps[:SHOWN_GAPS], key=lambda name: name != metric)
         metrics = [name for name in dict.fromkeys([*METRICS, *gaps]) if name in board.metrics]
-        found = atlas_findings(board.table, metrics=metrics, remarks=remarks, draws=draws)
-        return cls(found, gaps)
+        atlas = atlas_findings(board.table, metrics=metrics, remarks=remarks, draws=draws)
+        return cls(atlas, gaps)
 
     def noting(
-        self, runs: int, other: Sequence[Run] = (), notes: Sequence[str] = ()
+        self, runs: int, hidden: Sequence[Run] = (), notes: Sequence[str] = ()
     ) -> BoardFindings:
         """Return the same with notes on those of so many runs, and on others, that are left out."""
         notes = (
             *self.atlas.notes,
             *notes,
             *left_out_sentences(self.atlas, runs),
-            *_hidden_sentences(other),
+            *_hidden_sentences(hidden),
         )
         return replace(self, atlas=replace(self.atlas, notes=notes))
 
@@ -165,22 +165,22 @@ def checked(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
 
 def page_of(
     board: BoardTable,
-    told: BoardFindings,
+    board_findings: BoardFindings,
     runs: Sequence[Run],
     conf: Path | None,
     command: str,
 ) -> Document:
     """Return the page."""
-    findings, looks = told.atlas, looks_of(board)
-    first = told.gaps[0] if told.gaps else ""
-    points = sorted(findings.mean_frontiers, key=lambda each: each.gap_metric != first)
+    findings, looks = board_findings.atlas, looks_of(board)
+    opening_gap = board_findings.gaps[0] if board_findings.gaps else ""
+    points = sorted(findings.mean_frontiers, key=lambda point: point.gap_metric != opening_gap)
     picture = frontier_figure(points, looks)
     pictures: list[Block] = [size_figure(findings.by_size)] if findings.by_size else []
     pictures += [picture, frontier_table(points)] if picture else []
     sections = [
-        ranks_section(findings, first),
+        ranks_section(findings, opening_gap),
         claims_section(findings),
-        cost_section(findings, first, looks),
+        cost_section(findings, opening_gap, looks),
         explanations_section(findings),
         tasks_section(board),
     ]
@@ -190,7 +190,7 @@ def page_of(
         sections,
         lead=[*pictures, Paragraph(NEXT)],
         tabs=True,
-        summary=answer_of(findings, told.gaps),
+        summary=answer_of(findings, board_findings.gaps),
         filters=board.filters,
         data=findings.to_dict(),
     )
@@ -202,17 +202,17 @@ def page_of(
 _LINES = 10  # of a ranking on a terminal
 
 
-def short_of(document: Document, told: BoardFindings) -> Document:
+def short_of(document: Document, findings: BoardFindings) -> Document:
     """Return what a terminal shows of it: the best of two rankings, and the claims."""
-    approaches = {approach.name: approach for approach in told.atlas.approaches}
-    metrics = (ERROR, *told.gaps[:1])
+    approaches = {approach.name: approach for approach in findings.atlas.approaches}
+    metrics = (ERROR, *findings.gaps[:1])
     tables = [
         replace(ranks_table(standing, approaches, most=_LINES), title=metric_label(standing.metric))
-        for standing in told.atlas.standings
+        for standing in findings.atlas.standings
         if standing.metric in metrics
     ]
     columns = [Column("claim"), Column("verdict")]
-    rows = [[claim.statement, claim.verdict] for claim in told.atlas.claims]
+    rows = [[claim.statement, claim.verdict] for claim in findings.atlas.claims]
     if rows:
         tables.append(Table(columns, rows, title="claims of the literature"))
     return Document(document.title, [Section("", tables)], summary=document.summary)

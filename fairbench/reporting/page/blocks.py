@@ -43,11 +43,11 @@ class RunBlock:
 
     @cached_property
     def arms(self) -> Mapping[str, str]:
-        """One run for each name, and the name: others differ in what else was evaluated."""
-        first: dict[str, str] = {}
+        """Run id -> name, for the first run of each name; others differ in evaluation alone."""
+        run_of_name: dict[str, str] = {}
         for id_, name in zip(self.runs, named(list(self.runs.values())), strict=True):
-            first.setdefault(name, id_)
-        return {id_: name for name, id_ in first.items()}
+            run_of_name.setdefault(name, id_)
+        return {id_: name for name, id_ in run_of_name.items()}
 
     @property
     def dataset(self) -> str:
@@ -56,7 +56,7 @@ class RunBlock:
 
     @property
     def protect(self) -> str:
-        """The attribute, or combination, of the headline metrics."""
+        """The protected attribute, or combination, that the headline metrics compare."""
         return self.first.protect
 
     @property
@@ -90,44 +90,44 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     for run in catalogue.runs.values():
         key = digest([run.protect, *(run.config[name] for name in _SHARED)])
         sets.setdefault(run.choices["dataset"], {}).setdefault(key, {})[run.id] = run
-    found = []
-    for dataset, of_dataset in sorted(sets.items()):
-        titles = _titles([next(iter(runs.values())) for runs in of_dataset.values()])
-        titled = sorted(zip(of_dataset.values(), titles, strict=True), key=_most_runs_first)
+    all_blocks = []
+    for dataset, runs_by_key in sorted(sets.items()):
+        titles = _titles([next(iter(runs.values())) for runs in runs_by_key.values()])
+        titled = sorted(zip(runs_by_key.values(), titles, strict=True), key=_most_runs_first)
         for i, (runs, title) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
-            found.append(RunBlock(file_name(name), title, runs))
-    return found
+            all_blocks.append(RunBlock(file_name(name), title, runs))
+    return all_blocks
 
 
-_TOGETHER = 40  # runs whose metrics are in memory at once, more only of a single block
+_TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
 
 
-def measured(found: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
+def measured(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
     """Yield the blocks with their metrics, several together where they have few runs."""
-    together: list[RunBlock] = []
-    for block in found:
-        if together and sum(len(member.runs) for member in [*together, block]) > _TOGETHER:
-            yield _read(together)
-            together = []
-        together.append(block)
-    if together:
-        yield _read(together)
+    batch: list[RunBlock] = []
+    for block in run_blocks:
+        if batch and sum(len(member.runs) for member in [*batch, block]) > _TOGETHER:
+            yield _read(batch)
+            batch = []
+        batch.append(block)
+    if batch:
+        yield _read(batch)
 
 
-def _read(together: Sequence[RunBlock]) -> list[MeasuredBlock]:
+def _read(batch: Sequence[RunBlock]) -> list[MeasuredBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
-    runs = [run for block in together for run in block.runs.values()]
+    runs = [run for block in batch for run in block.runs.values()]
     metrics = values_of(read_metrics(runs))
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
-    of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
+    code_of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
     code = metrics["run"].cat.codes.to_numpy()
-    found = []
-    for block in together:
-        codes = [of_run[id_] for id_ in block.runs if id_ in of_run]
-        mine = metrics[np.isin(code, codes)].reset_index(drop=True)
-        found.append(MeasuredBlock(block.name, block.title, block.runs, mine))
-    return found
+    measured_blocks = []
+    for block in batch:
+        codes = [code_of_run[id_] for id_ in block.runs if id_ in code_of_run]
+        block_metrics = metrics[np.isin(code, codes)].reset_index(drop=True)
+        measured_blocks.append(MeasuredBlock(block.name, block.title, block.runs, block_metrics))
+    return measured_blocks
 
 
 def _most_runs_first(titled: tuple[Mapping[str, Run], str]) -> tuple[int, list[Any]]:

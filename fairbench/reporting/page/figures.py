@@ -25,13 +25,13 @@ from fairbench.results.runs import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-MOST = 9  # what the markers of a panel tell apart
-POINTS = 16  # of a trade-off, that a key and a panel have room for
+MOST = 9  # methods in a figure: as many as there are different markers
+POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
 _FEWEST = 2
-_NEAR = 0.6  # sds of a point: the letters of two would overlap
+_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
 _RATES = ("false_positive_rate", "true_positive_rate")
 _SPREAD = ("spread_predicted", "spread_empirical")
-_COLOURS = 128
+_COLOURS = 128  # of a PNG: a palette keeps the page small
 _KEPT = (
     "abstention_error_rate",
     "abstention_statistical_parity",
@@ -61,30 +61,30 @@ def figures_of(block: MeasuredBlock) -> Iterator[Figure]:
         title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
         yield Figure(title, svg=svg, more=more, caption=f"{title}: {note}")
     plain = _plain(block)
-    shown = metrics[metrics["run"].isin(plain[:MOST])]
-    left = len(plain) - MOST
-    note = f"{left} further methods are in the tables alone" if left > 0 else ""
+    plain_metrics = metrics[metrics["run"].isin(plain[:MOST])]
+    undrawn = len(plain) - MOST
+    note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
     charts = {"spread": _spread_charts, "abstention": _abstention_charts}
     for name, draw in charts.items():
-        if _has(shown, name):
-            for part, (svg, *more) in draw(shown):
+        if _has_values_for(plain_metrics, name):
+            for part, (svg, *more) in draw(plain_metrics):
                 title = ", ".join(filter(None, [_TITLES[name], part]))
-                told = f"{title}: {note}" if note else title
-                yield Figure(title, svg=svg, more=more, caption=told)
-    for title, figure in _drawings(shown):
+                caption = f"{title}: {note}" if note else title
+                yield Figure(title, svg=svg, more=more, caption=caption)
+    for title, figure in _drawings(plain_metrics):
         yield _figure(title, figure, note)
 
 
 def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
-    """Yield what is drawn with matplotlib: boxes, features, and parity beside its columns."""
-    wanted = [name for name in ("consistency", "parity") if _has(metrics, name)]
+    """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
+    names = [name for name in ("consistency", "parity") if _has_values_for(metrics, name)]
     shifts = metrics[metrics["metric"] == "feature_shift"]
-    if not wanted and shifts.empty:
+    if not names and shifts.empty:
         return
     from fairbench.reporting.method_figures import DRAWN
 
     metrics, shifts = _texts(metrics), _texts(shifts)
-    for name in wanted:
+    for name in names:
         yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))
     for part, figure in DRAWN["abstention"](shifts):
         yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
@@ -103,16 +103,16 @@ def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     styles = _styled(list(dict.fromkeys(points["method"])))
     keys = ["bins", "method", "bin", "metric"]
     means = points.groupby(keys, observed=True)["value"].mean().unstack()
-    at: dict[float, dict[str, list[tuple[float, float]]]] = {}
+    points_by_bins: dict[float, dict[str, list[tuple[float, float]]]] = {}
     for (bins, method, _), x, y in means[list(_SPREAD)].itertuples(name=None):
-        at.setdefault(bins, {}).setdefault(method, []).append((x, y))
+        points_by_bins.setdefault(bins, {}).setdefault(method, []).append((x, y))
     panels = []
-    for bins, of_bins in sorted(at.items()):
+    for bins, points_by_method in sorted(points_by_bins.items()):
         series = []
         for method, style in styles.items():
-            x, y = np.array(of_bins.get(method, [])).reshape(-1, 2).T
+            x, y = np.array(points_by_method.get(method, [])).reshape(-1, 2).T
             series.append(Series(method, x, y, **style, lined=bins <= 30))
-        top = float(np.nanmax(np.concatenate([*map(np.array, of_bins.values())])))
+        top = float(np.nanmax(np.concatenate([*map(np.array, points_by_method.values())])))
         series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
         label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
         panels.append(Panel(series, label, "sd of target - prediction"))
@@ -123,17 +123,19 @@ def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]
     """Yield error and fairness of the rows kept, and the shift of their features, against rates."""
     curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
     styles = _styled(list(dict.fromkeys(curves["method"])))
-    kept = curves[curves["metric"].isin(_KEPT)]
-    found = kept.groupby(["metric", "method", "rate"], observed=True)["value"].agg(["mean", "std"])
-    at: dict[str, dict[str, list[tuple[float, ...]]]] = {}
-    for (name, method, rate), *of_rate in found.fillna(0).itertuples(name=None):
-        at.setdefault(name, {}).setdefault(method, []).append((rate, *of_rate))
+    selected = curves[curves["metric"].isin(_KEPT)]
+    summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
+        ["mean", "std"]
+    )
+    points_by_metric: dict[str, dict[str, list[tuple[float, ...]]]] = {}
+    for (name, method, rate), *mean_and_sd in summary.fillna(0).itertuples(name=None):
+        points_by_metric.setdefault(name, {}).setdefault(method, []).append((rate, *mean_and_sd))
     panels = []
     for name in _KEPT:
         series = []
         for method, style in styles.items():
-            if method in at.get(name, {}):
-                rate, mean, sd = np.array(at[name][method]).T
+            if method in points_by_metric.get(name, {}):
+                rate, mean, sd = np.array(points_by_metric[name][method]).T
                 series.append(Series(method, rate, mean, **style, band=sd))
         if series:
             label = f"{metric_label(name.removeprefix('abstention_'))}, rows kept"
@@ -174,15 +176,20 @@ def _texts(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(block: MeasuredBlock) -> list[str]:
-    """Return the runs without intervention, of the learner of most; one of those named alike."""
+    """Return the ids of plain runs with the most frequent learner, one for each label."""
     runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
     most = learners.mode().iloc[0] if len(runs) else ""
-    mine = [run for run in runs if run.choices["learner"] == most]
-    return list({label: run.id for label, run in zip(named(mine), mine, strict=True)}.values())
+    runs_of_learner = [run for run in runs if run.choices["learner"] == most]
+    return list(
+        {
+            label: run.id
+            for label, run in zip(named(runs_of_learner), runs_of_learner, strict=True)
+        }.values()
+    )
 
 
-def _has(metrics: pd.DataFrame, name: str) -> bool:
+def _has_values_for(metrics: pd.DataFrame, name: str) -> bool:
     """Say whether there is anything to draw."""
     needed = {
         "consistency": "consistency_sd",
@@ -195,7 +202,7 @@ def _has(metrics: pd.DataFrame, name: str) -> bool:
 
 
 def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]:
-    """Draw what ``fairbench tradeoff`` draws, of the runs of a block; of many, the least errors.
+    """Yield the chart of ``fairbench tradeoff`` for a block's runs: at most those of least error.
 
     Parameters
     ----------
@@ -205,14 +212,17 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
     counts = dict(confusion_counts(arms, block.protect))
     if len(counts) < _FEWEST:
         return
-    errors = {id_: each[..., [FP, FN]].sum() / each.sum() for id_, each in counts.items()}
+    errors = {
+        id_: run_counts[..., [FP, FN]].sum() / run_counts.sum()
+        for id_, run_counts in counts.items()
+    }
     ids = sorted(errors, key=lambda id_: float(errors[id_]))[:POINTS]
     share = test_share(block.metrics)
-    found = [
+    run_points = [
         points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
         for id_ in ids
     ]
-    table = point_table(ids, _names([block.runs[id_] for id_ in ids]), found)
+    table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
     curve, base = _frontier(block, metrics)
     yield _tradeoff_chart(with_looks(table), curve, base)
 
@@ -220,12 +230,12 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
     """Return a panel for each metric: filled points with a letter are those none dominates."""
     rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
-    kinds, others = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
+    kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
     panels = []
     for metric in dict.fromkeys(row["metric"] for row in rows):
-        mine = [row for row in rows if row["metric"] == metric and row["gap"] == row["gap"]]
-        shown = sorted(_lettered(mine), key=lambda row: bool(row["best"]))
-        series = [_point(row, kinds, others) for row in shown]
+        defined = [row for row in rows if row["metric"] == metric and row["gap"] == row["gap"]]
+        lettered_rows = sorted(_lettered(defined), key=lambda row: bool(row["best"]))
+        series = [_point(row, kinds, interventions) for row in lettered_rows]
         if len(curve):
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
             if len(limits):
@@ -233,10 +243,10 @@ def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list
                 series.append(Series(base, *ends, COLOURS[-1], filled=True))
         gap = f"{metric_label(str(metric))} gap"
         panels.append(Panel(series, "error rate", gap, from_zero="y"))
-    runs = {row["run"]: row for row in reversed(rows)}  # as the first metric has them
+    runs = {row["run"]: row for row in reversed(rows)}  # rows of the first metric win
     lettered = [{**row, "label": _letter(row)} for row in reversed(runs.values())]
     lettered.sort(key=lambda row: (not row["label"], row["label"]))
-    key = [_point(row, kinds, others) for row in lettered]
+    key = [_point(row, kinds, interventions) for row in lettered]
     if base:
         name = f"{base}, a threshold per group, from unprocessed to parity"
         key.append(Series(name, [], [], COLOURS[-1], filled=True))
@@ -251,7 +261,7 @@ def _letter(row: Mapping[str, Any]) -> str:
 
 
 def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with their ``label``: letters of points that are near stand at the first."""
+    """Return the rows with a ``label``; points near each other share one at the first of them."""
     best = [i for i, row in enumerate(rows) if row["best"] and _letter(row)]
     best.sort(key=lambda i: float(rows[i]["error"]))
     places = np.array([[rows[i]["error"], rows[i]["gap"]] for i in best])
@@ -259,14 +269,14 @@ def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     sds = np.sqrt(np.array(variances, float).reshape(-1, 2)).mean(axis=0)
     letters: dict[int, list[str]] = {}
     for i, place in enumerate(best):
-        near = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
-        letters.setdefault(next(near, i), []).append(_letter(rows[place]))
-    labels = {best[i]: listed(sorted(found)) for i, found in letters.items()}
+        nearby_points = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
+        letters.setdefault(next(nearby_points, i), []).append(_letter(rows[place]))
+    labels = {best[i]: listed(sorted(near_letters)) for i, near_letters in letters.items()}
     return [{**row, "label": labels.get(i, "")} for i, row in enumerate(rows)]
 
 
-def _point(row: Mapping[str, Any], kinds: Sequence[str], others: Sequence[str]) -> Series:
-    """Return a run: its marker says of which kind it is, colour and dashes which intervention."""
+def _point(row: Mapping[str, Any], kinds: Sequence[str], interventions: Sequence[str]) -> Series:
+    """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
     name = f"{row['intervention']}, {row['kind']}"
     covariance = [
         [row["error_variance"], row["covariance"]],
@@ -278,7 +288,7 @@ def _point(row: Mapping[str, Any], kinds: Sequence[str], others: Sequence[str]) 
         [row["gap"]],
         row["colour"],
         shape=kinds.index(row["kind"]),
-        dashed=others.index(row["intervention"]),
+        dashed=interventions.index(row["intervention"]),
         filled=bool(row["best"]),
         lined=False,
         outline=_ellipse(np.array([row["error"], row["gap"]]), np.array(covariance)),
@@ -300,12 +310,12 @@ def _ellipse(centre: NDArray[np.float64], covariance: NDArray[np.float64]) -> ND
 
 def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
     """Name the parts of every run, each by its choice and the options of it that differ."""
-    named = {part: told_apart([run.choices[part] for run in runs], runs, [part]) for part in ARM}
-    return [{part: named[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
+    name_of = {part: told_apart([run.choices[part] for run in runs], runs, [part]) for part in ARM}
+    return [{part: name_of[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
 
 def _frontier(block: MeasuredBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the curve of thresholds per group, and what it was made of."""
+    """Return the curve of thresholds per group, and the name of the run it was made from."""
     plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
     if rows.empty:
@@ -335,7 +345,7 @@ def confusion_counts(
     runs, groups = (list(dict.fromkeys(rows[name].tolist())) for name in ("run", "group"))
     splits = sorted({*zip(rows["repeat"].tolist(), rows["fold"].tolist(), strict=True)})
     # Where each row belongs: its run, its split, its group.
-    at = [
+    places_of_rows = [
         np.array([places[value] for value in values], np.intp)
         for places, values in (
             (dict(zip(runs, range(len(runs)), strict=True)), rows["run"].tolist()),
@@ -346,20 +356,21 @@ def confusion_counts(
             (dict(zip(groups, range(len(groups)), strict=True)), rows["group"].tolist()),
         )
     ]
-    of_rates = []
+    counts_by_rate = []
     for rate in _RATES:
-        mine = (rows["metric"] == rate).to_numpy(bool)
+        has_rate = (rows["metric"] == rate).to_numpy(bool)
+        places = tuple(place[has_rate] for place in places_of_rows)
         table = np.full((2, len(runs), len(splits), len(groups)), np.nan)
         for column, name in zip(table, ("value", "n"), strict=True):
-            column[tuple(place[mine] for place in at)] = rows[name].to_numpy(float)[mine]
-        of_rates.append(_split(*table))
-    counts = np.concatenate(of_rates, axis=-1)
-    there = np.zeros((len(runs), len(splits)), bool)
-    there[at[0], at[1]] = True
-    for run, own, tested in zip(runs, counts, there, strict=True):
-        if not np.isnan(own[tested]).any():
-            repeats = {repeat for (repeat, _), is_own in zip(splits, tested, strict=True) if is_own}
-            yield str(run), own[tested].reshape(len(repeats), -1, *own.shape[1:])
+            column[places] = rows[name].to_numpy(float)[has_rate]
+        counts_by_rate.append(_split(*table))
+    counts = np.concatenate(counts_by_rate, axis=-1)
+    is_tested = np.zeros((len(runs), len(splits)), bool)
+    is_tested[places_of_rows[0], places_of_rows[1]] = True
+    for run, run_counts, tested in zip(runs, counts, is_tested, strict=True):
+        if not np.isnan(run_counts[tested]).any():
+            repeats = {splits[i][0] for i in np.flatnonzero(tested)}
+            yield str(run), run_counts[tested].reshape(len(repeats), -1, *run_counts.shape[1:])
 
 
 def _differ(counts: NDArray[np.float64]) -> bool:

@@ -79,53 +79,57 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(together: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
+def metric_tables(batch: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
     """Return the headline metrics of blocks: overall, gaps, groups, costs of the fits.
 
     Many blocks are summed up at once: most of the time would go into single calls otherwise.
     """
     tables: dict[int, list[RankedRuns]] = {}
-    for protect in dict.fromkeys(block.protect for block in together):
-        places = [i for i, block in enumerate(together) if block.protect == protect]
-        found = _tables([together[i] for i in places], protect)
-        tables.update(zip(places, found, strict=True))
-    return [tables[i] for i in range(len(together))]
+    for protect in dict.fromkeys(block.protect for block in batch):
+        places = [i for i, block in enumerate(batch) if block.protect == protect]
+        tables_of_blocks = _tables([batch[i] for i in places], protect)
+        tables.update(zip(places, tables_of_blocks, strict=True))
+    return [tables[i] for i in range(len(batch))]
 
 
-def _tables(together: Sequence[MeasuredBlock], protect: str) -> Iterator[list[RankedRuns]]:
+def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[RankedRuns]]:
     """Yield the headline metrics of each of several blocks of one protected attribute."""
-    metrics = pd.concat([block.metrics for block in together], ignore_index=True)
+    metrics = pd.concat([block.metrics for block in batch], ignore_index=True)
     chosen = metrics["metric"].isin(_summarised()) & metrics["attribute"].isin(["", protect])
     metrics = metrics[chosen].reset_index(drop=True)
     metrics = metrics.assign(setting=setting_text(metrics))
     summary = summarise(metrics, per=["run"])
-    shown = pd.concat([headline(summary, protect), _of_classes(summary, protect)])
-    shown = shown.assign(setting=setting_text(shown), status=_full_statuses(shown))
-    values = _Values.of(metrics, shown)
-    columns = [shown[name].tolist() for name in (*_SHOWN, "status")]
+    summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
+    summaries = summaries.assign(setting=setting_text(summaries), status=_full_statuses(summaries))
+    values = _Values.of(metrics, summaries)
+    columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
     rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]
-    keys = list(zip(*(shown[name].astype(str).tolist() for name in _KEYS), strict=True))
+    keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
     places: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         places.setdefault(str(row["run"]), []).append(place)
-    for block in together:
-        of_block: dict[tuple[str, ...], list[int]] = {}
+    for block in batch:
+        places_by_key: dict[tuple[str, ...], list[int]] = {}
         for place in sorted(place for run in block.runs for place in places.get(run, ())):
-            of_block.setdefault(keys[place], []).append(place)
+            places_by_key.setdefault(keys[place], []).append(place)
         share, names = test_share(block.metrics), named(list(block.runs.values()))
         arms = _Arms(block, dict(zip(block.runs, names, strict=True)))
         yield [
-            _ranked_runs(key, [rows[i] for i in of_key], values.of_rows(of_key), arms, share)
-            for key, of_key in of_block.items()
+            _ranked_runs(
+                key, [rows[i] for i in key_places], values.of_rows(key_places), arms, share
+            )
+            for key, key_places in places_by_key.items()
         ]
 
 
 @lru_cache(maxsize=1)
 def _summarised() -> list[str]:
     """Return the metrics that tables show, and those that their intervals rest on."""
-    shown = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
-    rates = [rate.name for metric in shown for rate in metric.rates]
-    return [*dict.fromkeys([*(metric.name for metric in shown), *rates, *_OF_SPLITS, *FITS])]
+    shown_metrics = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
+    rates = [rate.name for metric in shown_metrics for rate in metric.rates]
+    return [
+        *dict.fromkeys([*(metric.name for metric in shown_metrics), *rates, *_OF_SPLITS, *FITS])
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,30 +138,32 @@ class _Values:
 
     Attributes
     ----------
-    values, there : (n, S) values of n rows in S splits, by repeat and fold, and which there are.
+    values, is_present : (n, S) values of n rows in S splits, and which of them exist.
     """
 
     values: Floats
-    there: NDArray[np.bool_]
+    is_present: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, metrics: pd.DataFrame, shown: pd.DataFrame) -> _Values:
+    def of(cls, metrics: pd.DataFrame, summary: pd.DataFrame) -> _Values:
         """Return the values of the rows of a summary, from the metrics that it sums up."""
         keys = ["run", *_KEYS]
-        both = pd.concat([shown[keys], metrics[keys]], ignore_index=True)
-        texts = both.astype({"setting": str}).groupby(keys, sort=False, observed=True)
-        row = texts.ngroup().to_numpy()[len(shown) :]
+        keys_of_both = pd.concat([summary[keys], metrics[keys]], ignore_index=True)
+        texts = keys_of_both.astype({"setting": str}).groupby(keys, sort=False, observed=True)
+        row = texts.ngroup().to_numpy()[len(summary) :]
         split = metrics.groupby(_SPLIT, sort=True).ngroup().to_numpy()
-        kept = row < len(shown)  # rows of a summary differ, and come first
-        shape = len(shown), int(split.max(initial=-1)) + 1
-        values, there = np.full(shape, np.nan), np.zeros(shape, bool)
-        values[row[kept], split[kept]] = metrics["value"].to_numpy(float)[kept]
-        there[row[kept], split[kept]] = True
-        return cls(values, there)
+        # The rows of the summary come first, and are all different.
+        is_summarised = row < len(summary)
+        shape = len(summary), int(split.max(initial=-1)) + 1
+        values, is_present = np.full(shape, np.nan), np.zeros(shape, bool)
+        row, split = row[is_summarised], split[is_summarised]
+        values[row, split] = metrics["value"].to_numpy(float)[is_summarised]
+        is_present[row, split] = True
+        return cls(values, is_present)
 
     def of_rows(self, rows: Sequence[int]) -> Floats:
         """Return (splits, rows) values in the splits in which any of the rows has one."""
-        return self.values[rows][:, self.there[rows].any(axis=0)].T
+        return self.values[rows][:, self.is_present[rows].any(axis=0)].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +188,7 @@ class _Arms:
 def _ranked_runs(
     key: tuple[str, ...], rows: Sequence[dict[str, Any]], values: Floats, arms: _Arms, share: float
 ) -> RankedRuns:
-    """Return the rows of one metric, one of those that share an arm and all values, and ranked.
+    """Return one metric's rows, ranked; of runs with equal arms and values, only the first.
 
     Runs that differ in what else was evaluated, and not in this metric, are one row.
 
@@ -192,18 +198,18 @@ def _ranked_runs(
     """
     name, attribute, group, setting = key
     marks = [(arms.names[row["run"]], v.tobytes()) for row, v in zip(rows, values.T, strict=True)]
-    first = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
-    labels = arms.labels([rows[i]["run"] for i in first])
-    order = sorted(range(len(first)), key=labels.__getitem__)
+    first_places = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
+    labels = arms.labels([rows[i]["run"] for i in first_places])
+    order = sorted(range(len(first_places)), key=labels.__getitem__)
     unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
-    table = [{**rows[first[i]], "label": labels[i], **unranked} for i in order]
+    table = [{**rows[first_places[i]], "label": labels[i], **unranked} for i in order]
     width, metric = np.nan, find(name)
     if metric and metric.direction and not group:
-        table, width = _ranked(table, values[:, [first[i] for i in order]], metric, share)
+        table, width = _ranked(table, values[:, [first_places[i] for i in order]], metric, share)
     return RankedRuns(name, attribute, group, setting, table, width)
 
 
-def _of_classes(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     """Return the gaps between the groups of `protect` in each of several classes."""
     gaps = (summary["attribute"] == protect) & (summary["group"] == "")
     plain = (summary["variant"] == "") & summary["outcome"].notna()
@@ -211,7 +217,11 @@ def _of_classes(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
 
 def _full_statuses(rows: pd.DataFrame) -> list[str]:
-    return [status_text(*both) for both in zip(rows["status"], rows["reason"], strict=True)]
+    """Return the status of each row, with its reason."""
+    return [
+        status_text(*status_and_reason)
+        for status_and_reason in zip(rows["status"], rows["reason"], strict=True)
+    ]
 
 
 def test_share(metrics: pd.DataFrame) -> float:
@@ -242,10 +252,17 @@ def _ranked(
     means = metric.larger_is_better(np.array([row["mean"] for row in rows], float))
     width = np.nan
     if len(defined) and len(values) > 1:
-        own = values[:, defined]
-        width = metric.negligible(own)
-        found = standings(metric.larger_is_better(own), share, rope=width, draws=_draws(len(own)))
-        for i, best, near in zip(defined.tolist(), found.best, found.near, strict=True):
+        defined_values = values[:, defined]
+        width = metric.negligible(defined_values)
+        probabilities = standings(
+            metric.larger_is_better(defined_values),
+            share,
+            rope=width,
+            draws=_draws(len(defined_values)),
+        )
+        for i, best, near in zip(
+            defined.tolist(), probabilities.best, probabilities.near, strict=True
+        ):
             standing = EQUIVALENT if near >= CERTAIN else OPEN if near > 1 - CERTAIN else WORSE
             rows[i].update(best=float(best), near=float(near), standing=standing)
     return [rows[i] for i in np.argsort(-means, kind="stable")], width

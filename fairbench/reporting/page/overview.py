@@ -36,7 +36,7 @@ def overview_section(
     answered = [table for table in papers if table.runs]
     if answered:
         blocks.append(Section("Compared with the papers", list(_papers(pages, answered, source))))
-    blocks.append(Section("How to read the tables", [_reading()], name="reading"))
+    blocks.append(Section("How to read the tables", [_how_to_read()], name="reading"))
     return Section("Overview", blocks, name="overview")
 
 
@@ -63,12 +63,13 @@ _MOST_TOLD, _MOST_NAMED = 6, 3
 
 
 def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
-    told = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
-    for page, sentences in told[:_MOST_TOLD]:
+    """Yield the findings in the first blocks, and how many blocks have more."""
+    findings = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
+    for page, sentences in findings[:_MOST_TOLD]:
         yield f"{page.block.title}: {' '.join(sentences)}"
-    if len(told) > _MOST_TOLD:
-        yield f"{len(told) - _MOST_TOLD} more data sets and splits have their own sections."
-    if not told:
+    if len(findings) > _MOST_TOLD:
+        yield f"{len(findings) - _MOST_TOLD} more data sets and splits have their own sections."
+    if not findings:
         yield "No two runs can be compared: each stands alone."
 
 
@@ -82,36 +83,38 @@ def _winners(page: PageBlock) -> Iterator[str]:
 
 
 def _winner(table: RankedRuns) -> str:
+    """Return the sentence on the run of the best mean, and on those that may be as good."""
     best, mean = table.rows[0]["label"], float(table.rows[0]["mean"])
-    what = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
-    others = {each: _but(table.of_standing(each), best) for each in (EQUIVALENT, OPEN)}
-    more = [
-        f"{_some(names)} {_verb(names, verb)}"
-        for names, verb in (
-            (others[EQUIVALENT], "as good for practical purposes"),
-            (others[OPEN], "not told apart from it"),
+    metric_text = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+    rivals = {
+        standing: _without(table.of_standing(standing), best) for standing in (EQUIVALENT, OPEN)
+    }
+    clauses = [
+        f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {standing_text}"
+        for names, standing_text in (
+            (rivals[EQUIVALENT], "as good for practical purposes"),
+            (rivals[OPEN], "not told apart from it"),
         )
         if names
     ]
-    rest = f"; {', and '.join(more)}" if more else "; every other run is worse"
-    return f"{best} has the best mean in {what} ({number(mean)}){rest}."
+    ending = f"; {', and '.join(clauses)}" if clauses else "; every other run is worse"
+    return f"{best} has the best mean in {metric_text} ({number(mean)}){ending}."
 
 
-def _but(names: Sequence[str], best: str) -> list[str]:
+def _without(names: Sequence[str], best: str) -> list[str]:
+    """Return the names other than that of the best run."""
     return [name for name in names if name != best]
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    shown = ", ".join(names[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _verb(names: Sequence[str], what: str) -> str:
-    return f"{'is' if len(names) == 1 else 'are'} {what}"
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    unnamed = len(names) - _MOST_NAMED
+    listed = ", ".join(names[:_MOST_NAMED])
+    return f"{listed} and {unnamed} more" if unnamed > 0 else listed
 
 
 def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -> Iterator[str]:
+    """Yield what the statements rest on: probabilities, repeats, and the papers' numbers."""
     yield (
         f"A run is called as good, or worse, where that has a probability of at least {CERTAIN} "
         "by the splits that the runs share."
@@ -119,7 +122,7 @@ def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -
     quick = [page.block.title for page in pages if page.note]
     if quick:
         yield (
-            f"Few repeats were made of {_some(quick)}: take what is said of "
+            f"Few repeats were made of {_listed(quick)}: take what is said of "
             f"{'it' if len(quick) == 1 else 'them'} as a hint."
         )
     counts = Counter[str]()
@@ -133,8 +136,8 @@ def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -
 def _unseen(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Iterator[str]:
     protected = list(dict.fromkeys(page.block.protect for page in pages))
     yield (
-        f"Gaps here are between groups by {_some(protected)}; gaps by other attributes are in the "
-        "metrics of each run."
+        f"Gaps here are between groups by {_listed(protected)}; gaps by other attributes are in "
+        "the metrics of each run."
     )
     if left_out:
         yield f"{len(set(left_out))} runs or splits could not be compared by their predictions."
@@ -171,6 +174,7 @@ def _run(pages: Sequence[PageBlock]) -> Table:
 def _papers(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source
 ) -> Iterator[Block]:
+    """Yield how many numbers of each paper's table agree, and what answers them."""
     yield Paragraph(
         "A number agrees if the means differ by at most two standard errors and half a printed "
         "digit; it is within sd if they differ by at most the paper's own sd. Only reproductions "
@@ -188,19 +192,23 @@ def _papers(
         for table in papers
     ]
     yield Table(columns, rows, sortable=True)
-    yield from (_answered(table, pages, source) for table in papers if table.runs)
+    yield from (_answering_runs(table, pages, source) for table in papers if table.runs)
 
 
 def _paper_cell(table: PaperTable) -> TableCell:
+    """Return the name of a paper's table, with its note."""
     note = (" ", Mark(table.note, "quick")) if table.note else ""
     return TableCell(f"{table.paper} {table.table}", after=note)
 
 
-def _answered(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> Details:
+def _answering_runs(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> Details:
+    """Return where the runs that answer a paper's table are shown, and the commands for them."""
     names = {run.choices["dataset"] for run in table.runs}
-    mine = [page.block.name for page in pages if page.block.dataset in names and page.answered]
+    names_of_blocks = [
+        page.block.name for page in pages if page.block.dataset in names and page.answered
+    ]
     text: list[Inline] = ["runs on "]
-    for name in mine:
+    for name in names_of_blocks:
         text += [Link(name, f"#{name}-beside"), ", "]
     commands = "; ".join(f"fairbench run -m experiment={name}" for name in table.experiments)
     text[-1] = "; "
@@ -214,8 +222,9 @@ def _answered(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> 
     )
 
 
-def _reading() -> Items:
-    good, worse, between = (
+def _how_to_read() -> Items:
+    """Return how the numbers of the page are to be read."""
+    as_good, worse, undecided = (
         Mark(standing, standing.replace(" ", "-")) for standing in (EQUIVALENT, WORSE, OPEN)
     )
     return Items(
@@ -232,11 +241,11 @@ def _reading() -> Items:
             "2017, JMLR 18) for all methods at once: runs are paired by their splits, and the "
             "variance is Nadeau and Bengio's (2003) for splits that share rows.",
             (
-                good,
+                as_good,
                 f" where P(near) is at least {CERTAIN}; ",
                 worse,
                 f" where it is at most {1 - CERTAIN:.2g}; ",
-                between,
+                undecided,
                 " where it lies between. Below five repeats little is known of how methods vary "
                 "together: take the probabilities as a hint.",
             ),

@@ -42,8 +42,8 @@ from fairbench.reporting.page.metric_table import CERTAIN
 from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
 
-MOST = 8  # runs whose pairs a reader can take in
-DRAWS = 1000  # of every pair
+MOST = 8  # runs in the table of pairs: more would be hard to read
+DRAWS = 1000  # of the posterior, for each pair
 GAPS = ("equal_opportunity", "statistical_parity")
 _FEWEST = 2
 _SIGNS: Mapping[str, str] = {BETTER: "≫", WORSE: "≪", EQUIVALENT: "≈", TRADED: "⇄", OPEN: ""}
@@ -129,7 +129,11 @@ def _means(
     values: dict[str, list[float]] = {}
     for id_, value in zip(rows["run"].tolist(), rows["value"].tolist(), strict=True):
         values.setdefault(id_, []).append(value)
-    means = {id_: fsum(own) / len(own) for id_, own in values.items() if id_ in block.arms}
+    means = {
+        id_: fsum(run_values) / len(run_values)
+        for id_, run_values in values.items()
+        if id_ in block.arms
+    }
     return {id_: mean for id_, mean in means.items() if mean == mean}
 
 
@@ -138,22 +142,22 @@ def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[s
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
     """
-    found = contenders(block)
-    if found is None:
+    best = contenders(block)
+    if best is None:
         return None, []
-    runs, left_out = _loaded([block.runs[id_] for id_ in found.accuracy])
+    runs, left_out = _loaded([block.runs[id_] for id_ in best.accuracy])
     if len(runs) < _FEWEST:
         return None, left_out
-    settings = Settings(("accuracy", found.gap), _epsilons(found.gap), draws=DRAWS)
+    settings = Settings(("accuracy", best.gap), _epsilons(best.gap), draws=DRAWS)
     try:
         pairs = every_pair(runs, settings)
     except UserError as error:
         return None, [*left_out, str(error)]
-    return ComparedRuns(found, [run.id for run in runs], pairs), left_out
+    return ComparedRuns(best, [run.id for run in runs], pairs), left_out
 
 
 def _loaded(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
-    """Return the predictions that can be read, and what is wrong with the others."""
+    """Return the predictions that can be read, and why the others cannot."""
     loaded, left_out = [], []
     for run in runs:
         try:
@@ -174,17 +178,20 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
 
 
 def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Block]:
-    shown, found = len(compared.ids), compared.contenders
-    share, gap = f"{100 * CERTAIN:.0f} %", metric_label(found.gap)
-    some = (
-        f" Shown are the {shown} of {found.available} runs that fewest others outperform by their "
-        "means; ranks are among those shown."
-    )
+    """Yield the comparison of pairs: how it is read, its table, and the command that prints it."""
+    shown_count, best = len(compared.ids), compared.contenders
+    share, gap = f"{100 * CERTAIN:.0f} %", metric_label(best.gap)
+    selection = ""
+    if best.available > shown_count:
+        selection = (
+            f" Shown are the {shown_count} of {best.available} runs that fewest others outperform "
+            "by their means; ranks are among those shown."
+        )
     yield Paragraph(
         f"By accuracy and {gap} together. A run outperforms another if it is better in one of the "
-        f"two and worse in neither; differences up to {_epsilons(found.gap)[1]} do not matter. "
+        f"two and worse in neither; differences up to {_epsilons(best.gap)[1]} do not matter. "
         f"Ranks count from 1 by how many outperform a run with a probability of at least {share}; "
-        "= marks ties." + some * (found.available > shown)
+        f"= marks ties.{selection}"
     )
     yield Paragraph(
         "In the squares: the probability, in percent, that the row's run outperforms the column's. "
@@ -204,7 +211,8 @@ def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Block
 
 
 def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
-    pairs, found = compared.pairs, compared.contenders
+    """Return the table of runs by rank, with a square for each pair."""
+    pairs, best = compared.pairs, compared.contenders
     ranks, verdicts = ranking(pairs.outperforms, CERTAIN), pairs.verdicts(CERTAIN)
     order = np.argsort(ranks, kind="stable")
     columns = [
@@ -212,7 +220,7 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
         Column("", "count", heads=True),
         Column("run"),
         Column("accuracy", "number"),
-        Column(metric_label(found.gap), "number"),
+        Column(metric_label(best.gap), "number"),
         *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
     rows = []
@@ -220,7 +228,7 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
         id_ = compared.ids[i]
         cells = [_cell(pairs, i, j, str(verdicts[i, j])) for j in order]
         run = TableCell(labels[id_], link=f"#run-{id_}")
-        means = [found.accuracy[id_], found.gap_mean[id_]]
+        means = [best.accuracy[id_], best.gap_mean[id_]]
         rows.append([rank_of(ranks, i), place, run, *means, *cells])
     return Table(columns, rows, style="pairs")
 

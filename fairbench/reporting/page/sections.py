@@ -43,7 +43,7 @@ _GLANCE = (
     "statistical_parity", "equalized_odds", "classwise_calibration_error",
     "statistical_parity_class_mean", "equal_opportunity_class_mean",
 )  # fmt: skip
-_FEW = 5  # repeats: fewer are a quick look
+_FEW = 5  # runs with fewer repeats are marked as a quick look
 _FILES = ("md", "tex", "csv")
 
 Source = Callable[[Sequence[Run]], Provenance]
@@ -63,7 +63,7 @@ class PageBlock:
     def note(self) -> str:
         """A warning where there are few repeats; empty otherwise."""
         repeats = self.block.repeats
-        return f"quick: {repeats} repeat{'s' * (repeats > 1)}" if repeats < _FEW else ""
+        return f"quick: {repeats} repeat{'s' if repeats > 1 else ''}" if repeats < _FEW else ""
 
     @property
     def published(self) -> list[dict[str, Any]]:
@@ -86,13 +86,13 @@ class PageBlock:
 
 def sources(presets: Presets) -> Source:
     """Return a function that finds where numbers come from, once for each set of runs."""
-    known: dict[tuple[str, ...], Provenance] = {}
+    source_of_runs: dict[tuple[str, ...], Provenance] = {}
 
     def source(runs: Sequence[Run]) -> Provenance:
         key = tuple(run.id for run in runs)
-        if key not in known:
-            known[key] = provenance(runs, presets)
-        return known[key]
+        if key not in source_of_runs:
+            source_of_runs[key] = provenance(runs, presets)
+        return source_of_runs[key]
 
     return source
 
@@ -103,66 +103,67 @@ def rows_source(block: RunBlock, rows: Sequence[Mapping[str, Any]], source: Sour
     return source([run for id_, run in block.runs.items() if id_ in ids])
 
 
-def source_details(found: Provenance) -> Details:
+def source_details(origin: Provenance) -> Details:
     """Return where a table comes from: runs, data, versions, and the commands for them."""
-    several = "" if len(found.runs) == 1 else "s"
-    data = ", ".join(value[:12] for value in found.data.values()) or "simulated"
-    commits = ", ".join(found.commits)
+    several = "" if len(origin.runs) == 1 else "s"
+    data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
+    commits = ", ".join(origin.commits)
     runs: list[Inline] = ["runs (hashes of their configurations): "]
-    for id_ in found.runs:
+    for id_ in origin.runs:
         runs += [Link(id_, f"#run-{id_}", code=True), " "]
     files: list[Inline] = ["data, sha256: "]
-    for file, sha in found.data.items():
+    for file, sha in origin.data.items():
         files += [f"{file} ", Code(sha), "; "]
-    if not found.data:
+    if not origin.data:
         files.append("simulated from the seed")
-    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     changed = " (+: with files changed since)" if "+" in commits else ""
     return Details(
-        f"{len(found.runs)} run{several}; data {data}; commit {commits}",
+        f"{len(origin.runs)} run{several}; data {data}; commit {commits}",
         [
             Paragraph(tuple(runs)),
             Paragraph(tuple(files)),
             Paragraph(f"versions: {versions}; commit {commits}{changed}"),
             Paragraph("To compute it again:"),
-            Commands(found.commands),
+            Commands(origin.commands),
         ],
         style="from",
     )
 
 
-def block_section(shown: PageBlock, source: Source) -> Section:
+def block_section(page: PageBlock, source: Source) -> Section:
     """Return the section of a block."""
-    block = shown.block
-    blocks = [_what(shown), *_figures(shown, source), *_glance(shown, source)]
-    if shown.compared is not None:
-        blocks.append(pairs_section(shown.compared, block.arms))
-    alone = [table for table in shown.tables if not table.group]
+    block = page.block
+    blocks = [_block_paragraph(page), *_figures(page, source), *_at_a_glance(page, source)]
+    if page.compared is not None:
+        blocks.append(pairs_section(page.compared, block.arms))
+    alone = [table for table in page.tables if not table.group]
     details = [
         *(_metric(block, table, source, is_open=not i) for i, table in enumerate(alone)),
-        *_groups(shown, source),
+        *_groups(page, source),
     ]
     blocks.append(Section("Metric by metric", details))
-    blocks += [*_published(shown, source), _runs(block)]
+    blocks += [*_published(page, source), _runs(block)]
     return Section(block.title, blocks, name=block.name)
 
 
-def _what(shown: PageBlock) -> Paragraph:
-    block, runs = shown.block, len(shown.block.runs)
+def _block_paragraph(page: PageBlock) -> Paragraph:
+    """Return the paragraph on what a block is of: runs, split, seed and protected attribute."""
+    block, runs = page.block, len(page.block.runs)
     text: list[Inline] = [
         f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
         Code(block.split),
-        f", seed {block.first.config['seed']}, {shown.options('learner')}, protected: "
+        f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
         f"{block.protect}",
     ]
-    if shown.note:
-        text += [" ", Mark(shown.note, "quick")]
+    if page.note:
+        text += [" ", Mark(page.note, "quick")]
     return Paragraph(tuple(text))
 
 
-def _glance(shown: PageBlock, source: Source) -> Iterator[Block]:
+def _at_a_glance(page: PageBlock, source: Source) -> Iterator[Block]:
     """Yield the metrics that most readers look at first."""
-    whole = [table for table in shown.tables if table.is_whole]
+    whole = [table for table in page.tables if table.is_whole]
     ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
@@ -177,7 +178,7 @@ def _glance(shown: PageBlock, source: Source) -> Iterator[Block]:
         "overview's rules; *: not told apart from it"
     )
     table = Table(columns, rows, caption=caption, sortable=True)
-    yield Section("At a glance", [table, _of_block(shown.block, source)])
+    yield Section("At a glance", [table, _block_source(page.block, source)])
 
 
 def _standing_cell(row: Mapping[str, Any]) -> TableCell:
@@ -186,7 +187,8 @@ def _standing_cell(row: Mapping[str, Any]) -> TableCell:
     return TableCell(values, after=after, strong=row["standing"] == EQUIVALENT)
 
 
-def _of_block(block: RunBlock, source: Source) -> Details:
+def _block_source(block: RunBlock, source: Source) -> Details:
+    """Return where the numbers of all runs of a block are from."""
     return source_details(source(list(block.runs.values())))
 
 
@@ -234,6 +236,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
+    """Return the table of a metric, folded away, with its files and where its numbers are from."""
     parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] if table.attribute else []
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
@@ -259,29 +262,30 @@ def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool
     )
 
 
-def _groups(shown: PageBlock, source: Source) -> Iterator[Details]:
+def _groups(page: PageBlock, source: Source) -> Iterator[Details]:
     """Yield a metric of every group of people side by side."""
-    of_groups = [table for table in shown.tables if table.group]
-    for metric in dict.fromkeys(table.metric for table in of_groups):
-        mine = [table for table in of_groups if table.metric == metric]
+    group_tables = [table for table in page.tables if table.group]
+    for metric in dict.fromkeys(table.metric for table in group_tables):
+        tables = [table for table in group_tables if table.metric == metric]
         columns = [Column("method")]
-        columns += [Column(table.group, "spread", decimals=4) for table in mine]
+        columns += [Column(table.group, "spread", decimals=4) for table in tables]
         rows = [
             [label, *(None if row is None else _group_cell(row) for row in cells)]
-            for label, cells in side_by_side(mine).items()
+            for label, cells in side_by_side(tables).items()
         ]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = Table(columns, rows, caption=caption, sortable=True)
-        found = rows_source(shown.block, mine[0].rows, source)
+        origin = rows_source(page.block, tables[0].rows, source)
         yield Details(
             f"{metric_label(metric)} of each group",
-            [table, source_details(found)],
-            remark=mine[0].attribute,
+            [table, source_details(origin)],
+            remark=tables[0].attribute,
             style="metric",
         )
 
 
 def _group_cell(row: Mapping[str, Any]) -> TableCell:
+    """Return the cell of a group: mean and sd, with the interval below."""
     status = "" if row["status"] == "ok" else f"; {row['status']}"
     ends = interval(row["lower"], row["upper"], 4)
     return TableCell((row["mean"], row["sd"]), note=f"{ends}{status}".removeprefix("; "))
@@ -294,29 +298,35 @@ def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, An
     return {label: [column.get(label) for column in columns] for label in labels}
 
 
-def _published(shown: PageBlock, source: Source) -> Iterator[Section]:
-    answered = shown.answered
+def _published(page: PageBlock, source: Source) -> Iterator[Section]:
+    """Yield the table of published numbers beside ours, where a paper has any."""
+    answered = page.answered
     if not answered:
         return
     columns = [Column("table"), Column("metric"), Column("published method")]
     columns += [Column("our method"), Column("published", "general"), Column("sd", "general")]
     columns += [Column("ours", "number", decimals=4), Column("sd", "number", decimals=4)]
     columns += [Column("difference", "number", decimals=4), Column("verdict")]
-    left = len(shown.published) - len(answered)
-    note = f"{left} published numbers are left out: no run answers them." if left > 0 else ""
+    unanswered = len(page.published) - len(answered)
+    note = (
+        f"{unanswered} published numbers are left out: no run answers them."
+        if unanswered > 0
+        else ""
+    )
     cells = [_published_row(row) for row in answered]
     table = Table(columns, cells, caption=note, sortable=True)
     answers = {
         run.id: run
-        for paper in shown.papers
+        for paper in page.papers
         for run in paper.runs
-        if run.choices["dataset"] == shown.block.dataset
+        if run.choices["dataset"] == page.block.dataset
     }
     details = source_details(source(list(answers.values())))
-    yield Section("Compared with the papers", [table, details], name=f"{shown.block.name}-beside")
+    yield Section("Compared with the papers", [table, details], name=f"{page.block.name}-beside")
 
 
 def _published_row(row: Mapping[str, Any]) -> list[Any]:
+    """Return the cells of a published number and of ours."""
     return [
         TableCell(f"{row['paper']} {row['table']}", note=row["note"]),
         metric_label(row["metric"]),
@@ -335,12 +345,14 @@ def _published_row(row: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _figures(shown: PageBlock, source: Source) -> Iterator[Section]:
-    if shown.figures:
-        yield Section("Figures", [*shown.figures, _of_block(shown.block, source)])
+def _figures(page: PageBlock, source: Source) -> Iterator[Section]:
+    """Yield the section of figures, where there are any."""
+    if page.figures:
+        yield Section("Figures", [*page.figures, _block_source(page.block, source)])
 
 
 def _runs(block: RunBlock) -> Section:
+    """Return the section that lists the runs of a block."""
     runs = list(block.runs.values())
     columns = [Column(name) for name in ("run", "method", "commit", "processor", "files")]
     rows = [_run_row(run, label) for run, label in zip(runs, named(runs), strict=True)]
@@ -348,8 +360,9 @@ def _runs(block: RunBlock) -> Section:
 
 
 def _run_row(run: Run, label: str) -> list[Any]:
-    known, folder = run.environment, f"../runs/{run.id}"
-    commit = known.get("git_commit", "")[:12] + ("+" if known.get("git_dirty") else "")
+    """Return the cells of a run: name, commit, processor and files."""
+    environment, folder = run.environment, f"../runs/{run.id}"
+    commit = environment.get("git_commit", "")[:12] + ("+" if environment.get("git_dirty") else "")
     files: Text = (
         Link("configuration", f"{folder}/config.yaml"),
         ", ",
@@ -358,7 +371,7 @@ def _run_row(run: Run, label: str) -> list[Any]:
         Link("figures", f"{folder}/figures/"),
     )
     id_ = TableCell((Code(run.id),), name=f"run-{run.id}")
-    return [id_, label, (Code(commit),), known.get("cpu", ""), files]
+    return [id_, label, (Code(commit),), environment.get("cpu", ""), files]
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A written report: where it is, of how many runs, and the papers' tables in it.
+    """A written report: its path, the number of its runs, and the papers' tables in it.
 
     `left_out` says which runs could not be compared with others, and why.
     """
@@ -99,24 +99,24 @@ def write_report(
     """
     check_forms(forms)
     presets = _presets(places.conf)
-    collection = _of_experiment(Catalogue(places.results), experiment, presets)
+    collection = _runs_of_experiment(Catalogue(places.results), experiment, presets)
     if not collection.runs:
-        what = f"of experiment={experiment} " if experiment else ""
-        raise UserError(f"{places.results} has no finished run {what}to report on")
+        condition = f"of experiment={experiment} " if experiment else ""
+        raise UserError(f"{places.results} has no finished run {condition}to report on")
     folder = written_beside(places.results) / experiment.replace("/", "-")
     check_page(folder / "index.html")
-    papers = list(_of_papers(collection, places, presets, paper))
+    papers = list(_answered_tables(collection, places, presets, paper))
     pages, with_papers = [], set()
     left_out: list[str] = []
     source = sources(presets)
-    found = blocks(collection)
-    for block, of_block, tables in _tracked(_with_tables(found), len(found)):
+    run_blocks = blocks(collection)
+    for block, measured_block, tables in _tracked(_with_tables(run_blocks), len(run_blocks)):
         answered = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
-        compared, unread = compare_block(of_block) if pairs else (None, [])
+        compared, unread = compare_block(measured_block) if pairs else (None, [])
         left_out += unread
-        drawn = list(figures_of(of_block))
-        pages.append(PageBlock(block, tables, drawn, answered, compared))
+        figures = list(figures_of(measured_block))
+        pages.append(PageBlock(block, tables, figures, answered, compared))
         _write_tables(pages[-1], source, folder / block.name)
     summary = runs_summary(pages, papers, left_out)
     document = page_document(pages, papers, source, experiment, summary)
@@ -124,10 +124,10 @@ def write_report(
     return Report(folder / names[0], len(collection.runs), papers, left_out)
 
 
-def _of_papers(
+def _answered_tables(
     collection: Catalogue, places: Places, presets: Presets, paper: str
 ) -> Iterator[PaperTable]:
-    """Yield the tables that runs answer, of every paper or of one."""
+    """Yield the tables that runs answer, from every paper or from one."""
     for name in [paper] if paper else papers_in(places.published):
         read = Paper.read(name, places.published)
         tables = [table for table in read.tables if read.experiments(table)]
@@ -158,23 +158,23 @@ def page_document(
 
 
 def _with_tables(
-    found: Sequence[RunBlock],
+    run_blocks: Sequence[RunBlock],
 ) -> Iterator[tuple[RunBlock, MeasuredBlock, list[RankedRuns]]]:
-    """Yield each block without its metrics, which are not kept, and with them, and its tables."""
-    waiting = iter(found)
-    for together in measured(found):
-        for of_block, tables in zip(together, metric_tables(together), strict=True):
-            yield next(waiting), of_block, tables
+    """Yield each block without and with its metrics, and its tables; metrics are not kept."""
+    remaining = iter(run_blocks)
+    for batch in measured(run_blocks):
+        for measured_block, tables in zip(batch, metric_tables(batch), strict=True):
+            yield next(remaining), measured_block, tables
 
 
 Block = TypeVar("Block")
 
 
-def _tracked(found: Iterable[Block], total: int) -> Iterable[Block]:
+def _tracked(items: Iterable[Block], total: int) -> Iterable[Block]:
     """Show on a terminal how many of the blocks are done."""
     console = Console(stderr=True)
     return track(
-        found, "data sets and splits", total, console=console, transient=True,
+        items, "data sets and splits", total, console=console, transient=True,
         disable=not console.is_terminal,
     )  # fmt: skip
 
@@ -185,22 +185,23 @@ def _presets(conf: Path) -> Presets:
     return Presets(conf)
 
 
-def _of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> Catalogue:
+def _runs_of_experiment(collection: Catalogue, experiment: str, presets: Presets) -> Catalogue:
+    """Return the runs of an experiment; all without a name."""
     if not experiment:
         return collection
     return collection.only(presets.runs_of_all(experiment, collection.runs))
 
 
 def _write_tables(page: PageBlock, source: Source, folder: Path) -> None:
-    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with what is behind it as a comment."""
+    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
     tables = [table for table in page.tables if not table.group]
     for table, text in zip(tables, _csv_texts(tables), strict=True):
         notes = list(_notes(table, rows_source(page.block, table.rows, source)))
-        shown = metric_table_of(table, on_page=False)
+        printed_table = metric_table_of(table, on_page=False)
         comment = "".join(map(latex_comment, notes))
         texts = {
-            "md": markdown_table(shown) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
-            "tex": comment + latex_table(shown),
+            "md": markdown_table(printed_table) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
+            "tex": comment + latex_table(printed_table),
             "csv": text,
         }
         for kind, content in texts.items():
@@ -228,6 +229,7 @@ def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
 
 
 def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
+    """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
     yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
         yield f"P(near): within {number(table.rope, 4)} of the best"

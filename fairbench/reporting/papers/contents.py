@@ -19,7 +19,7 @@ from fairbench.reporting.papers.mapping import Paper
 
 ANSWERS = ("table", "figure", "command", "code", "dataset", "absent")
 CANNOT = "cannot be had"
-# Verdict -> what it says, in the order in which a page lists claims: the most telling first.
+# Verdict -> its meaning, in the order in which a page lists claims.
 VERDICTS = {
     "does not hold": "a claim that our runs contradict",
     "holds in part": "a claim of which they bear out one part and not another",
@@ -117,9 +117,9 @@ def contents(paper: Paper) -> list[Row]:
         raise UserError(f"{path}: table {min(twice)} stands there twice")
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(f"{path}: '{min(twice)}' stands there twice")
-    for kind, there in (("table", paper.tables), ("figure", paper.figures)):
+    for kind, mapped in (("table", paper.tables), ("figure", paper.figures)):
         listed = {getattr(row, kind) for row in rows} - {""}
-        if different := listed ^ set(there):
+        if different := listed ^ set(mapped):
             raise UserError(
                 f"{path}: {kind} {min(different)} must stand both there and in mapping.yaml"
             )
@@ -127,6 +127,7 @@ def contents(paper: Paper) -> list[Row]:
 
 
 def _row(entry: dict[str, object], path: Path) -> Row:
+    """Return a row of ``contents.yaml``, checked."""
     if unknown := set(entry) - _NAMES:
         raise unknown_name(f"entry of {path}", min(unknown), _NAMES)
     quick = None if entry.get("quick") is False else str(entry.get("quick", ""))

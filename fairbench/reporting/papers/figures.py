@@ -32,14 +32,14 @@ def draw_figure(
     ------
     UserError : a figure that the mapping does not have, runs or data that are missing.
     """
-    asked = paper.figure(figure)
-    if "function" in asked:
-        drawn = function_of(asked["function"])(results, effort)
+    entry = paper.figure(figure)
+    if "function" in entry:
+        figures = function_of(entry["function"])(results, effort)
     else:
-        drawn = _of_runs(asked, conf, results)
+        figures = _figures_of_runs(entry, conf, results)
     folder = written_beside(results) / paper.name / "figures"
     paths = []
-    for name, picture in drawn:
+    for name, picture in figures:
         path = folder / ("_".join([f"figure{figure}", *filter(None, [name])]) + ".png")
         with atomic(path) as file:
             picture.savefig(file, format="png")
@@ -49,11 +49,14 @@ def draw_figure(
     return paths
 
 
-def _of_runs(asked: Mapping[str, str], conf: Path, results: Path) -> Iterator[tuple[str, Figure]]:
+def _figures_of_runs(
+    entry: Mapping[str, str], conf: Path, results: Path
+) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures that are drawn of an experiment's runs."""
     from fairbench.reporting.method_figures import DRAWN
 
     parts = [
         metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
-        for choice, _, metrics in runs_needed(asked["experiment"], conf, results)
+        for choice, _, metrics in runs_needed(entry["experiment"], conf, results)
     ]
-    yield from DRAWN[asked["draw"]](pd.concat(parts, ignore_index=True))
+    yield from DRAWN[entry["draw"]](pd.concat(parts, ignore_index=True))

@@ -19,7 +19,7 @@ import yaml
 
 from fairbench.core.errors import UserError, unknown_name
 
-# What of a published row tells it from the others of its table and metric.
+# The columns that distinguish the published rows of one table and metric.
 KEYS = ("dataset", "sensitive_attribute", "learner", "method", "n_labelled", "setting")
 OURS = "ours"
 _CONDITIONS = ("dataset", "method", "metric", "setting")
@@ -104,8 +104,8 @@ class Paper:
 
     def computed(self, table: str) -> list[str]:
         """Return the names of the computations that answer a table."""
-        named = [rule.get("computation") for rule in self.table(table)["rules"]]
-        return list(dict.fromkeys(filter(None, named)))
+        computations = [rule.get("computation") for rule in self.table(table)["rules"]]
+        return list(dict.fromkeys(filter(None, computations)))
 
     def figure(self, figure: str) -> Mapping[str, str]:
         """Return what the mapping says of a figure.
@@ -132,8 +132,9 @@ def rule_of(rules: Sequence[Mapping[str, Any]], row: Mapping[str, str]) -> Mappi
 
 
 def _is_for(rule: Mapping[str, Any], row: Mapping[str, str]) -> bool:
-    named = ((row[name], rule.get(f"{name}s")) for name in _CONDITIONS)
-    return all(values is None or value in values for value, values in named)
+    """Say whether a rule is for a published row."""
+    conditions = ((row[name], rule.get(f"{name}s")) for name in _CONDITIONS)
+    return all(values is None or value in values for value, values in conditions)
 
 
 def answers(
@@ -144,10 +145,10 @@ def answers(
     ``{method}`` in a rule's texts is the row's. The first answer reproduces the published number,
     others correct it.
     """
-    wanted = rule["metrics"][row["metric"]]
+    metric = rule["metrics"][row["metric"]]
     for choice in rule.get("ours", [{}]):
         chosen = {"method": row["method"], "intervention": "none", **choice}
-        yield _filled(chosen, row), {**wanted, **_filled(wanted, row)}
+        yield _filled(chosen, row), {**metric, **_filled(metric, row)}
 
 
 def _filled(texts: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, str]:
@@ -157,8 +158,8 @@ def _filled(texts: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, str]:
 def metrics_of(paper: Paper, *tables: str) -> set[str]:
     """Return the metrics of ours that some tables, or all, need from runs."""
     rules = [rule for table in tables or paper.tables for rule in paper.tables[table]["rules"]]
-    wanted = [rule["metrics"] for rule in rules if isinstance(rule.get("metrics"), Mapping)]
-    return {str(metric["metric"]) for metrics in wanted for metric in metrics.values()}
+    metric_rules = [rule["metrics"] for rule in rules if isinstance(rule.get("metrics"), Mapping)]
+    return {str(metric["metric"]) for metrics in metric_rules for metric in metrics.values()}
 
 
 VERDICTS = AGREES, WITHIN, DIFFERS, MISSING, ABSENT = (
@@ -230,8 +231,8 @@ def half_unit(printed: str) -> float:
 
 def counts(rows: pd.DataFrame) -> dict[str, int]:
     """Return how many reproductions have each verdict."""
-    found = rows.loc[rows["reproduces"], "verdict"].value_counts()
-    return {name: int(found.get(name, 0)) for name in VERDICTS}
+    verdict_counts = rows.loc[rows["reproduces"], "verdict"].value_counts()
+    return {name: int(verdict_counts.get(name, 0)) for name in VERDICTS}
 
 
 def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]:
@@ -242,14 +243,14 @@ def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]
 
 def scoreboard(rows: pd.DataFrame) -> str:
     """Return how many reproductions agree, lie within the paper's sd, differ, or were not run."""
-    found = counts(rows)
-    if not found[ABSENT]:
-        del found[ABSENT]
-    parts = [f"{count} {name}" for name, count in found.items()]
+    verdict_counts = counts(rows)
+    if not verdict_counts[ABSENT]:
+        del verdict_counts[ABSENT]
+    parts = [f"{count} {name}" for name, count in verdict_counts.items()]
     return f"{', '.join(parts)} of {int(rows['reproduces'].sum())} numbers"
 
 
 def quick_note(rows: pd.DataFrame, runs: int) -> str:
     """Return a note where our means have fewer repeats than `runs`; else nothing."""
     most = float(rows["repeats"].max())
-    return f"quick: {most:.0f} repeat{'s' * (most > 1)}" if most < runs else ""
+    return f"quick: {most:.0f} repeat{'s' if most > 1 else ''}" if most < runs else ""

@@ -67,21 +67,27 @@ def paper_tables(
     ------
     UserError : a table that the mapping does not have.
     """
-    known = set(presets.experiments())
-    of_tables = [
-        [experiment for experiment in paper.experiments(t) if experiment in known] for t in tables
+    available = set(presets.experiments())
+    experiments_of_tables = [
+        [experiment for experiment in paper.experiments(t) if experiment in available]
+        for t in tables
     ]
-    names = dict.fromkeys(name for experiments in of_tables for name in experiments)
+    names = dict.fromkeys(name for experiments in experiments_of_tables for name in experiments)
     runs = {name: presets.runs_of(name, collection.runs) for name in names}
-    mine = collection.only({id_ for of_name in runs.values() for id_ in of_name})
-    metrics = values_of(mine.metrics)
-    found = {name: _answers(name, paper, metrics, runs[name]) for name in names}
-    for table, experiments in zip(tables, of_tables, strict=True):
+    runs_of_paper = collection.only(
+        {id_ for runs_of_experiment in runs.values() for id_ in runs_of_experiment}
+    )
+    metrics = values_of(runs_of_paper.metrics)
+    answers_by_experiment = {name: _answers(name, paper, metrics, runs[name]) for name in names}
+    for table, experiments in zip(tables, experiments_of_tables, strict=True):
         computed = {
             name: computed_numbers(paper, name, table, results) for name in paper.computed(table)
         }
         yield _table(
-            paper, table, {experiment: found[experiment] for experiment in experiments}, computed
+            paper,
+            table,
+            {experiment: answers_by_experiment[experiment] for experiment in experiments},
+            computed,
         )
 
 
@@ -134,10 +140,11 @@ class _Answers:
 def _answers(
     name: str, paper: Paper, metrics: pd.DataFrame, runs: Mapping[str, tuple[dict[str, str], Run]]
 ) -> _Answers:
+    """Return the finished runs of an experiment, and the summaries of what the paper compares."""
     if not runs:
         return _Answers({}, pd.DataFrame(columns=_COLUMNS))
     chosen = metrics["run"].isin(runs) & metrics["metric"].isin(metrics_of(paper))
-    found = [
+    summaries_of_runs = [
         _with_choice(
             {"experiment": name, **runs[str(id_)][1].choices, **runs[str(id_)][0]}, summary
         )
@@ -145,7 +152,11 @@ def _answers(
             metrics[chosen & (metrics["group"] == "")], per=["run"], intervals=False
         ).groupby("run", observed=True)
     ]
-    summaries = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=_COLUMNS)
+    summaries = (
+        pd.concat(summaries_of_runs, ignore_index=True)
+        if summaries_of_runs
+        else pd.DataFrame(columns=_COLUMNS)
+    )
     return _Answers({id_: run for id_, (_, run) in runs.items()}, summaries)
 
 
@@ -158,19 +169,27 @@ def _with_choice(choice: Mapping[str, str], summary: pd.DataFrame) -> pd.DataFra
 
 
 def _table(
-    paper: Paper, table: str, found: Mapping[str, _Answers], computed: Mapping[str, pd.DataFrame]
+    paper: Paper,
+    table: str,
+    answers_by_experiment: Mapping[str, _Answers],
+    computed: Mapping[str, pd.DataFrame],
 ) -> PaperTable:
-    summaries = [value.summaries for value in found.values()]
+    """Return a table of a paper beside the numbers of the runs and computations that answer it."""
+    summaries = [value.summaries for value in answers_by_experiment.values()]
     ours = pd.concat(summaries, ignore_index=True) if summaries else pd.DataFrame(columns=_COLUMNS)
     rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
-    own = paper.table(table).get("datasets", {})
-    rows = rows.assign(**{"own data set": rows["dataset"].map(lambda name: own.get(name, name))})
-    runs = {id_: run for value in found.values() for id_, run in value.runs.items()}
+    own_names = paper.table(table).get("datasets", {})
+    rows = rows.assign(
+        **{"own data set": rows["dataset"].map(lambda name: own_names.get(name, name))}
+    )
+    runs = {id_: run for value in answers_by_experiment.values() for id_, run in value.runs.items()}
     quick = any(value["quick"].any() for value in computed.values() if len(value))
     note = quick_note(rows, paper.table(table).get("runs", paper.runs)) or (
         "quick look" if quick else ""
     )
-    return PaperTable(paper.name, table, tuple(found), rows, tuple(runs.values()), note)
+    return PaperTable(
+        paper.name, table, tuple(answers_by_experiment), rows, tuple(runs.values()), note
+    )
 
 
 def compare(
@@ -189,20 +208,20 @@ def compare(
         ``intervention`` and ``option`` in front.
     computed : computation -> its numbers, by the place of the published row.
     """
-    mapping, found, lookup = paper.table(table), [], _Lookup(ours)
+    mapping, rows, lookup = paper.table(table), [], _Lookup(ours)
     for place, row in zip(*_placed(paper.published(table)), strict=True):
         rule = rule_of(mapping["rules"], row)
         front = {
             **row,
             "published method": " ".join(filter(None, [row["method"], row["setting"]])),
         }
-        each: Iterable[tuple[str, dict[str, Any] | None]]
+        numbers_by_label: Iterable[tuple[str, dict[str, Any] | None]]
         if "computation" in rule:
             numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
-            each = _from_computation(numbers, place, row)
+            numbers_by_label = _from_computation(numbers, place, row)
         else:
-            each = _from_runs(rule, row, mapping.get("datasets", {}), lookup)
-        for i, (label, numbers_of) in enumerate(each):
+            numbers_by_label = _from_runs(rule, row, mapping.get("datasets", {}), lookup)
+        for i, (label, numbers_of) in enumerate(numbers_by_label):
             verdict = judge(paper, row, numbers_of, mapping.get("runs"))
             reason = rule.get("absent") or (numbers_of or {}).get("reason", "")
             if reason:
@@ -214,8 +233,8 @@ def compare(
                 "reason": reason,
                 "whole": _is_whole(paper, rule, mapping, numbers_of),
             }
-            found.append({**front, **answer})
-    return pd.DataFrame(found)
+            rows.append({**front, **answer})
+    return pd.DataFrame(rows)
 
 
 def _is_whole(
@@ -239,22 +258,23 @@ def _placed(rows: pd.DataFrame) -> tuple[list[int], list[dict[str, str]]]:
 def _from_computation(
     numbers: pd.DataFrame, place: int, row: Mapping[str, str]
 ) -> list[tuple[str, dict[str, Any] | None]]:
-    mine = numbers[numbers["row"] == place] if len(numbers) else numbers
-    return [(record["label"] or row["method"], record) for record in mine.to_dict("records")] or [
-        (row["method"], None)
-    ]
+    """Return the numbers of a computation that answer a published row, each with its label."""
+    numbers_of_row = numbers[numbers["row"] == place] if len(numbers) else numbers
+    return [
+        (record["label"] or row["method"], record) for record in numbers_of_row.to_dict("records")
+    ] or [(row["method"], None)]
 
 
 def _from_runs(
-    rule: Mapping[str, Any], row: Mapping[str, str], own: Mapping[str, str], ours: _Lookup
+    rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
     if "metrics" not in rule or "absent" in rule:
         yield row["method"], None
         return
-    dataset = own.get(row["dataset"], row["dataset"])
-    for choice, wanted in answers(rule, row):
+    dataset = own_names.get(row["dataset"], row["dataset"])
+    for choice, metric in answers(rule, row):
         label = choice.pop("label", "") or _label(choice)
-        yield label, _matching_numbers(ours, {"dataset": dataset, **choice}, wanted)
+        yield label, _matching_numbers(ours, {"dataset": dataset, **choice}, metric)
 
 
 def _label(choice: Mapping[str, str]) -> str:
@@ -272,31 +292,31 @@ class _Lookup:
     rows: pd.DataFrame
     _places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = field(default_factory=dict)
 
-    def first(self, wanted: Mapping[str, str]) -> pd.Series | None:
+    def first(self, values_by_column: Mapping[str, str]) -> pd.Series | None:
         """Return the first row with these values."""
-        names = tuple(wanted)
+        names = tuple(values_by_column)
         if names not in self._places:
             places: dict[tuple[Any, ...], int] = {}
             for place, values in enumerate(zip(*(self.rows[name] for name in names), strict=True)):
                 places.setdefault(values, place)
             self._places[names] = places
-        found = self._places[names].get(tuple(wanted.values()))
-        return None if found is None else self.rows.iloc[found]
+        place_of_row = self._places[names].get(tuple(values_by_column.values()))
+        return None if place_of_row is None else self.rows.iloc[place_of_row]
 
 
 def _matching_numbers(
-    ours: _Lookup, choice: Mapping[str, str], wanted: Mapping[str, Any]
+    ours: _Lookup, choice: Mapping[str, str], metric: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
     keys = {
         **choice,
-        "metric": wanted["metric"],
+        "metric": metric["metric"],
         "variant": "",
-        "attribute": wanted.get("attribute", ""),
+        "attribute": metric.get("attribute", ""),
         "group": "",
     }
-    first, scale = ours.first(keys), wanted.get("scale", 1.0)
+    first, scale = ours.first(keys), metric.get("scale", 1.0)
     if first is None:
         return None
-    mean = wanted.get("shift", 0.0) + scale * first["mean"]
+    mean = metric.get("shift", 0.0) + scale * first["mean"]
     return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}

@@ -108,7 +108,7 @@ def _sweep_parts(
 
 
 def study_parts(paper: Paper, root: Path, results: Path, effort: Effort) -> Iterator[PaperPart]:
-    """Yield the studies of a paper's contents, those whose text is there already left out."""
+    """Yield the studies of a paper's contents that have no text yet."""
     rows = {row.command: row for row in contents(paper) if row.kind == "command"}
     for row in rows.values():
         words = row.arguments(quick=effort is not Effort.WHOLE)
@@ -146,7 +146,7 @@ def run_study(paper: Paper, words: Sequence[str], path: Path, root: Path) -> Non
     ------
     UserError : it failed; its last line says why.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *words],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -154,10 +154,10 @@ def run_study(paper: Paper, words: Sequence[str], path: Path, root: Path) -> Non
         text=True,
         check=False,
     )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["it printed no reason"]
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or ["it printed no reason"]
         raise UserError(lines[-1].removeprefix("error: "))
-    write_text(path, f"{_digest(paper, words)}\n{done.stdout}")
+    write_text(path, f"{_digest(paper, words)}\n{process.stdout}")
 
 
 def _is_whole(path: Path, paper: Paper, words: Sequence[str]) -> bool:
@@ -182,13 +182,13 @@ def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list
         print(f"[{place} of {len(parts)}] {part.paper}, {part.name}", flush=True)
         before = _cpu_seconds()
         try:
-            done = part.run()
-            if isinstance(done, list):
-                print(f"  written: {', '.join(map(str, done))}", flush=True)
+            result = part.run()
+            if isinstance(result, list):
+                print(f"  written: {', '.join(map(str, result))}", flush=True)
         except UserError as error:
             failures.append(Failure(part, str(error)))
             print(f"  not done: {error}", flush=True)
-        except Exception as error:  # a night's run outlives any one of its parts
+        except Exception as error:  # one failing part must not end a night's run
             failures.append(Failure(part, repr(error), traceback.format_exc()))
             print(failures[-1].trace, file=sys.stderr, flush=True)
         _add_cost(results, part, effort, _cpu_seconds() - before)
@@ -196,7 +196,7 @@ def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of those that it has waited for."""
+    """Return the CPU time of this process and of its finished child processes."""
     return sum(os.times()[:4])
 
 

@@ -51,33 +51,33 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     UserError : a table that the paper does not have.
     """
     names = list(paper.tables) if table in ("", "all") else [table]
-    found = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
+    tables = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
     console = Console(width=_WIDTH)
     folder = written_beside(results) / paper.name
-    for group in found:
+    for group in tables:
         _write(group, folder / f"table{group.table}", made_by(paper, group))
         if table:
             print_table(group, console)
             console.print(f"{_line(group)}; made by {', '.join(made_by(paper, group))}", style=None)
     if not table:
-        console.print(_summary(paper, found))
+        console.print(_summary(paper, tables))
         if paper.within:
-            print(_near_together(paper, found))
-        if found:
-            print(f"One table: fairbench paper {paper.name} table={found[0].table}")
+            print(_near_together(paper, tables))
+        if tables:
+            print(f"One table: fairbench paper {paper.name} table={tables[0].table}")
 
 
 def print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
     """Print every row of a paper: its verdict, how many numbers agree, and what was seen."""
-    shown = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
-    shown.add_column("row", overflow="fold", max_width=30)
-    shown.add_column("verdict", no_wrap=True)
-    shown.add_column("agree", justify="right", no_wrap=True)
-    shown.add_column("what was seen", overflow="fold")
+    printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
+    printed.add_column("row", overflow="fold", max_width=30)
+    printed.add_column("verdict", no_wrap=True)
+    printed.add_column("agree", justify="right", no_wrap=True)
+    printed.add_column("what was seen", overflow="fold")
     for answer in answers:
         note = answer.note or answer.row.what
-        shown.add_row(answer.row.item, answer.verdict, answer.score, note)
-    Console(width=_WIDTH).print(shown)
+        printed.add_row(answer.row.item, answer.verdict, answer.score, note)
+    Console(width=_WIDTH).print(printed)
 
 
 def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
@@ -111,17 +111,19 @@ def _line(table: PaperTable) -> str:
 
 def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
     """Return how many numbers of each table have which verdict, and how near ours are."""
-    shown = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
-    shown.add_column("table")
+    printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
+    printed.add_column("table")
     near = [f"within {distance:.2f}" for distance in _distances(paper)]
     for heading in ("numbers", *VERDICTS, *near):
-        shown.add_column(heading, justify="right")
-    shown.add_column("")
+        printed.add_column(heading, justify="right")
+    printed.add_column("")
     for table in tables:
         numbers = str(int(table.rows["reproduces"].sum()))
-        found = _near_shares(table, paper)
-        shown.add_row(table.table, numbers, *map(str, table.counts.values()), *found, table.note)
-    return shown
+        near_shares = _near_shares(table, paper)
+        printed.add_row(
+            table.table, numbers, *map(str, table.counts.values()), *near_shares, table.note
+        )
+    return printed
 
 
 def _distances(paper: Paper) -> Sequence[float]:
@@ -129,7 +131,7 @@ def _distances(paper: Paper) -> Sequence[float]:
 
 
 def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
-    """Return the shares within some distances, of a table that is counted with others."""
+    """Return a table's shares within each distance; empty if it is not among the counted tables."""
     rows = table.rows[table.rows["reproduces"]]
     if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():
         return [""] * len(_distances(paper))
@@ -137,16 +139,19 @@ def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
 
 
 def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
-    """Say how near each kind of answer comes to the tables that are counted together."""
-    together = [table for table in tables if table.table in paper.within["tables"]]
-    rows = pd.concat([group.rows for group in together])
+    """Return, for each kind of answer, its shares within each distance in the counted tables."""
+    counted = [table for table in tables if table.table in paper.within["tables"]]
+    rows = pd.concat([group.rows for group in counted])
     rows = rows[rows["difference"].notna()]
     kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
-    lines = [f"Tables {', '.join(group.table for group in together)} together:"]
-    for kind, mine in rows.groupby(kinds, sort=False):
-        shares = zip(shares_within(mine, _distances(paper)), _distances(paper), strict=True)
-        found = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
-        lines.append(f"  {kind}, {len(mine)} number{'s' * (len(mine) > 1)}: {found}")
+    lines = [f"Tables {', '.join(group.table for group in counted)} together:"]
+    for kind, rows_of_kind in rows.groupby(kinds, sort=False):
+        shares = zip(shares_within(rows_of_kind, _distances(paper)), _distances(paper), strict=True)
+        share_texts = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
+        lines.append(
+            f"  {kind}, {len(rows_of_kind)} number{'s' if len(rows_of_kind) > 1 else ''}: "
+            f"{share_texts}"
+        )
     return "\n".join([*lines, *paper.within.get("note", ())])
 
 
@@ -154,13 +159,14 @@ def print_table(table: PaperTable, console: Console) -> None:
     """Print a table, metric by metric; what all rows share stands in the title."""
     answered = table.rows[table.rows["verdict"] != ABSENT]
     for metric, rows in answered.groupby("metric", sort=False):
-        console.print(_of_metric(rows, f"{table.paper}, table {table.table}: {metric}"))
+        console.print(_metric_table(rows, f"{table.paper}, table {table.table}: {metric}"))
     for reason, rows in table.rows[table.rows["verdict"] == ABSENT].groupby("reason", sort=False):
         numbers = int(rows["reproduces"].sum())
         console.print(f"{numbers} number{'s have' if numbers > 1 else ' has'} no answer: {reason}")
 
 
-def _of_metric(rows: pd.DataFrame, title: str) -> Table:
+def _metric_table(rows: pd.DataFrame, title: str) -> Table:
+    """Return the table of one metric: published numbers beside ours."""
     several = rows.groupby(list(KEYS), sort=False)["our method"].transform("size").max() > 1
     keys = _telling(rows)
     shared = [rows[name].iloc[0] for name in KEYS if name not in keys]
@@ -169,10 +175,10 @@ def _of_metric(rows: pd.DataFrame, title: str) -> Table:
         keys.append("our method")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     for name in (*keys, *_NUMBERS, "verdict"):
-        right = name in (*_NUMBERS, "n_labelled")
+        is_number = name in (*_NUMBERS, "n_labelled")
         heading = _HEADINGS.get(name, name)
         whole = name in (*_NUMBERS, "verdict")
-        justify: Literal["right", "left"] = "right" if right else "left"
+        justify: Literal["right", "left"] = "right" if is_number else "left"
         table.add_column(heading, justify=justify, overflow="fold", no_wrap=whole)
     digits, blocks = _decimals(rows), rows[keys[0]].duplicated().any()
     ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
@@ -192,9 +198,9 @@ def _telling(rows: pd.DataFrame) -> list[str]:
     """Return the columns that tell published rows apart, without those that others determine."""
     keys = [name for name in KEYS if rows[name].nunique() > 1]
     for name in ("sensitive_attribute", "n_labelled", "learner"):
-        others = [key for key in keys if key != name]
-        if name in keys and others and rows.groupby(others)[name].nunique().max() == 1:
-            keys = others
+        other_keys = [key for key in keys if key != name]
+        if name in keys and other_keys and rows.groupby(other_keys)[name].nunique().max() == 1:
+            keys = other_keys
     return keys or ["method"]
 
 

@@ -63,20 +63,26 @@ def changes(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
     ----------
     new : of :func:`verdicts`; numbers that were not run, or were not recorded, change nothing.
     """
-    both = new.merge(record[[*PLACE, "verdict"]], on=PLACE, suffixes=("", " before"))
-    run = both["verdict"].ne(MISSING) & both["verdict before"].ne(MISSING)
-    changed = both[run & both["verdict"].ne(both["verdict before"])]
+    verdicts_with_before = new.merge(
+        record[[*PLACE, "verdict"]], on=PLACE, suffixes=("", " before")
+    )
+    was_run = verdicts_with_before["verdict"].ne(MISSING) & verdicts_with_before[
+        "verdict before"
+    ].ne(MISSING)
+    changed = verdicts_with_before[
+        was_run & verdicts_with_before["verdict"].ne(verdicts_with_before["verdict before"])
+    ]
     return changed.rename(columns={"verdict before": "before"})
 
 
 def merged(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
-    """Return the record with what was run in the paper's size; the rest stays as it was."""
+    """Return the record, updated by the numbers that were run in the paper's size."""
     settled = new["whole"] | new["verdict"].eq(ABSENT)
-    kept = record.set_index(PLACE)[COLUMNS[len(PLACE) :]]
-    own = new.set_index(PLACE)
-    before = kept.reindex(own.index)
+    recorded_rows = record.set_index(PLACE)[COLUMNS[len(PLACE) :]]
+    new_by_place = new.set_index(PLACE)
+    before = recorded_rows.reindex(new_by_place.index)
     stays = ~settled.to_numpy() & before["verdict"].notna().to_numpy()
-    result = own[COLUMNS[len(PLACE) :]].astype(object)
+    result = new_by_place[COLUMNS[len(PLACE) :]].astype(object)
     # A number that was run in a smaller size, and never in the paper's, counts as not run.
     unsettled = ~settled.to_numpy() & ~stays
     result.loc[unsettled, _NUMBERS] = float("nan")
@@ -130,6 +136,7 @@ def answers(paper: Paper, record: pd.DataFrame) -> Iterator[RowAnswer]:
 
 
 def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
+    """Return the verdict on a table of a paper, from the verdicts on its numbers."""
     verdicts = numbers["verdict"]
     compared = int((~verdicts.isin(UNANSWERED)).sum())
     agreeing, within = int((verdicts == AGREES).sum()), int((verdicts == WITHIN).sum())
@@ -151,7 +158,7 @@ def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
 
 
 def page(papers: Sequence[Paper]) -> str:
-    """Return ``docs/papers.md``: every row of every work, from what is recorded."""
+    """Return the text of ``docs/papers.md``: every row of every work, from the record."""
     ordered = sorted(papers, key=lambda paper: paper.title.lower())
     every = [(paper, list(answers(paper, recorded(paper)))) for paper in ordered]
     lines = [_summary(paper, rows) for paper, rows in every]
@@ -214,8 +221,8 @@ def _section(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     claims.sort(key=lambda a: order.index(a.verdict) if a.verdict in order else len(order))
     tables = [a for a in rows if a.row.is_counted]
     figures = [a for a in rows if a.row.kind == "figure" and a not in claims]
-    shown = [*claims, *tables, *figures]
-    others = [a for a in rows if a not in shown]
+    shown_rows = [*claims, *tables, *figures]
+    other_rows = [a for a in rows if a not in shown_rows]
     yield from (f"## {paper.title}", "")
     parts: tuple[tuple[str, list[RowAnswer], list[str], Callable[[RowAnswer], list[str]]], ...] = (
         ("Claims", claims, ["claim", "", "verdict", "what was seen", "command or code"], _claim),
@@ -233,7 +240,7 @@ def _section(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         ),
         (
             "Definitions, algorithms, data sets and the rest",
-            others,
+            other_rows,
             ["row", "what it is", "verdict", "command or code", "what was seen"],
             _other,
         ),

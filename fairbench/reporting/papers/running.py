@@ -66,13 +66,14 @@ def figure_sweeps(
     paper: Paper, conf: Path, figures: Sequence[str] = (), effort: Effort = Effort.WHOLE
 ) -> Iterator[list[str]]:
     """Yield the words of each sweep that some figures need, all of the paper's if none is named."""
-    asked = [paper.figure(figure) for figure in figures or paper.figures]
-    yield from _sweeps(paper, conf, [f["experiment"] for f in asked if "experiment" in f], effort)
+    entries = [paper.figure(figure) for figure in figures or paper.figures]
+    yield from _sweeps(paper, conf, [f["experiment"] for f in entries if "experiment" in f], effort)
 
 
 def _sweeps(
     paper: Paper, conf: Path, experiments: Sequence[str], effort: Effort
 ) -> Iterator[list[str]]:
+    """Yield the words of each sweep of the experiments, smaller where the effort is not whole."""
     small = effort is not Effort.WHOLE
     if small and not paper.quick.get("sweeps", True):
         return
@@ -99,7 +100,7 @@ def _experiments(paper: Paper, table: str) -> list[str]:
 
 
 def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -> None:
-    """Run one sweep as its own process; what is finished or stored is not computed again.
+    """Run one sweep in a process of its own; finished runs and stored cells are reused.
 
     A quick look counts as a demo.
 
@@ -138,16 +139,16 @@ def run_computation(
 
 
 def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.DataFrame:
-    """Return what is known of a computation, with columns of texts and ``quick``.
+    """Return the numbers of a computation, with columns of texts and ``quick``.
 
     That is what the results folder has of it, else what the paper's folder keeps, else what a quick
     look found.
     """
     if is_computed(paper, name, table, results):
         return _read(_path(paper, name, table, results))
-    kept = paper.computations[name].get("kept")
-    if kept:
-        numbers = _read(paper.folder / str(kept))
+    kept_file = paper.computations[name].get("kept")
+    if kept_file:
+        numbers = _read(paper.folder / str(kept_file))
         return numbers[numbers["row"].isin(_rows_of(paper, name, table).index)]
     if is_computed(paper, name, table, results, Effort.QUICK):
         return _read(_path(paper, name, table, results, Effort.QUICK)).assign(quick=True)
@@ -176,8 +177,8 @@ def is_computed(
 def _rows_of(paper: Paper, name: str, table: str) -> pd.DataFrame:
     """Return the published rows of a table that a computation answers."""
     rows, rules = paper.published(table), paper.table(table)["rules"]
-    named = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
-    return rows[[computation == name for computation in named]]
+    computations = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
+    return rows[[computation == name for computation in computations]]
 
 
 def _path(

@@ -127,13 +127,9 @@ def assess(
     metrics, counted = _evaluated(rows, basis, evaluator, seed, counts_alone=only_findings)
     gap_metrics = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
     inside = asked_within(table, gap_metrics)
-    constraints = len(options.group) if options.constraint else 0
-    questions = (
-        len(counted) * len(gap_metrics) + constraints + others + len(options.group) * len(inside)
-    )
-    has_question = table.sampling is not None or isinstance(options, GatedOptions)
-    rate = ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
+    questions = len(counted) * len(gap_metrics) + len(options.group) * len(inside) + others
+    budget = _budget(table, options, questions)
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     gaps = gaps_of(
         counted,
         bounds,
@@ -158,7 +154,7 @@ def assess(
         if table.score is not None:
             singles = {name: table.groups[name] for name in options.group}
             scores = score_distributions(table.score, singles, table.design)
-    if constraints or not only_findings:
+    if options.constraint or not only_findings:
         thresholds = other_thresholds(table, options, bounds.risk)
     compared = () if only_findings else options.group
     return Assessment(
@@ -175,6 +171,18 @@ def assess(
         scores,
         standardised_gaps(table, options, bounds, inside),
     )
+
+
+def _budget(table: AuditTable, options: Options, questions: int) -> ErrorBudget:
+    """Return the error budget of so many questions, and of a constraint on each attribute.
+
+    An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
+    of the error rate to that question.
+    """
+    if options.constraint:
+        questions += len(options.group)
+    has_question = table.sampling is not None or isinstance(options, GatedOptions)
+    return ErrorBudget(questions, ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE)
 
 
 class Basis(Enum):

@@ -214,15 +214,15 @@ def _question(finding: Finding) -> tuple[str, str, str]:
 def _sentence_key(finding: Finding) -> Hashable:
     """Return a key that findings share if one sentence words them together."""
     about, verdict = finding.about, finding.verdict
-    where = (about, finding.attribute, verdict, finding.scope, finding.given)
+    common = (about, finding.attribute, verdict, finding.scope, finding.given)
     if about in (PAIR, LOWEST, UNLIKE) or (about, verdict) in ((GAP, LARGE), (SHARE, OPEN)):
-        return (*where, finding.measure)
+        return (*common, finding.measure)
     if about == GAP:
-        return (*where, finding.bound, finding.needs if verdict == NOT_MEASURED else "")
+        return (*common, finding.bound, finding.needs if verdict == NOT_MEASURED else "")
     if about == RATIO:
-        return (*where, finding.groups[1:])
+        return (*common, finding.groups[1:])
     if (about, verdict) in ((COMPARISON, OPEN), (COMPARISON, NOT_MEASURED), (WATCHED, OPEN)):
-        return where
+        return common
     return id(finding)
 
 

@@ -60,7 +60,7 @@ class Assessment:
 
     Attributes
     ----------
-    bounds : what verdicts are given by; the budget is of questions about gaps and a constraint.
+    bounds : what verdicts are given by; its error budget covers the gaps and a constraint.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone,
         where there are any.
     assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
@@ -125,18 +125,16 @@ def assess(
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     rows, seed = rows_of(table), options.seed
     metrics, counted = _evaluated(rows, basis, evaluator, seed, counts_alone=only_findings)
-    asked = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
-    inside = asked_within(table, asked)
-    constrained = len(options.group) * bool(options.constraint)
-    questions = len(counted) * len(asked) + constrained + others + len(options.group) * len(inside)
-    has_question = table.sampling is not None or isinstance(options, GatedOptions)
-    rate = ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
+    gap_metrics = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
+    inside = asked_within(table, gap_metrics)
+    questions = len(counted) * len(gap_metrics) + len(options.group) * len(inside) + others
+    budget = _budget(table, options, questions)
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     gaps = gaps_of(
         counted,
         bounds,
         assumed=basis is Basis.SCORES,
-        metrics=asked,
+        metrics=gap_metrics,
         names=table.direction.rate_names,
     )
     assumed = None
@@ -156,7 +154,7 @@ def assess(
         if table.score is not None:
             singles = {name: table.groups[name] for name in options.group}
             scores = score_distributions(table.score, singles, table.design)
-    if constrained or not only_findings:
+    if options.constraint or not only_findings:
         thresholds = other_thresholds(table, options, bounds.risk)
     compared = () if only_findings else options.group
     return Assessment(
@@ -175,6 +173,18 @@ def assess(
     )
 
 
+def _budget(table: AuditTable, options: Options, questions: int) -> ErrorBudget:
+    """Return the error budget of so many questions, and of a constraint on each attribute.
+
+    An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
+    of the error rate to that question.
+    """
+    if options.constraint:
+        questions += len(options.group)
+    has_question = table.sampling is not None or isinstance(options, GatedOptions)
+    return ErrorBudget(questions, ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE)
+
+
 class Basis(Enum):
     """What the rates of an audit rest on."""
 
@@ -185,7 +195,7 @@ class Basis(Enum):
 
     @classmethod
     def of(cls, table: AuditTable) -> Basis:
-        """Return what there is."""
+        """Return what the rates of a table rest on."""
         if not table.labels_known:
             return cls.DECISIONS if table.score is None else cls.SCORES
         return cls.ALL_LABELS if table.labels_known == len(table) else cls.SOME_LABELS
@@ -204,17 +214,21 @@ def _evaluated(
         completion = rows.completion(seed)
     if basis is not Basis.DECISIONS:
         return rows.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
-    # Decisions alone are counted as if right: what is kept of that rests on the decisions alone.
-    as_right = replace(rows, label=rows.prediction.astype(float))
-    metrics, counted = as_right.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
-    kept = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
-    return metrics[kept].reset_index(drop=True), counted
+    # Decisions alone are evaluated as if all were right; of the metrics only those are kept that
+    # do not depend on labels.
+    as_if_right = replace(rows, label=rows.prediction.astype(float))
+    metrics, counted = as_if_right.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
+    of_decisions = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
+    return metrics[of_decisions].reset_index(drop=True), counted
 
 
 def _calibrated_alike(
     rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int
 ) -> Calibrated | None:
-    """Return labels as they would be if scores were calibrated alike in all groups, of some."""
+    """Return labels completed as if scores were calibrated alike in all groups.
+
+    None where not some rows but all, or none, have a label, or intervals are of the posterior.
+    """
     if basis is not Basis.SOME_LABELS or evaluator.interval == DIRICHLET:
         return None
     completion = rows.completion(seed, SIGNED)
@@ -252,13 +266,14 @@ def rows_of(table: AuditTable) -> SomeLabels:
 
 
 def _sizes(table: AuditTable) -> list[Size]:
+    """Return how many rows and labels each group has."""
     sizes = []
     for attribute, groups in table.groups.items():
         codes, names = groups.cat.codes.to_numpy(np.intp), groups.cat.categories
         known, times = table.known, table.times
         rows = tally(codes, times, least=len(names))
-        of_known = None if times is None else times[known]
-        labels = tally(codes[known], of_known, least=len(names))
+        known_times = None if times is None else times[known]
+        labels = tally(codes[known], known_times, least=len(names))
         sizes += [
             Size(attribute, str(name), *counts)
             for name, *counts in zip(names, rows.tolist(), labels.tolist(), strict=True)

@@ -23,14 +23,14 @@ def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
     several. However many groups are asked about, there is an alarm without cause in 3 % of audits
     at most.
     """
-    asked = [scores for scores in found if not np.isnan(scores.fit)]
+    compared = [scores for scores in found if not np.isnan(scores.fit)]
     least: dict[str, float] = {}
-    for scores in asked:
+    for scores in compared:
         least[scores.attribute] = min(scores.fit, least.get(scores.attribute, 1.0))
     return [
         scores
-        for scores in asked
-        if scores.fit == least[scores.attribute] and scores.fit * len(asked) < ALARMS
+        for scores in compared
+        if scores.fit == least[scores.attribute] and scores.fit * len(compared) < ALARMS
     ]
 
 
@@ -51,7 +51,7 @@ def calibrations(
         return
     score, label = table.score[known], table.label[known].astype(np.int64)
     for attribute, groups in table.groups.items():
-        found = group_calibrations(
+        of_groups = group_calibrations(
             attribute,
             groups,
             table.score,
@@ -62,8 +62,8 @@ def calibrations(
         if attribute in asked:
             codes, number = groups.cat.codes.to_numpy(np.int64)[known], len(groups.cat.categories)
             fits = unlike(score, label, codes, number, rng(seed, "calibrated alike", attribute))
-            found = map(lambda scores, fit: replace(scores, fit=float(fit)), found, fits)
-        yield from found
+            of_groups = map(lambda scores, fit: replace(scores, fit=float(fit)), of_groups, fits)
+        yield from of_groups
 
 
 def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[Finding]:

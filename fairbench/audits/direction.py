@@ -27,7 +27,7 @@ from fairbench.metrics.registry import label
 
 EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
 PRECISION = "predictive_parity"
-EXTREME = 0.02  # of the rows: fewer that are granted, or refused, are said first
+EXTREME = 0.02  # of the rows: where fewer are granted, or refused, a warning says so
 # Words, and beginnings of words, of outcomes that are bad for a person as such, or good only
 # because help follows (readmitted). Whole words where a beginning would take in others.
 _ADVERSE_WORDS = frozenset({
@@ -214,12 +214,14 @@ def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
     hurt = f"somebody with '{direction.names[direction.good]}'"
     if purpose:
         hurt = f"{PURPOSE_OF[purpose].hurts} ('{direction.names[direction.good]}')"
-    more = ""
+    on_granted = ""
     if purpose and PURPOSE_OF[purpose].counts_granted:
-        more = f" In {purpose}, how often each group is {direction.granted} comes first as well."
+        on_granted = (
+            f" In {purpose}, how often each group is {direction.granted} comes first as well."
+        )
     yield (
         f"The error that hurts a person is that {hurt} is {direction.refused}: look first at the "
-        f"gap in {name}.{more}"
+        f"gap in {name}.{on_granted}"
     )
 
 
@@ -247,14 +249,16 @@ class Decided:
         if self.groups is None:
             return everyone
         codes, names = codes_of(self.groups)
-        members, times = codes >= 0, self.times
-        of_members = None if times is None else times[members]
-        sizes = tally(codes[members], of_members, least=len(names))
-        both = members & granted
-        of_both = tally(codes[both], None if times is None else times[both], least=len(names))
+        has_group, times = codes >= 0, self.times
+
+        def group_sizes(rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+            times_of_rows = None if times is None else times[rows]
+            return tally(codes[rows], times_of_rows, least=len(names))
+
+        sizes, granted_sizes = group_sizes(has_group), group_sizes(has_group & granted)
         total = len(granted) if times is None else times.sum()
-        large = sizes >= max(10, 0.02 * total)
-        shares = pd.Series(of_both / np.maximum(sizes, 1), names)[large]
+        is_large = sizes >= max(10, 0.02 * total)
+        shares = pd.Series(granted_sizes / np.maximum(sizes, 1), names)[is_large]
         if len(shares) < 2:
             return everyone
         most, least = shares.idxmax(), shares.idxmin()
@@ -277,19 +281,19 @@ def check_said(
 
     Raises
     ------
-    UserError : it was not said; shows what either answer means for the rows.
+    UserError : it was not said; the message shows what either answer means for the rows.
     """
     adverse = [name for name in named if sounds_adverse(name)]
     if direction.favourable is not None or not (adverse or direction.decisions or purpose):
         return
-    zero, one = direction.names
+    negative, positive = direction.names
     good = direction.decisions[0] if direction.decisions else "granted"
     why = "decision= is given" if direction.decisions else f"the decisions are for {purpose}"
     if adverse:
         why = f"{quoted(adverse[0], 30)} may be bad for a person"
     raise UserError(
-        f"{rows.file}: {why}, and which label is good is not said. favourable={zero} reads "
-        f"{rows.granted(0, good)}; favourable={one} turns it round: {rows.granted(1, good)}"
+        f"{rows.file}: {why}, and which label is good is not said. favourable={negative} reads "
+        f"{rows.granted(0, good)}; favourable={positive} turns it round: {rows.granted(1, good)}"
         f"{f' ({side})' if side else ''}. Give the one that is right."
     )
 
@@ -309,21 +313,23 @@ def score_area(
     Mann-Whitney statistic"). NaN unless there are ten labels of either kind.
     """
     known = np.isfinite(label)
-    ones, values = label[known] == 1, np.unique(score[known])
-    number = np.searchsorted(values, score[known])
-    weight = None if times is None else times[known]
-    of_ones = tally(number[ones], None if weight is None else weight[ones], least=len(values))
-    of_all = tally(number, weight, least=len(values))
-    positives, negatives = int(of_ones.sum()), int((of_all - of_ones).sum())
-    several, fewer = max(positives, negatives), min(positives, negatives)
+    is_positive, values = label[known] == 1, np.unique(score[known])
+    place = np.searchsorted(values, score[known])
+    known_times = None if times is None else times[known]
+    positive_times = None if known_times is None else known_times[is_positive]
+    positives_at = tally(place[is_positive], positive_times, least=len(values))
+    rows_at = tally(place, known_times, least=len(values))
+    positives, negatives = int(positives_at.sum()), int((rows_at - positives_at).sum())
+    more, fewer = max(positives, negatives), min(positives, negatives)
     if fewer < _FEWEST:
         return np.nan, np.nan
-    ranks = np.cumsum(of_all) - (of_all - 1) / 2  # of ties the mean of theirs
-    area = (of_ones @ ranks - positives * (positives + 1) / 2) / (several * fewer)
+    ranks = np.cumsum(rows_at) - (rows_at - 1) / 2  # rows with equal scores share their mean rank
+    area = (positives_at @ ranks - positives * (positives + 1) / 2) / (more * fewer)
     return float(area), float(np.sqrt(area * (1 - area) / fewer))
 
 
-_FEWEST, _SURE = 10, 3.3  # labels of either kind; standard errors, for one file in two thousand
+_FEWEST = 10  # labels of either kind, for a score to be judged by them
+_SURE = 3.3  # standard errors: one file in two thousand is wrongly taken to run against its labels
 
 
 def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None = None) -> bool:
@@ -337,31 +343,32 @@ def check_runs_with(score: Floats, label: Floats, names: tuple[str, str], column
 
     Raises
     ------
-    UserError : it is; shows what either answer means.
+    UserError : the score is lower for label 1; the message shows what either answer means.
     """
     if runs_against(score, label):
-        zero, one = names
+        negative, positive = names
         raise UserError(
-            f"labels are {quoted(zero, 30)} and {quoted(one, 30)}; "
+            f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
             f"{which_foretold(score, label, names, column)}"
         )
 
 
 def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
     """Return the question which of two labels a score is the probability of, with both readings."""
-    zero, one = (shortened(name, 30) for name in names)
-    of_zero, of_one = (
-        number(np.mean(known)) if len(known := score[label == value]) else "unknown"
+    first, second = (shortened(name, 30) for name in names)
+    first_mean, second_mean = (
+        number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
         for value in (0, 1)
     )
     area, _ = score_area(score, label)
-    right, wrong = ("", "") if np.isnan(area) else (
-        f" puts {_percent(area)} of pairs in the right order", f" {_percent(1 - area)}"
-    )  # fmt: skip
+    as_second = as_first = ""
+    if not np.isnan(area):
+        as_second = f" puts {_percent(area)} of pairs in the right order"
+        as_first = f" {_percent(1 - area)}"
     return (
         f"which of them '{shortened(column, 30)}' is the probability of is not sure. Its mean is "
-        f"{of_one} for '{one}' and {of_zero} for '{zero}': positive={one}{right}, "
-        f"positive={zero}{wrong}. Give the one that is right"
+        f"{second_mean} for '{second}' and {first_mean} for '{first}': "
+        f"positive={second}{as_second}, positive={first}{as_first}. Give the one that is right"
     )
 
 
@@ -382,17 +389,20 @@ def reading(
     granted : (n,) who gets the good decision, where all rows are at hand. times : (n,) how often
         each row comes; once by default.
     """
-    zero, one = direction.names
-    foretells = f"'{score}' is read as the probability of '{one}'" if score else ""
+    negative, positive = direction.names
     side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"
     who = f"{direction.granted[:1].upper()}{direction.granted[1:]}: "
     who += f"'{decided}' says so" if decided else side
     if granted is not None:
         rows = count(len(granted) if times is None else times.sum())
         who += f" ({_percent(share_of(granted, times))} of {rows} rows)"
+    foretells = f"'{score}' is read as the probability of '{positive}'"
     if direction.favourable is None:
-        yield f"{f'{foretells}. ' * bool(foretells)}{who}. Whether that is good for a person was " \
-              f"not said: favourable={one} or favourable={zero} says it."  # fmt: skip
+        start = f"{foretells}. " if score else ""
+        yield (
+            f"{start}{who}. Whether that is good for a person was not said: "
+            f"favourable={positive} or favourable={negative} says it."
+        )
         return
     good = f"decision for '{direction.names[direction.good]}' is good for a person"
     yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."
@@ -409,7 +419,7 @@ def on_extremes(direction: Direction, share: float, threshold: float) -> Iterato
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent; what is only near is not written as 0 or 100."""
+    """Return a share in percent; 0 % and 100 % are written only where the share is exactly that."""
     text = f"{100 * share:.1f}".removesuffix(".0")
     if text == "0" and share > 0:
         return "under 0.1 %"

@@ -205,12 +205,13 @@ def gaps_of(
 
 
 def _gap(counted: Counted, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+    """Return the gap in one metric between the groups of an attribute that have enough rows."""
     rate, names, intervals = RATE_OF[metric], np.array(counted.groups, object), counted.intervals
     sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)
-    # Of labels a few will do: their interval says how little they are.
-    few = isinstance(intervals, LabelledIntervals)
-    enough = sizes >= (1 if few else bounds.minimum)
-    short = (labels < FEWEST_LABELS) & (few and metric != NEEDS_NO_LABELS)
+    # Where only some rows have labels a few will do: their interval says how little they tell.
+    some_labels = isinstance(intervals, LabelledIntervals)
+    enough = sizes >= (1 if some_labels else bounds.minimum)
+    short = (labels < FEWEST_LABELS) & (some_labels and metric != NEEDS_NO_LABELS)
     gap = Gap(
         counted.attribute,
         metric,
@@ -321,10 +322,10 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     groups = rates.shape[1]
     certainty = 1 - risk / (groups * (groups - 1) / 2)
     above, beyond = (
-        np.stack([(one[:, None] - rates > bound).mean(axis=0) for one in rates.T])
+        np.stack([(rate[:, None] - rates > bound).mean(axis=0) for rate in rates.T])
         for bound in (0.0, epsilon)
     )
-    pairs = [(int(one), int(other)) for one, other in np.argwhere(above > certainty)]
+    pairs = [(int(high), int(low)) for high, low in np.argwhere(above > certainty)]
     if _small(rates, epsilon) >= 1 - risk:
         return GapAnswer(SMALL, pairs=pairs)
     # Where several pairs are as certain, the one furthest apart.

@@ -49,7 +49,7 @@ def attributes_of_large(ratios: Sequence[ImpactRatio]) -> set[str]:
     rows: dict[str, list[int]] = {}
     for ratio in ratios:
         rows.setdefault(ratio.attribute, []).append(ratio.rows)
-    return {name for name, own in rows.items() if not may_be_compared_with(np.array(own)).all()}
+    return {name for name, sizes in rows.items() if not may_be_compared_with(np.array(sizes)).all()}
 
 
 def impact_findings(
@@ -66,27 +66,27 @@ def impact_findings(
     granted : what somebody is who is counted, such as ``approved``.
     of_large : the attributes of which only groups that are large enough are compared with.
     """
-    for shown, judged in zip(ratios, wider, strict=True):
-        if shown.is_given_reference:
+    for ratio, judged in zip(ratios, wider, strict=True):
+        if ratio.is_given_reference:
             continue
-        verdict = NOT_MEASURED if np.isnan(shown.ratio) else OPEN
+        verdict = NOT_MEASURED if np.isnan(ratio.ratio) else OPEN
         if judged.upper < FOUR_FIFTHS:
             verdict = LARGE
         elif judged.lower >= FOUR_FIFTHS:
             verdict = SMALL
         yield Finding(
             RATIO,
-            shown.attribute,
+            ratio.attribute,
             "impact ratio",
             verdict,
-            (shown.group, shown.reference) if shown.given else (shown.group,),
-            value=shown.ratio,
-            lower=shown.lower,
-            upper=shown.upper,
+            (ratio.group, ratio.reference) if ratio.given else (ratio.group,),
+            value=ratio.ratio,
+            lower=ratio.lower,
+            upper=ratio.upper,
             bound=FOUR_FIFTHS,
-            n=shown.rows,
+            n=ratio.rows,
             scope=f"of the groups {LARGE_ENOUGH}"
-            if shown.attribute in of_large and not shown.given
+            if ratio.attribute in of_large and not ratio.given
             else "",
             decided=granted,
             needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",

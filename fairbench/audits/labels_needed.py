@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from fairbench.audits.findings import ERROR_RATE, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
+from fairbench.core.formats import count, probability, two_digits
 from fairbench.core.seeds import rng
 from fairbench.evaluation.groups import Counted
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.further_labels import LIKELY, FurtherLabels
 
-_MOST_ROWS = 10_000_000
+_MOST_ROWS = 10_000_000  # further labels that are simulated, where the rows there are set no limit
 
 
 def with_needed(
@@ -37,8 +38,8 @@ def with_needed(
         if not asked or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
             return FurtherLabels()
         generator = rng(seed, "labels needed", gap.attribute, gap.metric)
-        of_groups = by_attribute[gap.attribute]
-        rates = rows.known_rates(gap.rate, of_groups, gap.compared, generator)
+        counts = by_attribute[gap.attribute]
+        rates = rows.known_rates(gap.rate, counts, gap.compared, generator)
         tried: dict[int, float] = {}
         for labels in numbers(known, remaining):
             tried[labels] = rates.settled(labels, epsilon, ERROR_RATE / len(RATE_OF))
@@ -55,3 +56,26 @@ def numbers(labels: int, remaining: int | None) -> list[int]:
     steps = [step * 10**power for power in range(1, 8) for step in (1, 2, 5)]
     wanted = [step for step in steps if 10 * step >= labels and step < most]
     return [*wanted, most] if remaining is not None else wanted
+
+
+def kind_of_labels(needed: FurtherLabels) -> str:
+    """Return what further labels are: of rows that lack one, or of new rows."""
+    return "more labels" if needed.remaining is not None else "more rows with labels"
+
+
+def likely_numbers(needed: FurtherLabels) -> list[str]:
+    """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
+    labels_needed = dict.fromkeys([needed.few, needed.enough])
+    return [two_digits(labels) for labels in labels_needed if labels is not None]
+
+
+def needed_in_words(needed: FurtherLabels) -> str:
+    """Return how many labels would settle a gap, in words; nothing where that was not asked."""
+    kind = kind_of_labels(needed)
+    if not needed.labels:
+        return ""
+    if needed.enough is not None:
+        return f"{' to '.join(likely_numbers(needed))} {kind} would probably settle it"
+    last, chance = count(needed.labels[-1]), probability(needed.settled[-1])
+    most = f"{last} {kind}" if needed.remaining is None else f"all {last} other labels"
+    return f"{most} would settle it with a probability of only {chance}"

@@ -511,28 +511,29 @@ class LendingQuestion(Options):
 def check_unchanged(
     state: Path, before: Any, options: Any, given: Collection[str], *, also: Collection[str] = ()
 ) -> None:
-    """Refuse what a command line says of a state that was started otherwise.
+    """Refuse options of a command line that differ from those a state was started with.
 
     Parameters
     ----------
-    state : its file. before : the options of a dataclass with which it was started.
-    options : of the command line, as they were written. given : the names of those that it has.
-    also : what else differs.
+    state : the file of the state. before : the options that it was started with, a dataclass.
+    options : those of the command line, as they were written.
+    given : the names of the options that the command line has.
+    also : the names of further options that differ.
 
     Raises
     ------
-    UserError : an option differs; names the first.
+    UserError : an option differs; the message names the first.
     """
     # As of a new state, in which bands are taken from the names of columns.
-    more = {"group": "cuts", "score": "scores"}
-    own = {*given, *(more[name] for name in more if name in given)}
-    plain = {
-        field.name: getattr(options if field.name in own else before, field.name)
+    derived = {"group": "cuts", "score": "scores"}
+    given_fields = {*given, *(derived[name] for name in derived if name in given)}
+    values = {
+        field.name: getattr(options if field.name in given_fields else before, field.name)
         for field in fields(before)
     }
-    asked = type(before)(**plain | {"path": before.path})
-    other = [name for name in plain if getattr(asked, name) != getattr(before, name)]
-    if names := sorted({"group" if name == "cuts" else name for name in [*other, *also]}):
+    asked = type(before)(**values | {"path": before.path})
+    changed = [name for name in values if getattr(asked, name) != getattr(before, name)]
+    if names := sorted({"group" if name == "cuts" else name for name in [*changed, *also]}):
         raise UserError(
             f"{state} was started with another {names[0]}: leave {names[0]}= out, or start "
             "another state"

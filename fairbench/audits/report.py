@@ -45,7 +45,8 @@ class Audit:
     ----------
     rows, labels : how many there are.
     findings : all that is said of the people that the rows are a sample of.
-    basis : what that rests on. warning : before everything else, where one is due.
+    basis : sentences on what the findings rest on.
+    warning : what a reader has to know before everything else; may be empty.
     notes : descriptions of these rows, and what a reader has to know of them.
     sections, pictures : tables and figures. data : the same as plain values, for the JSON.
     sure : how sure the findings are. unseen : what was not looked at. todo : what to do next.
@@ -118,26 +119,29 @@ def document_of(audit: Audit) -> Document:
 
 
 def _summary(audit: Audit) -> ExecutiveSummary:
-    groups = listed(list(audit.options.group or audit.options.proxy))
-    unseen = [
-        f"Only groups by {groups} were compared; who else may be treated differently was not "
-        "looked at."
-    ]
-    single, first = audit.options.group, next(iter(audit.headlines), "")
-    still_open = left_open(audit.findings, audit.headlines)
+    """Return the first page of an audit."""
+    attributes = audit.options.group
+    headline = next(iter(audit.headlines), "")
+    sure, unseen = list(audit.sure), list(audit.unseen)
+    if audit.findings:
+        sure += [PROMISE, INTERVALS]
+    if any(finding.verdict == OPEN for finding in audit.findings):
+        sure.append(ON_OPEN)
+    if groups := listed(list(attributes or audit.options.proxy)):
+        compared = (
+            f"Only groups by {groups} were compared; who else may be treated differently was not "
+            "looked at."
+        )
+        unseen = [compared, *unseen]
     return ExecutiveSummary(
         in_short(audit.findings, audit.headlines),
-        [
-            *audit.sure,
-            *([PROMISE, INTERVALS] if audit.findings else []),
-            *[ON_OPEN] * any(finding.verdict == OPEN for finding in audit.findings),
-        ],
-        [*unseen * bool(groups), *audit.unseen],
+        sure,
+        unseen,
         [*to_do(audit.findings, audit.headlines), *audit.todo],
-        still_open=still_open,
+        still_open=left_open(audit.findings, audit.headlines),
         audited=list(_audited(audit)),
-        key_figures=key_figures(audit.findings, single, first),
-        chart=gap_chart(audit.findings, single, first),
+        key_figures=key_figures(audit.findings, attributes, headline),
+        chart=gap_chart(audit.findings, attributes, headline),
     )
 
 
@@ -145,11 +149,12 @@ def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield how many rows there are, and how they were read."""
     options, names = audit.options, audit.label_names
     labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
-    labelled = "all of them" if audit.labels == audit.rows else labelled
+    if audit.labels == audit.rows:
+        labelled = "all of them"
     yield "Rows", audit.counted or f"{count(audit.rows)}, {labelled} with a label"
     labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
-    if read := [*(audit.audited or labels)]:
-        yield "Read as", " ".join(read)
+    if sentences := [*(audit.audited or labels)]:
+        yield "Read as", " ".join(sentences)
     if names and options.score and not options.prediction and not audit.audited:
         yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 
@@ -173,9 +178,14 @@ def counted_by(options: Options) -> Iterator[str]:
 
 
 def on_labels(rows: int, labels: int, without: str) -> list[str]:
-    """Return what figures that need labels assume, where some rows have one; of none, `without`."""
-    text = (
+    """Return what figures that need labels assume, where not all rows have one.
+
+    Parameters
+    ----------
+    without : the sentence where no row has a label.
+    """
+    assumption = (
         "What needs labels is of the rows that have one. This assumes that rows were chosen for "
         "labelling at random."
     )
-    return [text if labels else without] if labels < rows else []
+    return [assumption if labels else without] if labels < rows else []

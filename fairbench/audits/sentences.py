@@ -101,10 +101,10 @@ _IN_PERCENT = (
 
 def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[str]:
     """Return the sentences that word findings, in the order of the findings."""
-    together: dict[Hashable, list[Finding]] = {}
+    by_sentence: dict[Hashable, list[Finding]] = {}
     for finding in findings:
-        together.setdefault(_said_with(finding), []).append(finding)
-    worded = (_worded(alike, brief) for alike in together.values())
+        by_sentence.setdefault(_sentence_key(finding), []).append(finding)
+    worded = (_worded(alike, brief) for alike in by_sentence.values())
     return [sentence for sentence in worded if sentence]
 
 
@@ -162,21 +162,21 @@ def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> lis
 
 
 def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, float]:
-    """Return what large findings are ordered by in a summary, the first first."""
+    """Return the key by which a summary orders large findings."""
     rank = 0 if finding.measure in headlines else 1 if finding.about == RATIO else 2
     return CROSSED in finding.attribute, rank, -abs(finding.value)
 
 
 def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings without those of a combination of which one attribute shows the same."""
-    shown = {(*_question(finding), finding.about) for finding in findings}
+    answered = {(*_question(finding), finding.about) for finding in findings}
     return [
         finding
         for finding in findings
         if not (
             CROSSED in finding.attribute
             and any(
-                (attribute, finding.measure, finding.scope, finding.about) in shown
+                (attribute, finding.measure, finding.scope, finding.about) in answered
                 for attribute in finding.attribute.split(CROSSED)
             )
         )
@@ -207,21 +207,22 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
 
 
 def _question(finding: Finding) -> tuple[str, str, str]:
+    """Return the question that a finding answers."""
     return finding.attribute, finding.measure, finding.scope
 
 
-def _said_with(finding: Finding) -> Hashable:
-    """Return what findings have in common that are said in one sentence."""
+def _sentence_key(finding: Finding) -> Hashable:
+    """Return a key that findings share if one sentence words them together."""
     about, verdict = finding.about, finding.verdict
-    where = (about, finding.attribute, verdict, finding.scope, finding.given)
+    common = (about, finding.attribute, verdict, finding.scope, finding.given)
     if about in (PAIR, LOWEST, UNLIKE) or (about, verdict) in ((GAP, LARGE), (SHARE, OPEN)):
-        return (*where, finding.measure)
+        return (*common, finding.measure)
     if about == GAP:
-        return (*where, finding.bound, finding.needs if verdict == NOT_MEASURED else "")
+        return (*common, finding.bound, finding.needs if verdict == NOT_MEASURED else "")
     if about == RATIO:
-        return (*where, finding.groups[1:])
+        return (*common, finding.groups[1:])
     if (about, verdict) in ((COMPARISON, OPEN), (COMPARISON, NOT_MEASURED), (WATCHED, OPEN)):
-        return where
+        return common
     return id(finding)
 
 
@@ -252,56 +253,87 @@ def _worded(findings: Sequence[Finding], brief: bool) -> str:
 def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     """Return what templates name beside the first finding."""
     first = findings[0]
+    return {
+        **_bound_and_scope(first, brief),
+        **_sizes(first),
+        **_groups(findings, brief),
+        **_counts_and_sides(findings),
+        "measures": _measures(findings),
+        "details": _measures(findings) if brief else _details(findings),
+    }
+
+
+def _bound_and_scope(first: Finding, brief: bool) -> dict[str, str]:
+    """Return of which attribute a finding is, its bound, where it holds, and unless what."""
     by = f"by {first.attribute}" if first.attribute else ""
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
         bound = f"{100 * first.bound:.3g} percentage points"
-    size, ends = number(abs(first.value)), interval(*first.interval)
-    nearest, farthest = sorted(map(abs, first.interval))
-    between = f"{size}, 95 % interval {ends}" if ends else size
-    named = [finding for finding in findings if finding.groups]
-    names = [finding.groups[0] for finding in named]
-    ratios = listed([f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in named])
-    rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in named]
-    percents = zip(first.groups, first.values, strict=False)
-    is_gap, one, several = bool(first.attribute), len(findings) == 1, count(len(findings))
-    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
     return {
         "by": "".join(f"{part}, " for part in (by, first.given) if part),
         "bound": bound,
+        "points": f"{100 * first.bound:.3g}",
         "scope": f", {first.scope}" if first.scope else "",
         "cannot_tell": ": these rows cannot tell" if brief and not first.scope else "",
-        "measures": _measures(findings),
-        "details": _measures(findings) if brief else _details(findings),
+        "unless": f". This holds unless {first.unless}" if first.unless else "",
+    }
+
+
+def _sizes(first: Finding) -> dict[str, str]:
+    """Return the value of a finding and its interval, in the forms that templates name."""
+    size, ends = number(abs(first.value)), interval(*first.interval)
+    nearest, farthest = sorted(map(abs, first.interval))
+    between = f"{size}, 95 % interval {ends}" if ends else size
+    return {
         "size": size,
         "ends": ends,
+        "ends_of_size": interval(nearest, farthest),
         "between": between,
         "difference": _difference(first, between),
         "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",
-        "unless": f". This holds unless {first.unless}" if first.unless else "",
+        "times": f"{number(first.value, 2)} times as much, {interval(*first.interval, 2)}",
+        "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
+    }
+
+
+def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
+    """Return the groups of findings, with their rates and ratios, as templates name them."""
+    first = findings[0]
+    with_groups = [finding for finding in findings if finding.groups]
+    names = [finding.groups[0] for finding in with_groups]
+    ratios = [f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in with_groups]
+    rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in with_groups]
+    percents = zip(first.groups, first.values, strict=False)
+    reference = " ".join(filter(None, [f"the group {first.decided} most often", first.scope]))
+    if len(first.groups) > 1:
+        reference = first.groups[1]
+    return {
         "percents": " and ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
         "apart": _distance_text(first),
-        "points": f"{100 * first.bound:.3g}",
         "pairs": _pairs(findings) if first.about == PAIR else "",
         "candidates": listed(first.groups, _MOST_NAMED),
         "named": listed(names, _MOST_NAMED),
         "all_named": ", ".join(names),
-        "ratios": ratios,
-        "reference": first.groups[1]
-        if len(first.groups) > 1
-        else " ".join(filter(None, [f"the group {first.decided} most often", first.scope])),
-        "side": _side(first),
-        "ends_of_size": interval(nearest, farthest),
-        "less_or_more": "less" if first.value < 1 else "more",
-        "times": f"{number(first.value, 2)} times as much, {interval(*first.interval, 2)}",
-        "groups_are": f"{several} {'group is' if one else 'groups are'}",
+        "ratios": listed(ratios),
+        "reference": reference,
         "rates": listed(rates, 3 if brief else 8),
+    }
+
+
+def _counts_and_sides(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return how many findings there are, and whether the first is of more or less of something."""
+    first, total = findings[0], count(len(findings))
+    is_gap, is_single = bool(first.attribute), len(findings) == 1
+    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
+    return {
+        "side": _side(first),
         "how": less if first.value < 0 else more,
+        "less_or_more": "less" if first.value < 1 else "more",
+        "groups_are": f"{total} {'group is' if is_single else 'groups are'}",
+        "gaps": f"{total} {'gap' if is_single else 'gaps'}",
         "gap_in": "gap in " if is_gap else "",
         "the_gap_in": "the gap in " if is_gap else "",
         "which_of_two": "whose gap is smaller in" if is_gap else "which has the higher",
-        "gaps": f"{several} gap{'s' * (not one)}",
-        "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
     }
 
 
@@ -325,6 +357,7 @@ def _difference(gap: Finding, between: str) -> str:
 
 
 def _measures(findings: Sequence[Finding]) -> str:
+    """Return the measures of findings, listed."""
     return listed([finding.measure for finding in findings])
 
 
@@ -333,26 +366,28 @@ def _details(findings: Sequence[Finding]) -> str:
     is_small, details = findings[0].verdict == SMALL, []
     for gap in findings:
         ends = interval(*gap.interval)
-        added = [ends and f"95 % interval {ends}", gap.needs]
         if is_small:
-            added = [gap.unless and f"unless {gap.unless}"]
-        text = "; ".join(part for part in added if part)
+            additions = [f"unless {gap.unless}" if gap.unless else ""]
+        else:
+            additions = [f"95 % interval {ends}" if ends else "", gap.needs]
+        text = "; ".join(part for part in additions if part)
         details.append(f"{gap.measure} ({text})" if text else gap.measure)
     return (", " if is_small else "; ").join(details)
 
 
 def _pairs(pairs: Sequence[Finding]) -> str:
+    """Return which groups are surely higher than which others, in words."""
     above: dict[str, list[str]] = {}
     for pair in pairs:
         high, low = pair.groups
         above.setdefault(high, []).append(low)
-    named = [
+    clauses = [
         f"that of {high} is higher than that of {listed(lows, _MOST_NAMED)}"
         for high, lows in above.items()
     ]
-    if (left := len(named) - _MOST_NAMED) > 0:
-        named = [*named[:_MOST_NAMED], f"and {count(left)} more"]
-    return "; ".join(named)
+    if (left := len(clauses) - _MOST_NAMED) > 0:
+        clauses = [*clauses[:_MOST_NAMED], f"and {count(left)} more"]
+    return "; ".join(clauses)
 
 
 def _side(finding: Finding) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ from fairbench.data.tabular import plain_pair, spelled
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design, design_of
 
-SELECTED = "selected"  # what those are whom selected= marks: decided upon before this model
+SELECTED = "selected"  # the word for people whom selected= marks: decided upon before this model
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +64,14 @@ class AuditTable:
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
-    references : attribute -> the group that somebody named to compare its others with.
-    notes : what a reader should know of the groups' labels.
-    everyone : of the rows of the selected, the table that they were taken from.
+    references : attribute -> the group that the user named to compare its others with.
+    notes : what a reader should know about labels, decisions and groups.
+    everyone : the table of all rows, where this is the table of the selected ones only.
     read_as : sentences on how scores and decisions were read.
     warnings : what a reader has to know first.
     strata : (n,) categorical labels of what groups are also compared within, named after columns.
-    times : (n,) how often each row comes, where rows that are alike are one; None where none are.
+    times : (n,) how many rows of the file each row stands for, where equal rows were merged; None
+        where they were not.
     """
 
     score: Floats | None
@@ -95,7 +97,7 @@ class AuditTable:
             return self
         rows = self.selected
 
-        def kept(labels: pd.Series) -> pd.Series:
+        def of_rows(labels: pd.Series) -> pd.Series:
             return labels[rows].cat.remove_unused_categories().reset_index(drop=True)
 
         return replace(
@@ -103,9 +105,9 @@ class AuditTable:
             score=None if self.score is None else self.score[rows],
             prediction=self.prediction[rows],
             label=self.label[rows],
-            groups={name: kept(labels) for name, labels in self.groups.items()},
-            cells=kept(self.cells),
-            strata=None if self.strata is None else kept(self.strata),
+            groups={name: of_rows(labels) for name, labels in self.groups.items()},
+            cells=of_rows(self.cells),
+            strata=None if self.strata is None else of_rows(self.strata),
             selected=None,
             everyone=self,
         )
@@ -168,31 +170,17 @@ def read_audit_table(
     file = options.path.name
     score = scores_of(frame, Place(file, options.score)) if options.score else None
     label, direction = _labels(frame, options, score)
-    selected = None
-    if options.selected:
-        place = Place(file, options.selected)
-        selected = marks_of(frame[options.selected], place)
-        if not selected.any():
-            raise place.fault("is true in no row: nobody was selected, and no label can be known")
+    selected = _selected(frame, options)
+    if selected is not None:
         label = np.where(selected, label, np.nan)
     prediction = read_decisions(frame, options, direction, score)
     if score is not None:
         check_score(label, score, file, options.score)
         if not (options.positive or labelling):
             check_runs_with(score, label, direction.names, options.score)
-    groups: Mapping[str, pd.Series] = {}
-    if options.proxy:
-        cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
-    else:
-        groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
-    singles = {name: groups[name] for name in options.group if groups}
-    named = references_of(singles, options.reference) if groups else {}
-    first = next(iter(singles.values()), None)
+    groups, cells = _groups(frame, options, many=many)
     times = times_of(frame)
-    decided = Decided(file, first, prediction, times)
-    columns = [name for name in (options.score, options.target, options.prediction) if name]
-    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(direction, [*columns, direction.names[1]], decided, side, options.purpose)
+    _check_direction(direction, options, Decided(file, _first(groups, options), prediction, times))
     if selected is not None:
         direction = direction.as_predictions()
     table = AuditTable(
@@ -204,43 +192,93 @@ def read_audit_table(
         direction,
         design=design_of_options(frame, options),
         selected=selected,
-        references={
-            attribute: str(labels.cat.categories[0])
-            for attribute, labels in groups.items()
-            if attribute in named or {*attribute.split(" x ")} <= {*named}
-        },
-        notes=[
-            *notes_on_labels(
-                label,
-                score,
-                prediction,
-                direction.names,
-                columns=(options.score, options.prediction),
-                times=times,
-            ),
-            *(
-                notes_on_decisions(
-                    frame[options.prediction],
-                    options.prediction,
-                    direction.names,
-                    direction.decisions,
-                )
-                if options.prediction
-                else ()
-            ),
-            *notes_on_groups(frame, options.group),
-        ],
+        references=_references(groups, options),
         strata=_strata(frame, options),
         times=times,
     )
     read_as = list(_read_as(table, options))
     if len(table.known):
         read_as += on_purpose(table.direction, options.purpose)
-    return replace(table, read_as=read_as, warnings=list(_warnings(table, options)))
+    return replace(
+        table,
+        notes=list(_notes(table, frame, options)),
+        read_as=read_as,
+        warnings=list(_warnings(table, options)),
+    )
+
+
+def _selected(frame: pd.DataFrame, options: Options) -> NDArray[np.bool_] | None:
+    """Return who was selected (n,); None where no column says so."""
+    if not options.selected:
+        return None
+    place = Place(options.path.name, options.selected)
+    selected = marks_of(frame[options.selected], place)
+    if not selected.any():
+        raise place.fault("is true in no row: nobody was selected, and no label can be known")
+    return selected
+
+
+def _groups(
+    frame: pd.DataFrame, options: Options, *, many: bool
+) -> tuple[Mapping[str, pd.Series], pd.Series]:
+    """Return the groups of each attribute, and the combinations of all attributes.
+
+    Where groups are only estimated from a proxy, there are none, and one combination of everyone.
+    """
+    if options.proxy:
+        return {}, pd.Series(pd.Categorical(["everyone"] * len(frame)))
+    return read_groups(frame, options.path.name, options.group, options.reference, many=many)
+
+
+def _first(groups: Mapping[str, pd.Series], options: Options) -> pd.Series | None:
+    """Return the groups of the first attribute that the user named; None where there are none."""
+    return groups[options.group[0]] if groups and options.group else None
+
+
+def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
+    """Return attribute -> its reference group, where the user named the references it needs.
+
+    A combination of attributes has one where each of these attributes has.
+    """
+    if not groups:
+        return {}
+    singles = {name: groups[name] for name in options.group}
+    with_reference = {*references_of(singles, options.reference)}
+    return {
+        attribute: str(labels.cat.categories[0])
+        for attribute, labels in groups.items()
+        if attribute in with_reference or {*attribute.split(" x ")} <= with_reference
+    }
+
+
+def _check_direction(direction: Direction, options: Options, decided: Decided) -> None:
+    """Refuse a file for which the user has to say which decision is good for a person."""
+    columns = [name for name in (options.score, options.target, options.prediction) if name]
+    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
+    check_said(direction, [*columns, direction.names[1]], decided, side, options.purpose)
+
+
+def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator[str]:
+    """Yield what a reader should know about labels, decisions and groups."""
+    names = table.direction.names
+    yield from notes_on_labels(
+        table.label,
+        table.score,
+        table.prediction,
+        names,
+        columns=(options.score, options.prediction),
+        times=table.times,
+    )
+    if options.prediction:
+        decisions = frame[options.prediction]
+        yield from notes_on_decisions(
+            decisions, options.prediction, names, table.direction.decisions
+        )
+    yield from notes_on_groups(frame, options.group)
 
 
 def _strata(frame: pd.DataFrame, options: Options) -> pd.Series | None:
-    """Return what groups are compared within (n,), where that is asked for."""
+    """Return the strata that groups are compared within (n,); None where no one asks for them."""
     if not options.within:
         return None
     file = options.path.name
@@ -298,24 +336,26 @@ def _labels(
     """Return the labels (n,), NaN where unknown, and what they and decisions are called."""
     text = pd.Series("", frame.index, dtype=str)
     place = Place(options.path.name, options.target or "label")
-    counts = np.ones(len(frame), bool)
+    has_label = np.ones(len(frame), bool)
     if options.target:
         text = frame[options.target].astype(str)
     if options.labelled:
-        counts = marks_of(frame[options.labelled], replace(place, column=options.labelled))
+        has_label = marks_of(frame[options.labelled], replace(place, column=options.labelled))
     unlabelled, positive = bool((text == "").all()), options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
         text, place = frame[options.prediction], replace(place, column=options.prediction)
-        if not positive and (two := _two_names(text)):
+        if not positive and (two_names := _two_names(text)):
             good = spelled(options.decision.partition("/")[0])
-            positive = good if good in two else spelled(options.favourable)
-            _ask_decision(two if not positive else (), place)
-    elif not positive and (two := _two_names(text)):
+            positive = good if good in two_names else spelled(options.favourable)
+            if not positive:
+                _ask_decision(two_names, place)
+    elif not positive and (two_names := _two_names(text)):
         if score is None:
             positive = spelled(options.favourable)
-            _ask_favourable(two if not positive else (), place)
+            if not positive:
+                _ask_favourable(two_names, place)
         else:
-            _ask_positive(text, two, score, place, options.score)
+            _ask_positive(text, two_names, score, place, options.score)
     label, names = labels_of(text, place, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else spelled(options.favourable)
@@ -323,9 +363,9 @@ def _labels(
     if unlabelled:
         return np.full(len(frame), np.nan), direction
     if options.labelled:
-        wrong = counts & np.isnan(label)
+        wrong = has_label & np.isnan(label)
         place.refuse(text, wrong, f"a label, though '{options.labelled}' is true there")
-    return np.where(counts, label, np.nan), direction
+    return np.where(has_label, label, np.nan), direction
 
 
 def _two_names(text: pd.Series) -> tuple[str, ...]:
@@ -336,35 +376,34 @@ def _two_names(text: pd.Series) -> tuple[str, ...]:
 
 
 def _ask_positive(
-    text: pd.Series, names: tuple[str, ...], score: Floats, place: Place, column: str
-) -> None:
+    text: pd.Series, names: Sequence[str], score: Floats, place: Place, column: str
+) -> NoReturn:
     """Ask which of two labels the scores foretell."""
-    zero, one = names
+    first, second = names
     codes, values = each_value(text, spelled)
-    meaning = {zero: 0.0, one: 1.0}
+    meaning = {first: 0.0, second: 1.0}
     label = np.array([meaning.get(value, np.nan) for value in values])[codes]
-    question = which_foretold(score, label, (zero, one), column)
-    raise place.fault(f"holds {quoted(zero, 40)} and {quoted(one, 40)}; {question}")
+    question = which_foretold(score, label, (first, second), column)
+    raise place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; {question}")
 
 
-def _ask_favourable(names: tuple[str, ...], place: Place) -> None:
+def _ask_favourable(names: Sequence[str], place: Place) -> NoReturn:
     """Ask which of two labels is good for a person, where there are decisions and no scores."""
-    if names:
-        one, other = names
-        raise place.fault(
-            f"holds {quoted(one, 40)} and {quoted(other, 40)}, and which of them is good for a "
-            f"person is not said: favourable={one} or favourable={other}"
-        )
+    first, second = names
+    raise place.fault(
+        f"holds {quoted(first, 40)} and {quoted(second, 40)}, and which of them is good for a "
+        f"person is not said: favourable={first} or favourable={second}"
+    )
 
 
-def _ask_decision(names: tuple[str, ...], place: Place) -> None:
+def _ask_decision(names: Sequence[str], place: Place) -> NoReturn:
     """Ask which of two decisions is good for a person."""
-    if names:
-        one, other = names
-        raise place.fault(
-            f"holds {quoted(one, 30)} and {quoted(other, 30)}. Name them by decision=, the one "
-            f"that is good for a person first: decision={one}/{other} or decision={other}/{one}"
-        )
+    first, second = names
+    raise place.fault(
+        f"holds {quoted(first, 30)} and {quoted(second, 30)}. Name them by decision=, the one "
+        f"that is good for a person first: decision={first}/{second} or "
+        f"decision={second}/{first}"
+    )
 
 
 def read_decisions(
@@ -377,23 +416,24 @@ def read_decisions(
     UserError : decisions have other names than labels, and it is not said which are which.
     """
     place = Place(options.path.name, options.prediction)
-    others: dict[str, int] = {}
+    label_of: dict[str, int] = {}
     if options.prediction:
         codes, values = each_value(frame[options.prediction], spelled)
         present = sorted({value for value in values if value})
-        told = {*present} == {*direction.decisions}
-        # Of 0 and 1 beside other labels, 1 may be the good decision or the positive label.
-        others_ask = not plain_pair(present) or direction.favourable == 0
-        if told or (len(present) == 2 and not {*present} & {*direction.names} and others_ask):
-            others = _named_decisions(present, direction, place)
-    return decisions_of(frame, place, direction.names, score, options.threshold, others=others)
+        are_named = {*present} == {*direction.decisions}
+        # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
+        # label, which differ if the positive label is bad for a person.
+        is_open = not plain_pair(present) or direction.favourable == 0
+        if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
+            label_of = _named_decisions(present, direction, place)
+    return decisions_of(frame, place, direction.names, score, options.threshold, others=label_of)
 
 
 def _named_decisions(present: Sequence[str], direction: Direction, place: Place) -> dict[str, int]:
-    """Return which label each decision is for."""
+    """Return decision -> the label that it stands for, 0 or 1."""
     zero, positive = direction.names
     if {*present} != {*direction.decisions}:
-        _ask_decision(tuple(present), place)
+        _ask_decision(present, place)
     if direction.favourable is None:
         good, bad = direction.decisions
         raise UserError(

@@ -192,8 +192,10 @@ def _constrained(
 
     sizes = (int(first.sum()), int((~first).sum()))
     candidates = np.union1d(fine, [today])
-    values = {of: measured(first, labels, candidates).value for of, labels in groups.items()}
-    fits = np.all([sign * found >= sign * bound for found in values.values()], axis=0)
+    values = {
+        attribute: measured(first, labels, candidates).value for attribute, labels in groups.items()
+    }
+    fits = np.all([sign * reached >= sign * bound for reached in values.values()], axis=0)
     if not fits.any():
         return ConstrainedThreshold(name, bound, sizes)
     place = int(np.where(fits, np.abs(candidates - today), np.inf).argmin())

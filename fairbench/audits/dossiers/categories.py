@@ -182,25 +182,27 @@ def smallest_ratio(categories: Sequence[Category], rate: str) -> str:
     top = next(category for category in categories if category.is_most_selected)
     ours = lowest.stable
     interval = f"{number(ours.lower, 2)} to {number(ours.upper, 2)}"
-    beside = f"our 95 % interval is {interval}"
+    ours_text = f"our 95 % interval is {interval}"
     if ours.reference not in first.most_selected:
-        beside = (
+        ours_text = (
             f"ours, over {ours.reference}, is {number(ours.ratio, 2)} (95 % interval {interval})"
         )
     return (
         f"By {first.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}: "
-        f"{lowest.group} ({_of(lowest)}) over {most} ({_of(top)}); {beside}."
+        f"{lowest.group} ({_selected_of_all(lowest)}) over {most} ({_selected_of_all(top)}); "
+        f"{ours_text}."
     )
 
 
 def listed(groups: Sequence[str], most: int = 3) -> str:
-    """Return groups that tie in a sentence, where they are many the first."""
+    """Return groups that tie as a sentence lists them; of many, the first, and how many more."""
     rest = len(groups) - most
-    shown = [*groups[:most], f"{rest} more"] if rest > 1 else groups
-    return " and ".join(shown)
+    names = [*groups[:most], f"{rest} more"] if rest > 1 else groups
+    return " and ".join(names)
 
 
-def _of(category: Category) -> str:
+def _selected_of_all(category: Category) -> str:
+    """Return how many of a category's people are selected, as "3 of 10"."""
     return f"{count(category.selected)} of {count(category.rows)}"
 
 
@@ -238,13 +240,15 @@ def _end(categories: Sequence[Category]) -> float:
 
 
 def _table(categories: Sequence[Category], rate: str, by: str, mark: float, more: str) -> Table:
+    """Return the table of categories with the rule's ratio, and ours with its interval."""
     first, ours = categories[0], categories[0].stable
     most = listed(first.most_selected)
-    why = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
-    chosen = "as reference= says" if ours.given else why
+    reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
+    if ours.given:
+        reason = "as reference= says"
     caption = (
         f"impact ratio: by {by}, the {rate} of a category over that of the category where it is "
-        f"highest ({first.reason or most}); our ratio: over {ours.reference}, {chosen}; its "
+        f"highest ({first.reason or most}); our ratio: over {ours.reference}, {reason}; its "
         f"interval allows for another truly being the highest{more}"
     )
     return table_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from fairbench.audits.dossiers.facts import GIVEN, MEASURED, MISSING, AnsweredRule
 from fairbench.audits.dossiers.rulebook import RulePack, written_day
@@ -57,25 +58,14 @@ def dossier(
         for rule in pack.on(day)
         if rule.key not in without and rule.when in ("", about)
     ]
-    missing = [answer for answer in asked if answer.status == MISSING]
-    unseen, todo = [NOTICE], [_AGAIN]
-    if missing:
-        keys = ", ".join(answer.rule.key for answer in missing)
-        unseen.append(
-            f"Missing, as only people can say it: {len(missing)} of {len(asked)} answers, which "
-            "are listed under what to do next."
-        )
-        todo = [
-            "Answer the questions of the section 'What is asked for' in a text file, a line each "
-            f"such as '{missing[0].rule.key}: ...', and run this again with facts=FILE. Missing: "
-            f"{keys}.",
-            _AGAIN,
-        ]
+    unseen, todo = _on_missing(asked)
     summary, verdict = measured.summary or ExecutiveSummary([]), measured.verdict or Verdict((), ())
-    said = [*pack.warnings(day), *([verdict.warning] if verdict.warning else [])]
+    warnings = list(pack.warnings(day))
+    if verdict.warning:
+        warnings.append(verdict.warning)
     return replace(
         measured,
-        verdict=replace(verdict, warning=" ".join(said)),
+        verdict=replace(verdict, warning=" ".join(warnings)),
         sections=[
             Section("What is asked for", [_questions_table(asked, day)], name="asked"),
             *measured.sections,
@@ -98,23 +88,45 @@ def dossier(
             "dossier": pack.name,
             "version": VERSION,
             "file": options.path.name,
-            "rules": {
-                "title": pack.title,
-                "jurisdiction": pack.jurisdiction,
-                "version": pack.version.isoformat(),
-                "checked": pack.checked.isoformat(),
-                "review_by": pack.review_by.isoformat(),
-                "status": pack.status_on(day),
-                "about": pack.about,
-                "as_of": day.isoformat(),
-                "verified": sum(answer.rule.verified for answer in asked),
-                "asked": len(asked),
-                "warnings": pack.warnings(day),
-            },
+            "rules": _plain_pack(pack, day, asked),
             "asked": [answer.plain(day) for answer in asked],
             **measured.data,
         },
     )
+
+
+def _on_missing(asked: Sequence[AnsweredRule]) -> tuple[list[str], list[str]]:
+    """Return what is not seen here, and what to do: above all, answers that only people have."""
+    missing = [answer for answer in asked if answer.status == MISSING]
+    if not missing:
+        return [NOTICE], [_AGAIN]
+    keys = ", ".join(answer.rule.key for answer in missing)
+    unseen = (
+        f"Missing, as only people can say it: {len(missing)} of {len(asked)} answers, which are "
+        "listed under what to do next."
+    )
+    todo = (
+        "Answer the questions of the section 'What is asked for' in a text file, a line each such "
+        f"as '{missing[0].rule.key}: ...', and run this again with facts=FILE. Missing: {keys}."
+    )
+    return [NOTICE, unseen], [todo, _AGAIN]
+
+
+def _plain_pack(pack: RulePack, day: date, asked: Sequence[AnsweredRule]) -> dict[str, Any]:
+    """Return a pack of rules in plain values, for the JSON."""
+    return {
+        "title": pack.title,
+        "jurisdiction": pack.jurisdiction,
+        "version": pack.version.isoformat(),
+        "checked": pack.checked.isoformat(),
+        "review_by": pack.review_by.isoformat(),
+        "status": pack.status_on(day),
+        "about": pack.about,
+        "as_of": day.isoformat(),
+        "verified": sum(answer.rule.verified for answer in asked),
+        "asked": len(asked),
+        "warnings": pack.warnings(day),
+    }
 
 
 _READ = "Each sentence with the text that it was read in, the date of that text, and since when"
@@ -122,9 +134,11 @@ _AGAIN = "Repeat this when the model changes, or the people it is used on."
 
 
 def _questions_table(asked: Sequence[AnsweredRule], day: date) -> Table:
+    """Return the table of what is asked for, by which rule, and the answers."""
+
     def cited(answer: AnsweredRule) -> TableCell:
-        from_then = f"from {written_day(answer.rule.effective)}"
-        return TableCell(answer.rule.citation, note="" if answer.applies(day) else from_then)
+        since = f"from {written_day(answer.rule.effective)}"
+        return TableCell(answer.rule.citation, note="" if answer.applies(day) else since)
 
     return table_of(
         asked,

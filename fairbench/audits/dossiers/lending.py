@@ -52,6 +52,7 @@ from fairbench.reporting.document.model import (
     ExecutiveSummary,
     Figure,
     Section,
+    Table,
 )
 from fairbench.reporting.group_tables import MOST_ROWS, table_of
 
@@ -89,8 +90,9 @@ class PartRatio:
 
     Attributes
     ----------
-    part : the share of all, or the segment. cut : of the best, the score that they reach.
-    rows : of the group. rate : the share of these among the best, or granted.
+    part : the share of all people that the best are, or the segment.
+    cut : the score that the best reach; NaN for a segment.
+    rows : how many people are in the group. rate : the share of them among the best, or granted.
     """
 
     attribute: str
@@ -136,7 +138,8 @@ class _Compared:
 
     Attributes
     ----------
-    groups : (m,) their groups. rows : (n,) who of everyone they are.
+    groups : (m,) the group of each of these people.
+    rows : (n,) which rows of the file they are, as a mask.
     """
 
     groups: pd.Series
@@ -172,11 +175,11 @@ def lending(
     without_score = {"score": ""} if options.prediction else {}  # scores may then be any numbers
     asked = Options(**plain | without_score | {"purpose": "lending"})
     table = read_audit_table(asked, frame=frame)
-    silent = unknown_of({name: table.groups[name] for name in options.group}, unknown)
-    measured = _measured(options, frame, table, silent)
+    answered = unknown_of({name: table.groups[name] for name in options.group}, unknown)
+    measured = _measured(options, frame, table, answered)
     return dossier(
         pack_of("lending"),
-        _document(options, frame, table, silent, measured),
+        _document(options, frame, table, answered, measured),
         options,
         {**told, **_answers(options, measured)},
         day,
@@ -222,23 +225,17 @@ class _Measured:
 
 
 def _measured(
-    options: LendingQuestion, frame: pd.DataFrame, table: AuditTable, silent: Unknown
+    options: LendingQuestion, frame: pd.DataFrame, table: AuditTable, answered: Unknown
 ) -> _Measured:
     """Measure decisions, scores and prices by group."""
-    compared = {name: _compared(name, table, silent) for name in table.groups}
+    compared = {name: _compared(name, table, answered) for name in table.groups}
     singles = {name: compared[name] for name in options.group}
-    ratios = [
-        ratio
-        for name, of in compared.items()
-        for ratio in impact_ratios_of(
-            name, of.groups, table.favoured[of.rows], reference=of.reference
-        )
-    ]
-    odds = [
-        row
-        for name, of in compared.items()
-        for row in _odds(name, of.groups, table.favoured[of.rows])
-    ]
+    ratios: list[ImpactRatio] = []
+    odds: list[OddsRatio] = []
+    for name, people in compared.items():
+        granted = table.favoured[people.rows]
+        ratios += impact_ratios_of(name, people.groups, granted, reference=people.reference)
+        odds += _odds(name, people.groups, granted)
     best: list[PartRatio] = []
     notes: list[str] = []
     values: dict[str, Floats] = {}
@@ -256,44 +253,52 @@ def _measured(
     means = [
         row
         for measure, numbers in values.items()
-        for name, of in singles.items()
-        for row in _means(measure, name, of, numbers, design)
+        for name, people in singles.items()
+        for row in _means(measure, name, people, numbers, design)
     ]
-    references = {name: of.reference for name, of in compared.items()}
-    given = design is not None
-    return _Measured(references, ratios, odds, best, segments, means, values, given, notes)
+    return _Measured(
+        {name: people.reference for name, people in compared.items()},
+        ratios,
+        odds,
+        best,
+        segments,
+        means,
+        values,
+        given_factors=design is not None,
+        notes=notes,
+    )
 
 
 def _document(
     options: LendingQuestion,
     frame: pd.DataFrame,
     table: AuditTable,
-    silent: Unknown,
+    answered: Unknown,
     measured: _Measured,
 ) -> Document:
     """Return the tables of what was measured, with their summary."""
     granted = table.granted if table.direction.decisions else GRANTED
-    sections = [*_decisions(measured.ratios, measured.odds, granted)]
+    sections = [_decisions_section(measured.ratios, measured.odds, granted)]
     if measured.by_quantile:
         sections.append(_best_section(measured.by_quantile, options.score))
     if measured.by_segment:
         sections.append(_segment_section(measured.by_segment, granted))
     sections += [_mean_section(name, measured.means, options.factors) for name in measured.values]
-    compared_with = f"Compared with: {_listed(measured.references, options.group)}."
+    compared_with = f"Compared with: {_reference_names(measured.references, options.group)}."
     return Document(
         "Fair lending: decisions, scores and prices by group",
         sections,
         summary=ExecutiveSummary(
             list(_in_short(measured.ratios, measured.means, granted, options)),
-            [*table.read_as, *measured.notes, *silent.sentences, compared_with, _SURE],
+            [*table.read_as, *measured.notes, *answered.sentences, compared_with, _SURE],
             list(_unseen(options, table, measured.values)),
         ),
-        notes=[*silent.sentences, *notes_on_groups(frame, options.group)],
+        notes=[*answered.sentences, *notes_on_groups(frame, options.group)],
         data={
             "people": len(frame),
             "granted": granted,
             "references": measured.references,
-            "unknown": {name: int((~rows).sum()) for name, rows in silent.known.items()},
+            "unknown": {name: int((~rows).sum()) for name, rows in answered.known.items()},
             "ratios": [asdict(row) for row in measured.ratios],
             "odds_ratios": [asdict(row) for row in measured.odds],
             "by_quantile": [asdict(row) for row in measured.by_quantile],
@@ -317,21 +322,21 @@ def _answers(options: LendingQuestion, measured: _Measured) -> dict[str, str]:
     }
 
 
-def _compared(name: str, table: AuditTable, silent: Unknown) -> _Compared:
+def _compared(name: str, table: AuditTable, answered: Unknown) -> _Compared:
     """Return the people of an attribute, or of a combination, whose group is known.
 
     Raises
     ------
     UserError : fewer than two groups are known.
     """
-    rows = np.logical_and.reduce([silent.known[part] for part in name.split(CROSSED)])
+    rows = np.logical_and.reduce([answered.known[part] for part in name.split(CROSSED)])
     groups = table.groups[name]
-    first = str(groups.cat.categories[0])
+    reference = str(groups.cat.categories[0])
     groups = groups[rows].cat.remove_unused_categories().reset_index(drop=True)
     names = list(map(str, groups.cat.categories))
     if len(names) < 2:
         raise UserError(f"{name}: fewer than two groups are known: name a column that has more")
-    if first not in names:  # it was an answer that says nothing
+    if reference not in names:  # it was an answer that says nothing
         groups = reference_first(groups, str(groups.value_counts().index[0]))
     return _Compared(groups, rows)
 
@@ -389,6 +394,7 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
 
 
 def _odds(attribute: str, groups: pd.Series, granted: NDArray[np.bool_]) -> Iterator[OddsRatio]:
+    """Yield the odds ratio of each group to the reference, which comes first."""
     codes, names = codes_of(groups)
     rows, numbers = np.bincount(codes), np.bincount(codes, granted)
     refused = rate_limits(rows - numbers, rows)
@@ -402,24 +408,24 @@ def _best(
     score: Floats, singles: Mapping[str, _Compared], shares: Sequence[float], *, high: bool
 ) -> Iterator[PartRatio]:
     """Yield the ratios among the best of everyone by score, at each cut."""
-    for attribute, of in singles.items():
+    for attribute, people in singles.items():
         for share in sorted(shares):
             best, cut = among_best(score, share, high=high)
             part = f"best {100 * share:g} %"
-            yield from _of_part(attribute, part, of.groups, best[of.rows], float(cut))
+            yield from _part_ratios(attribute, part, people.groups, best[people.rows], float(cut))
 
 
-def _of_part(
+def _part_ratios(
     attribute: str,
     part: str,
     groups: pd.Series,
-    chosen: NDArray[np.bool_],
+    selected: NDArray[np.bool_],
     cut: float = float("nan"),
 ) -> Iterator[PartRatio]:
-    """Yield the ratios of a part of the rows, or of what is chosen of them."""
+    """Yield the impact ratios of those who are selected, of all people or of a part of them."""
     codes, names = codes_of(groups)
     rows = np.bincount(codes)
-    rates = rate_limits(np.bincount(codes, chosen), rows)
+    rates = rate_limits(np.bincount(codes, selected), rows)
     reference = str(groups.cat.categories[0])
     if reference not in names:
         return
@@ -433,21 +439,21 @@ def _of_part(
 
 
 def _segments(
-    singles: Mapping[str, _Compared], strata: pd.Series, everyone: NDArray[np.bool_]
+    singles: Mapping[str, _Compared], strata: pd.Series, favoured: NDArray[np.bool_]
 ) -> Iterator[PartRatio]:
     """Yield the ratios in each segment, and those over all of them.
 
     Over all segments a group's rate is compared with what the reference group's would be if it had
     the group's mix of segments; segments in which either has nobody are left out.
     """
-    for attribute, of in singles.items():
-        groups, granted = of.groups, everyone[of.rows]
+    for attribute, people in singles.items():
+        groups, granted = people.groups, favoured[people.rows]
         codes, names = codes_of(groups)
-        places, segments = codes_of(strata[of.rows])
+        places, segments = codes_of(strata[people.rows])
         for k, segment in enumerate(segments):
             rows = places == k
-            part = groups[rows].reset_index(drop=True)
-            yield from _of_part(attribute, segment, part, granted[rows])
+            of_segment = groups[rows].reset_index(drop=True)
+            yield from _part_ratios(attribute, segment, of_segment, granted[rows])
         cells = codes * len(segments) + places
         shape = len(names), len(segments)
         size = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
@@ -468,28 +474,28 @@ def _segments(
 
 
 def _means(
-    measure: str, attribute: str, of: _Compared, values: Floats, design: Floats | None
+    measure: str, attribute: str, people: _Compared, values: Floats, design: Floats | None
 ) -> Iterator[MeanDifference]:
     """Yield the means of the groups that have values, the reference group's first."""
-    there = np.isfinite(values) & of.rows
-    codes, names = codes_of(of.groups[there[of.rows]].reset_index(drop=True))
-    reference, x = of.reference, values[there]
+    rows = np.isfinite(values) & people.rows
+    codes, names = codes_of(people.groups[rows[people.rows]].reset_index(drop=True))
+    reference, x = people.reference, values[rows]
     if reference not in names or len(names) < 2:
         return
     place = names.index(reference)
     means = loss_limits(Moments.of_groups(x, codes, len(names)))
     less = difference_limits(means, means.take([place]))
-    plain = mean_differences(x, codes, place)
-    nothing = Limits(*np.full((3, len(names)), np.nan))
-    residual = adjusted = nothing
+    standardised = mean_differences(x, codes, place)
+    unknown = Limits(*np.full((3, len(names)), np.nan))
+    residual = adjusted = unknown
     if design is not None:
-        residual = residual_mean_differences(x, codes, place, design[there])
-        adjusted = adjusted_mean_differences(x, codes, place, design[there])
-    rows = np.bincount(codes)
+        residual = residual_mean_differences(x, codes, place, design[rows])
+        adjusted = adjusted_mean_differences(x, codes, place, design[rows])
+    sizes = np.bincount(codes)
     for g, name in enumerate(names):
-        differences = (less, plain, residual, adjusted) if g != place else (nothing,) * 4
+        differences = (less, standardised, residual, adjusted) if g != place else (unknown,) * 4
         yield MeanDifference(
-            measure, attribute, name, reference, int(rows[g]), means.at(g),
+            measure, attribute, name, reference, int(sizes[g]), means.at(g),
             *(limits.at(g) for limits in differences),
         )  # fmt: skip
 
@@ -502,12 +508,12 @@ def _in_short(
 ) -> Iterator[str]:
     """Yield the smallest ratio and the largest difference of each attribute, in sentences."""
     for attribute in options.group:
-        own = [
+        of_attribute = [
             ratio
             for ratio in ratios
             if ratio.attribute == attribute and not ratio.is_given_reference
         ]
-        lowest = min(own, key=lambda ratio: np.nan_to_num(ratio.ratio, nan=np.inf))
+        lowest = min(of_attribute, key=lambda ratio: np.nan_to_num(ratio.ratio, nan=np.inf))
         if np.isnan(lowest.ratio):
             yield f"By {attribute}, nobody of {lowest.reference} is {granted}: there is no ratio."
             continue
@@ -517,18 +523,18 @@ def _in_short(
             f"{number(lowest.upper, 2)}), compared with {lowest.reference}."
         )
     for measure in options.price:
-        own_means = [row for row in means if row.measure == measure and np.isfinite(row.smd[0])]
-        if own_means:
-            worst = max(own_means, key=lambda row: row.smd[0])
+        of_price = [row for row in means if row.measure == measure and np.isfinite(row.smd[0])]
+        if of_price:
+            worst = max(of_price, key=lambda row: row.smd[0])
             size, ends = abs(worst.less[0]), sorted(worst.less[1:])
-            higher, within = "higher", ""
+            side, in_interval = "higher", ""
             if worst.less[0] < 0:
-                higher, ends = "lower", sorted(-end for end in ends)
+                side, ends = "lower", sorted(-end for end in ends)
             if np.isfinite(ends[0]):
-                within = f" (95 % interval {number(ends[0])} to {number(ends[1])})"
+                in_interval = f" (95 % interval {number(ends[0])} to {number(ends[1])})"
             yield (
-                f"The mean '{measure}' of {worst.group} is {higher} than that of "
-                f"{worst.reference} by {number(size)}{within}: {number(abs(worst.smd[0]), 2)} "
+                f"The mean '{measure}' of {worst.group} is {side} than that of "
+                f"{worst.reference} by {number(size)}{in_interval}: {number(abs(worst.smd[0]), 2)} "
                 f"standard deviations{_given_factors(worst, options)}."
             )
 
@@ -537,17 +543,19 @@ def _given_factors(row: MeanDifference, options: LendingQuestion) -> str:
     """Return the end of a sentence on a difference: what it is among people of equal factors."""
     if not options.factors or not np.isfinite(row.adjusted[0]):
         return ""
-    same_way = float(np.copysign(1.0, row.smd[0])) * row.adjusted[0]
-    return f", and {number(same_way, 2)} among people of the same {listed(options.factors)}"
+    adjusted = float(np.copysign(1.0, row.smd[0])) * row.adjusted[0]
+    return f", and {number(adjusted, 2)} among people of the same {listed(options.factors)}"
 
 
-def _listed(references: Mapping[str, str], single: Sequence[str]) -> str:
+def _reference_names(references: Mapping[str, str], single: Sequence[str]) -> str:
+    """Return each attribute with the group that its others are compared with."""
     return "; ".join(f"{name}: {references[name]}" for name in single)
 
 
 def _unseen(
     options: LendingQuestion, table: AuditTable, values: Mapping[str, Floats]
 ) -> Iterator[str]:
+    """Yield what was not looked at."""
     if len(table.known):
         yield f"The outcomes in '{options.target}' were not used: these figures take none."
     if not options.factors:
@@ -562,10 +570,17 @@ def _unseen(
             )
 
 
-def _decisions(
+def _decisions_section(
     ratios: Sequence[ImpactRatio], odds: Sequence[OddsRatio], granted: str
-) -> Iterator[Section]:
-    of_ratios = table_of(
+) -> Section:
+    """Return the section of decisions: a figure of impact ratios, their table, and odds ratios."""
+    tables = [_ratio_table(ratios, granted), _odds_table(odds, granted)]
+    return Section("Decisions by group", [*_ratio_figure(ratios), *tables])
+
+
+def _ratio_table(ratios: Sequence[ImpactRatio], granted: str) -> Table:
+    """Return the table of each group's share of granted decisions, and its impact ratio."""
+    return table_of(
         ratios,
         [
             ("attribute", Column("by", left_out=1)),
@@ -589,7 +604,11 @@ def _decisions(
         ),
         most=MOST_ROWS,
     )
-    of_odds = table_of(
+
+
+def _odds_table(odds: Sequence[OddsRatio], granted: str) -> Table:
+    """Return the table of how often each group is refused, and its odds ratio."""
+    return table_of(
         odds,
         [
             ("attribute", Column("by", left_out=1)),
@@ -610,27 +629,30 @@ def _decisions(
         ),
         most=MOST_ROWS,
     )
+
+
+def _ratio_figure(ratios: Sequence[ImpactRatio]) -> Iterator[Figure]:
+    """Yield a figure of the impact ratios, where there are any."""
     lines = [
         (f"{ratio.attribute}: {ratio.group}", ratio.ratio, ratio.lower, ratio.upper)
         for ratio in ratios
         if not ratio.is_given_reference and np.isfinite(ratio.ratio)
     ]
-    figure: list[Block] = []
     if lines:
-        drawn = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
+        svg = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
         caption = (
             "Adverse impact ratios with 95 % intervals; dashed: four fifths, a rule of thumb from "
             "employment."
         )
-        figure = [Figure("adverse impact ratios", svg=drawn, caption=caption)]
-    yield Section("Decisions by group", [*figure, of_ratios, of_odds])
+        yield Figure("adverse impact ratios", svg=svg, caption=caption)
 
 
-def _of_rate(title: str) -> tuple[tuple[str, ...], Column]:
+def _rate_column(title: str) -> tuple[tuple[str, ...], Column]:
+    """Return the column of a rate and its interval."""
     return ("rate", "rate_lower", "rate_upper"), Column(title, "estimate")
 
 
-_RATIO = (
+_RATIO_COLUMNS = (
     ("ratio", Column("AIR", "number", decimals=2)),
     (
         lambda row: None if np.isnan(row.lower) else (row.lower, row.upper),
@@ -640,6 +662,7 @@ _RATIO = (
 
 
 def _best_section(best: Sequence[PartRatio], score: str) -> Section:
+    """Return the section of the impact ratios among the best by score, at each cut."""
     table = table_of(
         best,
         [
@@ -647,8 +670,8 @@ def _best_section(best: Sequence[PartRatio], score: str) -> Section:
             ("part", Column("of all")),
             ("cut", Column("cut", "number", left_out=2)),
             ("group", Column("group")),
-            _of_rate("among these"),
-            *_RATIO,
+            _rate_column("among these"),
+            *_RATIO_COLUMNS,
         ],
         by="part",
         caption=(
@@ -661,6 +684,7 @@ def _best_section(best: Sequence[PartRatio], score: str) -> Section:
 
 
 def _segment_section(segments: Sequence[PartRatio], granted: str) -> Section:
+    """Return the section of the impact ratios in each segment, and over all segments."""
     table = table_of(
         segments,
         [
@@ -668,8 +692,8 @@ def _segment_section(segments: Sequence[PartRatio], granted: str) -> Section:
             ("part", Column("segment")),
             ("group", Column("group")),
             ("rows", Column("people", "count", left_out=2)),
-            _of_rate(granted),
-            *_RATIO,
+            _rate_column(granted),
+            *_RATIO_COLUMNS,
         ],
         by="part",
         caption=(
@@ -683,65 +707,72 @@ def _segment_section(segments: Sequence[PartRatio], granted: str) -> Section:
 
 
 def _mean_section(measure: str, means: Sequence[MeanDifference], factors: Sequence[str]) -> Section:
-    own = [row for row in means if row.measure == measure]
-    decimals = 3 if max((abs(row.mean[0]) for row in own), default=0) < 100 else 1
-
-    def shown(name: str, title: str) -> tuple[Any, Column]:
-        def value(row: MeanDifference) -> float | None:
-            ends: Ends = getattr(row, name)
-            return None if np.isnan(ends[0]) else ends[0]
-
-        return value, Column(title, "number", decimals=2)
-
-    def ends(name: str, places: int = 2) -> tuple[Any, Column]:
-        def interval(row: MeanDifference) -> tuple[float, float] | None:
-            whole: Ends = getattr(row, name)
-            return None if np.isnan(whole[1]) else whole[1:]
-
-        return interval, Column("95 % interval", "interval", decimals=places)
-
-    blocks: list[Block] = [
-        table_of(
-            own,
-            [
-                ("attribute", Column("by", left_out=1)),
-                ("group", Column("group")),
-                ("rows", Column("people", "count", left_out=2)),
-                (lambda row: row.mean[0], Column("mean", "number", decimals=decimals)),
-                (
-                    lambda row: None if np.isnan(row.less[1]) else row.less[1:],
-                    Column("difference", "interval", decimals=decimals),
-                ),
-                shown("smd", "SMD"),
-                ends("smd"),
-            ],
-            caption=(
-                "difference: 95 % interval of the mean less that of the group compared with; SMD, "
-                "standardised mean difference: it over the standard deviation of everyone's; "
-                f"groups of under {ROWS} people have no interval"
-            ),
-            most=MOST_ROWS,
-        )
-    ]
+    """Return the section of the means of one score or price, and of their differences."""
+    of_measure = [row for row in means if row.measure == measure]
+    blocks: list[Block] = [_mean_table(of_measure)]
     if factors:
-        given = table_of(
-            [row for row in own if row.group != row.reference],
-            [
-                ("attribute", Column("by", left_out=1)),
-                ("group", Column("group")),
-                shown("residual", "residual SMD"),
-                ends("residual"),
-                shown("adjusted", "adjusted SMD"),
-                ends("adjusted"),
-            ],
-            caption=(
-                f"given {listed(factors)}; residual SMD: of what a least-squares regression on "
-                "these leaves, which does not know the groups; a factor that differs between "
-                "groups takes a part of the difference with it; adjusted SMD: between people of "
-                "the same factors, the coefficient of the group beside them; empty: the factors "
-                "tell who is in the group"
-            ),
-            most=MOST_ROWS,
-        )
-        blocks.append(given)
+        blocks.append(_given_factors_table(of_measure, factors))
     return Section(f"Means of '{measure}' by group", blocks)
+
+
+def _mean_table(means: Sequence[MeanDifference]) -> Table:
+    """Return the table of each group's mean, and its difference from the reference's."""
+    decimals = 3 if max((abs(row.mean[0]) for row in means), default=0) < 100 else 1
+    return table_of(
+        means,
+        [
+            ("attribute", Column("by", left_out=1)),
+            ("group", Column("group")),
+            ("rows", Column("people", "count", left_out=2)),
+            (lambda row: row.mean[0], Column("mean", "number", decimals=decimals)),
+            (
+                lambda row: None if np.isnan(row.less[1]) else row.less[1:],
+                Column("difference", "interval", decimals=decimals),
+            ),
+            *_difference_columns("smd", "SMD"),
+        ],
+        caption=(
+            "difference: 95 % interval of the mean less that of the group compared with; SMD, "
+            "standardised mean difference: it over the standard deviation of everyone's; "
+            f"groups of under {ROWS} people have no interval"
+        ),
+        most=MOST_ROWS,
+    )
+
+
+def _given_factors_table(means: Sequence[MeanDifference], factors: Sequence[str]) -> Table:
+    """Return the table of the differences that remain when factors are taken into account."""
+    return table_of(
+        [row for row in means if row.group != row.reference],
+        [
+            ("attribute", Column("by", left_out=1)),
+            ("group", Column("group")),
+            *_difference_columns("residual", "residual SMD"),
+            *_difference_columns("adjusted", "adjusted SMD"),
+        ],
+        caption=(
+            f"given {listed(factors)}; residual SMD: of what a least-squares regression on "
+            "these leaves, which does not know the groups; a factor that differs between "
+            "groups takes a part of the difference with it; adjusted SMD: between people of "
+            "the same factors, the coefficient of the group beside them; empty: the factors "
+            "tell who is in the group"
+        ),
+        most=MOST_ROWS,
+    )
+
+
+def _difference_columns(name: str, title: str) -> list[tuple[Any, Column]]:
+    """Return the columns of a standardised difference and its interval, empty where unknown."""
+
+    def value(row: MeanDifference) -> float | None:
+        ends: Ends = getattr(row, name)
+        return None if np.isnan(ends[0]) else ends[0]
+
+    def limits(row: MeanDifference) -> tuple[float, float] | None:
+        ends: Ends = getattr(row, name)
+        return None if np.isnan(ends[1]) else ends[1:]
+
+    return [
+        (value, Column(title, "number", decimals=2)),
+        (limits, Column("95 % interval", "interval", decimals=2)),
+    ]

@@ -258,7 +258,7 @@ _RULE: Mapping[str, type] = {
     **dict.fromkeys(("key", "asks", "what", "citation"), str),
     "effective": date,
 }
-_OF_SOME: Mapping[str, type] = {"ends": date, **dict.fromkeys(("quote", "source", "when"), str)}
+_OPTIONAL: Mapping[str, type] = {"ends": date, **dict.fromkeys(("quote", "source", "when"), str)}
 
 
 def _check_fields(
@@ -267,6 +267,7 @@ def _check_fields(
     needed: Mapping[str, type],
     some: Mapping[str, type] | None = None,
 ) -> None:
+    """Refuse fields that are missing, unknown, empty or of another type."""
     valid = {**needed, **(some or {})}
     for field in needed:
         if field not in fields:
@@ -283,20 +284,21 @@ def _check_fields(
 
 
 def _rule(where: str, fields: Mapping[str, Any], sources: Mapping[str, RuleSource]) -> Rule:
-    _check_fields(where, fields, _RULE, _OF_SOME)
-    where, quote, named = f"{where} ({fields['key']})", fields.get("quote"), fields.get("source")
+    """Return the rule that fields of a file describe, after checking them."""
+    _check_fields(where, fields, _RULE, _OPTIONAL)
+    where, quote, source = f"{where} ({fields['key']})", fields.get("quote"), fields.get("source")
     if fields["asks"] not in ASKS:
         raise DataError(f"{where}: asks = {fields['asks']}; valid: {', '.join(ASKS)}")
     if fields.get("when", SCORES) not in (SCORES, DECISIONS):
         raise DataError(f"{where}: when = {fields['when']}; valid: {SCORES}, {DECISIONS}")
-    if (quote is None) != (named is None):
+    if (quote is None) != (source is None):
         raise DataError(f"{where}: a quote needs its source, and a source its quote")
-    if named is not None and named not in sources:
-        raise DataError(f"{where}: there is no [sources.{named}]")
+    if source is not None and source not in sources:
+        raise DataError(f"{where}: there is no [sources.{source}]")
     if quote is not None and len(quote.split()) > LONGEST_QUOTE:
         words = len(quote.split())
         raise DataError(f"{where}: the quote has {words} words, and may have {LONGEST_QUOTE}")
-    rule = Rule(**{**fields, "source": sources.get(str(named))})
+    rule = Rule(**{**fields, "source": sources.get(str(source))})
     if rule.ends is not None and rule.ends <= rule.effective:
         raise DataError(f"{where}: it ends on {rule.ends}, before it is effective")
     return rule

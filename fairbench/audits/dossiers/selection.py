@@ -81,23 +81,25 @@ def ll144(
     UserError : a column that is not there or cannot be what it is said to be.
     """
     _refuse_others(options)
-    scoring = bool(options.score) and not options.prediction and not at_threshold
-    chosen = _chosen_by_scores(options, frame) if scoring else _chosen_by_decisions(options, frame)
+    by_score = bool(options.score) and not options.prediction and not at_threshold
+    if by_score:
+        selection = _selected_by_score(options, frame)
+    else:
+        selection = _selected_by_decision(options, frame)
     sex, race = options.group
-    both = f"{sex}{CROSSED}{race}"
+    crossed = f"{sex}{CROSSED}{race}"
     people = len(frame)
     groups = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
-    silent = _unknown(groups, unknown)
-    known = {**silent.known, both: silent.known[sex] & silent.known[race]}
-    groups[both] = combine([groups[sex], groups[race]])
+    answered = _unknown(groups, unknown)
+    known = {**answered.known, crossed: answered.known[sex] & answered.known[race]}
+    groups[crossed] = combine([groups[sex], groups[race]])
 
     def compared(name: str, rows: Mask) -> list[Category]:
-        return categories_of(
-            name, groups[name][rows], chosen.people[rows], people, nobody=chosen.nobody_is
-        )
+        selected = selection.selected[rows]
+        return categories_of(name, groups[name][rows], selected, people, nobody=selection.nobody_is)
 
     categories = {name: compared(name, rows) for name, rows in known.items()}
-    small = [category for of_one in categories.values() for category in of_one if category.is_small]
+    small = [category for category in _in_order(categories) if category.is_small]
     left_out = [] if keep_small else sorted(small, key=lambda category: -category.rows)
     if left_out:
         excluded = {name: [c.group for c in left_out if c.attribute == name] for name in known}
@@ -108,70 +110,77 @@ def ll144(
     uncounted = {name: int((~rows).sum()) for name, rows in known.items()}
     answers = {
         **told,
-        "median": "" if chosen.median is None else number(chosen.median),
+        "median": "" if selection.median is None else number(selection.median),
         "unknown": "; ".join(f"{name}: {count(rows)}" for name, rows in uncounted.items()),
-        "small": _small(small, people, keep_small),
+        "small": _small_categories(small, people, kept=keep_small),
         "people": count(people),
     }
-    for kind, name in (("sex", sex), ("race", race), ("sex_and_race", both)):
+    for kind, name in (("sex", sex), ("race", race), ("sex_and_race", crossed)):
         in_table = f"in the table of {name}: {len(categories[name])} categories"
         answers |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
     data = {
         "people": people,
         "unknown": uncounted,
-        "unknown_answers": silent.answers,
+        "unknown_answers": answered.answers,
         "keep_small": keep_small,
     }
-    measured = _measured(chosen, categories, left_out, silent.sentences, data)
+    measured = _measured(selection, categories, left_out, answered.sentences, data)
     return dossier(
         pack_of("ll144"),
         measured,
         options,
         answers,
         day,
-        about=SCORES if scoring else DECISIONS,
-        names={"sex": sex, "race": race, "both": both},
+        about=SCORES if by_score else DECISIONS,
+        names={"sex": sex, "race": race, "both": crossed},
         without=() if left_out else ("exclusion_reason",),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Selection:
-    """Who was chosen, and how that is worded.
+    """Who was selected, and how that is worded.
 
     Attributes
     ----------
-    rate : what the share of the chosen is called. people : (n,) who was chosen.
-    read_as : how the file was read. nobody_is : why a category has no ratio where nobody was.
-    median : of everyone's scores, where scores choose.
+    rate : what the share of the selected is called.
+    selected : (n,) who was selected.
+    read_as : how the file was read.
+    nobody_is : why no category has a ratio, if nobody was selected.
+    median : the median of everyone's scores, where people are selected by score.
     """
 
     rate: str
-    people: Mask
+    selected: Mask
     read_as: Sequence[str]
     nobody_is: str
     median: float | None = None
 
 
-def _chosen_by_scores(options: Options, frame: pd.DataFrame) -> _Selection:
+def _selected_by_score(options: Options, frame: pd.DataFrame) -> _Selection:
     """Return who has a score beyond the median of everyone's."""
-    people, median, how = _beyond_median(options, frame)
+    selected, median, how = _beyond_median(options, frame)
     nobody_is = f"no score of a known category is beyond the median {number(median)}"
-    return _Selection("scoring rate", people, [how], nobody_is, median)
+    return _Selection("scoring rate", selected, [how], nobody_is, median)
 
 
-def _chosen_by_decisions(options: Options, frame: pd.DataFrame) -> _Selection:
-    """Return who was selected."""
+def _selected_by_decision(options: Options, frame: pd.DataFrame) -> _Selection:
+    """Return who was selected by a decision, or by a score above the threshold."""
     table = read_audit_table(options, frame=frame)
     nobody_is = "nobody of a known category was selected"
     return _Selection("selection rate", table.favoured, table.read_as, nobody_is)
 
 
+def _in_order(categories: Mapping[str, Sequence[Category]]) -> list[Category]:
+    """Return the categories of all attributes in one list."""
+    return [category for of_attribute in categories.values() for category in of_attribute]
+
+
 def _measured(
-    chosen: _Selection,
+    selection: _Selection,
     categories: Mapping[str, list[Category]],
     left_out: Sequence[Category],
-    silent: Sequence[str],
+    on_unknown: Sequence[str],
     data: Mapping[str, Any],
 ) -> Document:
     """Return the tables of categories, with their summary.
@@ -179,34 +188,32 @@ def _measured(
     Parameters
     ----------
     categories : of sex, of race and of both. left_out : those of under 2 % that have no ratio.
-    silent : sentences on answers that name no category.
+    on_unknown : sentences on answers that name no category.
     """
-    unknown = data["unknown"]
+    rate, unknown = selection.rate, data["unknown"]
     sections = [
         section_of(
-            of_one,
-            chosen.rate,
+            of_attribute,
+            rate,
             "6 RCNY 5-300",
             more=f". Unknown, and in no category: {count(unknown[name])} people",
         )
-        for name, of_one in categories.items()
+        for name, of_attribute in categories.items()
     ]
-    ratios = [smallest_ratio(of_one, chosen.rate) for of_one in categories.values()]
-    unseen = [*silent, _NO_THRESHOLD]
+    ratios = [smallest_ratio(of_attribute, rate) for of_attribute in categories.values()]
+    unseen = [*on_unknown, _NO_THRESHOLD]
     if left_out:
         unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
-        sections.append(_left_out(left_out, chosen.rate))
+        sections.append(_left_out_section(left_out, rate))
     return Document(
         "Local Law 144: selection and impact by sex, race and both",
         sections,
-        summary=ExecutiveSummary(ratios, [*chosen.read_as, _SURE], unseen=unseen),
+        summary=ExecutiveSummary(ratios, [*selection.read_as, _SURE], unseen=unseen),
         data={
-            "rate": chosen.rate,
-            "median": chosen.median,
+            "rate": rate,
+            "median": selection.median,
             **data,
-            "categories": [
-                category.plain() for of_one in categories.values() for category in of_one
-            ],
+            "categories": [category.plain() for category in _in_order(categories)],
             "left_out": [_plain_left_out(category) for category in left_out],
         },
     )
@@ -214,19 +221,23 @@ def _measured(
 
 def _unknown(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
     """Return whose category is not known, and warn of answers that were taken for that."""
-    silent = unknown_of(groups, more)
-    if silent.surprising:
-        warn(" ".join(silent.sentences))
-    return silent
+    answered = unknown_of(groups, more)
+    if answered.surprising:
+        warn(" ".join(answered.sentences))
+    return answered
 
 
-def _small(small: Sequence[Category], people: int, kept: bool) -> str:
+def _small_categories(small: Sequence[Category], people: int, *, kept: bool) -> str:
     """Return which categories are under 2 %, of how many people, and what was done with them."""
     if not small:
         return f"none is under 2 % of the {count(people)} people of the file"
-    listed = "; ".join(f"{c.attribute}: {c.group} ({count(c.rows)})" for c in small)
+    names = "; ".join(_name_and_size(category) for category in small)
     done = "kept; an auditor may exclude them (keep_small=false)" if kept else "excluded"
-    return f"{done}: {listed}; of the {count(people)} people of the file, unknown ones too"
+    return f"{done}: {names}; of the {count(people)} people of the file, unknown ones too"
+
+
+def _name_and_size(category: Category) -> str:
+    return f"{category.attribute}: {category.group} ({count(category.rows)})"
 
 
 def _plain_left_out(category: Category) -> dict[str, Any]:
@@ -242,6 +253,7 @@ def _plain_left_out(category: Category) -> dict[str, Any]:
 
 
 def _refuse_others(options: Options) -> None:
+    """Refuse options that rules which count everyone once do not take."""
     if options.weight or options.cluster:
         raise UserError("weight= and cluster=: these rules count people, so leave them out")
     if options.within:
@@ -269,10 +281,12 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
 
 
 def _or_none(names: Iterable[str]) -> str:
+    """Return names in one string; "none" where there are none."""
     return "; ".join(names) or "none"
 
 
-def _left_out(left_out: Sequence[Category], rate: str) -> Section:
+def _left_out_section(left_out: Sequence[Category], rate: str) -> Section:
+    """Return the section of the categories that are too small to have a ratio."""
     table = table_of(
         left_out,
         [
@@ -307,74 +321,81 @@ def four_fifths(
     unknown : answers that mean that a group is not known, beside those that usually do.
     """
     _refuse_others(options)
-    audited, people = read_audit_table(options, frame=frame), len(frame)
-    if not audited.groups:
+    table, people = read_audit_table(options, frame=frame), len(frame)
+    if not table.groups:
         raise UserError(f"{options.path.name}: no two groups to compare")
-    silent = _unknown({name: audited.groups[name] for name in options.group}, unknown)
-    known = dict(silent.known)
+    answered = _unknown({name: table.groups[name] for name in options.group}, unknown)
+    known = dict(answered.known)
     for first, second in combinations(options.group, 2):
         known[f"{first}{CROSSED}{second}"] = known[first] & known[second]
     categories = {
         name: categories_of(
             name,
             labels[known[name]],
-            audited.favoured[known[name]],
+            table.favoured[known[name]],
             people,
-            reference=audited.references.get(name, ""),
+            reference=table.references.get(name, ""),
         )
-        for name, labels in audited.groups.items()
+        for name, labels in table.groups.items()
     }
-    every = [category for of_one in categories.values() for category in of_one]
     differences = [
-        _difference(category, _highest(of_one))
-        for of_one in categories.values()
-        for category in of_one
+        _difference(category, _highest(of_attribute))
+        for of_attribute in categories.values()
+        for category in of_attribute
     ]
-    under = [row for row in differences if row["under"]]
-    answers = {
-        **told,
-        "rates": f"{len(every)} groups, in the tables",
-        "highest": "; ".join(
-            f"{name}: {listed(of_one[0].most_selected)}" for name, of_one in categories.items()
-        ),
-        "ratios": "in the tables",
-        "under_four_fifths": _or_none(_group_name(row) for row in under),
-        "significance": "in the table of differences",
-        "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: "
-        + _or_none(
-            f"{c.attribute}: {c.group} ({count(c.rows)})"
-            for c in every
-            if c.rows < FEWEST_ROWS or c.is_small
-        ),
-        "one_person": _by_one_person(under),
-    }
-    mark = FOUR_FIFTHS
+    sections = [
+        section_of(
+            of_attribute,
+            "selection rate",
+            "29 CFR 1607.4(D)",
+            mark=FOUR_FIFTHS,
+            more="; P(<0.8): how sure it is that our ratio is under four fifths",
+        )
+        for of_attribute in categories.values()
+    ]
+    ratios = [
+        smallest_ratio(of_attribute, "selection rate") for of_attribute in categories.values()
+    ]
     measured = Document(
         "The four-fifths rule: selection rates and impact ratios",
-        [
-            *(
-                section_of(
-                    of_one, "selection rate", "29 CFR 1607.4(D)", mark=mark,
-                    more="; P(<0.8): how sure it is that our ratio is under four fifths",
-                )
-                for of_one in categories.values()
-            ),
-            _of_differences(differences),
-        ],
-        summary=ExecutiveSummary(
-            [smallest_ratio(of_one, "selection rate") for of_one in categories.values()],
-            [*audited.read_as, _SURE],
-            unseen=silent.sentences,
-        ),
+        [*sections, _differences_section(differences)],
+        summary=ExecutiveSummary(ratios, [*table.read_as, _SURE], unseen=answered.sentences),
         data={
             "people": people,
             "unknown": {name: int((~rows).sum()) for name, rows in known.items()},
-            "unknown_answers": silent.answers,
-            "groups": [category.plain() for category in every],
+            "unknown_answers": answered.answers,
+            "groups": [category.plain() for category in _in_order(categories)],
             "differences": differences,
         },
-    )  # fmt: skip
+    )
+    answers = {**told, **_answers(categories, differences)}
     return dossier(pack_of("four-fifths"), measured, options, answers, day)
+
+
+def _answers(
+    categories: Mapping[str, Sequence[Category]], differences: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return what the file answers of that which the four-fifths rule asks."""
+    in_order = _in_order(categories)
+    under = [row for row in differences if row["under"]]
+    most_selected = (
+        f"{name}: {listed(of_attribute[0].most_selected)}"
+        for name, of_attribute in categories.items()
+    )
+    small = _or_none(
+        _name_and_size(category)
+        for category in in_order
+        if category.rows < FEWEST_ROWS or category.is_small
+    )
+    return {
+        "rates": f"{len(in_order)} groups, in the tables",
+        "highest": "; ".join(most_selected),
+        "ratios": "in the tables",
+        "under_four_fifths": _or_none(_group_name(row) for row in under),
+        "significance": "in the table of differences",
+        "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: {small}",
+        "one_person": _by_one_person(under),
+    }
 
 
 def _highest(categories: Sequence[Category]) -> Category:
@@ -384,7 +405,7 @@ def _highest(categories: Sequence[Category]) -> Category:
 
 
 def _difference(category: Category, highest: Category) -> dict[str, Any]:
-    """Return what the rule looks at, of one group beside that with the highest rate.
+    """Return what the rule looks at, of a group compared with the group of the highest rate.
 
     ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
     ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
@@ -392,7 +413,7 @@ def _difference(category: Category, highest: Category) -> dict[str, Any]:
     selected = round(category.selected), round(highest.selected)  # people, who are counted here
     rows = category.rows, highest.rows
     deviations, chance = difference_by_chance(selected, rows)
-    turned, reversed_ = selections_that_turn(selected, rows)
+    turned_by, reversed_by = selections_that_turn(selected, rows)
     return {
         "attribute": category.attribute,
         "group": category.group,
@@ -401,8 +422,8 @@ def _difference(category: Category, highest: Category) -> dict[str, Any]:
         "under": highest.selected > 0 and is_under(selected, rows),
         "deviations": deviations,
         "chance": chance,
-        "turned_by": turned,
-        "reversed_by": reversed_,
+        "turned_by": turned_by,
+        "reversed_by": reversed_by,
     }
 
 
@@ -419,7 +440,8 @@ def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
     return f"would give the higher rate to: {reversed_}; would take to four fifths: {turned}"
 
 
-def _of_differences(differences: Sequence[Mapping[str, Any]]) -> Section:
+def _differences_section(differences: Sequence[Mapping[str, Any]]) -> Section:
+    """Return the section of how far each group is from the highest rate, and why that may be."""
     table = table_of(
         [row for row in differences if row["group"] != row["reference"]],
         [

@@ -104,10 +104,10 @@ def unknown_of(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
     labels = {
         name: [str(label) for label in column.cat.categories] for name, column in groups.items()
     }
-    there = {_plain(label): label for of_one in labels.values() for label in of_one}
+    present = {_plain(label): label for of_column in labels.values() for label in of_column}
     for answer in more:
-        if _plain(answer) not in there:
-            raise unknown_name("answer in unknown=", answer, there.values())
+        if _plain(answer) not in present:
+            raise unknown_name("answer in unknown=", answer, present.values())
     also = {_plain(answer) for answer in more}
     known, answers = {}, {}
     for name, column in groups.items():

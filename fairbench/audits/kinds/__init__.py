@@ -29,6 +29,7 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
 
 
 def _document_of(options: Options, frame: pd.DataFrame) -> Document:
+    """Return the report of a table, by the audit of its kind."""
     kind = kind_of(options, frame)
     if kind in (question.PAIR, question.MANY, question.SELECTED, question.BINARY):
         table = read_audit_table(options, frame=frame, many=kind == question.MANY)
@@ -69,7 +70,7 @@ def document_of_table(options: Options, table: AuditTable) -> Document:
 
 def kind_of(options: Options, frame: pd.DataFrame) -> str:
     """Return which kind of audit is asked for, once it is sure that it takes all that is given."""
-    asked = {
+    option_of = {
         question.COUNTS: options.total,
         question.RANKING: options.top,
         question.SURVIVAL: options.event,
@@ -77,7 +78,7 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
         question.PAIR: options.against,
         question.SELECTED: options.selected,
     }
-    kind = next((kind for kind, wanted in asked.items() if wanted), "")
+    kind = next((kind for kind, option in option_of.items() if option), "")
     if not kind and options.scores:
         kind = question.CLASSES
     elif not kind and options.target and options.prediction:

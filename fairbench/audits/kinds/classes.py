@@ -103,6 +103,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     classes = parts_of(_predicted(scores), costs=costs)
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins, mistakes = reliability_bins(scores, options.strength), frequent_mistakes(scores)
+    is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
         len(scores),
@@ -128,8 +129,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         else "There are no labels: everything here is what was assumed before any was seen.",
         notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
-        todo=["Label more rows for what stays open and matters most."]
-        * any(finding.verdict == OPEN for finding in findings),
+        todo=["Label more rows for what stays open and matters most."] if is_open else [],
         figures=list(in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 
@@ -184,6 +184,7 @@ def _predicted(scores: MulticlassScores) -> pd.Series:
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
+    """Yield what the figures rest on, and what they are of."""
     rows, labels = len(scores), len(scores.labelled)
     labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"
     yield f"{count(rows)} rows, {labelled}, {count(len(scores.classes))} classes."
@@ -205,10 +206,11 @@ def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[
 def _notes(
     scores: MulticlassScores, options: Options, classes: Rows, groups: Mapping[str, Rows]
 ) -> Iterator[str]:
-    bare = [row["name"] for row in classes if not row["labels"]]
-    if bare and len(scores.labelled):
-        named = listed(bare, _MOST_NAMED)
-        yield f"{count(len(bare))} predicted classes have no label at all: {named}."
+    """Yield which classes and groups have too few labels, and what the prior is."""
+    unlabelled = [row["name"] for row in classes if not row["labels"]]
+    if unlabelled and len(scores.labelled):
+        names = listed(unlabelled, _MOST_NAMED)
+        yield f"{count(len(unlabelled))} predicted classes have no label at all: {names}."
     if left := len(scores.classes) - len(classes):
         yield f"{count(left)} classes were never predicted and are left out."
     for attribute, rows in groups.items():
@@ -224,7 +226,7 @@ def _notes(
 
 
 def _table(kind: str, parts: Rows) -> Table:
-    """Return groups or classes with the least accurate first."""
+    """Return the table of groups or classes, the least accurate first."""
     columns = [Column(kind), Column("rows", "count"), Column("labels", "count")]
     columns += [Column("accuracy", "estimate"), Column("", "bar", narrow=True)]
     columns += [Column("rank", right=True, left_out=1)]

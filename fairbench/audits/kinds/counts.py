@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -17,14 +18,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.dossiers.categories import section_of, with_rules_ratio
+from fairbench.audits.dossiers.categories import Category, section_of, with_rules_ratio
 from fairbench.audits.dossiers.unknown import says_nothing
-from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget
+from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget, Finding
 from fairbench.audits.impact import attributes_of_large, impact_findings
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.audits.sentences import listed
-from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.groups import CROSSED, references_of
@@ -45,6 +45,15 @@ _RULES = "Local Law 144 and the Uniform Guidelines"
 _ALL = frozenset({"", "all", "total", "totals", "overall", "any", "both", "everyone", "-", "*"})
 _WHOLE = re.compile(r"(\d+|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3})+)(\.0+)?")
 _SHARE = re.compile(r"(\d*[.,]\d+|\d+)\s*(%?)")
+_SURE = (
+    "All that is known are numbers: intervals take the people counted as a sample of all those "
+    "that the tool may be used on, each decided upon by themself."
+)
+_UNSEEN = (
+    "Whether the counts are right, and whether a person is counted more than once, was not looked "
+    "at; nor was why groups differ, or whether decisions are right."
+)
+_TODO = "Counts of more people would settle what is open: ask for those of a longer time."
 
 
 @dataclass(frozen=True)
@@ -53,9 +62,10 @@ class CountedCategory:
 
     Attributes
     ----------
-    people : of the category. selected : how many of them were selected; not whole where only the
-        rate is known. fewest, most : what it may be, which is the same where it is known.
-    row : in the file, from 1; 0 of a sum of several rows.
+    people : how many people are in the category.
+    selected : how many of them were selected; not a whole number where only the rate is known.
+    fewest, most : the limits of `selected`, equal to it where the number itself is known.
+    row : the row of the file, from 1; 0 for a sum of several rows.
     """
 
     attribute: str
@@ -73,8 +83,8 @@ class CountTable:
 
     Attributes
     ----------
-    unknown : attribute -> how many people are of unknown category. notes : what a reader has to
-        know of the rows.
+    unknown : attribute -> how many people are of unknown category.
+    notes : what a reader has to know of the rows.
     """
 
     categories: Mapping[str, Sequence[CountedCategory]]
@@ -84,20 +94,32 @@ class CountTable:
     @property
     def plain(self) -> list[dict[str, Any]]:
         """The categories in plain values, for the JSON."""
-        return [asdict(category) for own in self.categories.values() for category in own]
+        return [
+            asdict(category) for categories in self.categories.values() for category in categories
+        ]
 
     @property
     def people(self) -> dict[str, int]:
         """How many people each attribute's table is of, those of unknown category included."""
         return {
-            name: sum(category.people for category in own) + self.unknown.get(name, 0)
-            for name, own in self.categories.items()
+            name: sum(category.people for category in categories) + self.unknown.get(name, 0)
+            for name, categories in self.categories.items()
         }
 
 
 @dataclass
 class _Reader:
-    """Reads the rows of a table, one after the other."""
+    """Reads the rows of a table, one after the other.
+
+    Attributes
+    ----------
+    decimals : how many decimals the most precise rate of the table has.
+    rows : attribute -> group -> its category.
+    unknown : attribute -> how many people are of unknown category.
+    totals : the numbers of the rows that are totals.
+    empty : names of the categories without people.
+    impossible_rates : the rows whose rate no whole number of people has.
+    """
 
     options: Options
     frame: pd.DataFrame
@@ -106,7 +128,7 @@ class _Reader:
     unknown: dict[str, int] = field(default_factory=dict)
     totals: list[int] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
-    off: list[str] = field(default_factory=list)
+    impossible_rates: list[str] = field(default_factory=list)
 
     def fault(self, column: str, row: int, sentence: str) -> UserError:
         return UserError(f"{self.options.path.name}: column '{column}', row {row}: {sentence}")
@@ -117,14 +139,15 @@ class _Reader:
         if self.options.rates:
             text = self.frame[self.options.rates].astype(str)
             self.decimals = max((_decimals(value) for value in text), default=0)
-        for row, levels in enumerate(zip(*(self.frame[n].astype(str) for n in names), strict=True)):
-            told = {
+        columns = [self.frame[name].astype(str) for name in names]
+        for row, levels in enumerate(zip(*columns, strict=True)):
+            level_of = {
                 name: level.strip()
                 for name, level in zip(names, levels, strict=True)
                 if level.strip().casefold() not in _ALL
             }
-            if told:
-                self._add(row, CROSSED.join(told), list(told.values()))
+            if level_of:
+                self._add(row, CROSSED.join(level_of), list(level_of.values()))
             elif len(names) == 1 and not levels[0].strip():
                 raise self.fault(
                     names[0], row + 1, "there is no category: name it, or delete the row"
@@ -133,21 +156,22 @@ class _Reader:
                 self.totals.append(row + 1)
 
     def _add(self, row: int, attribute: str, levels: Sequence[str]) -> None:
+        """Add a row to the categories of its attribute, or of a combination of attributes."""
         people = self._people(row)
         if any(map(says_nothing, levels)):
             self.unknown[attribute] = self.unknown.get(attribute, 0) + people
             return
-        group, own = CROSSED.join(levels), self.rows.setdefault(attribute, {})
-        if group in own:
-            first = self.options.group[0]
+        group, categories = CROSSED.join(levels), self.rows.setdefault(attribute, {})
+        if group in categories:
             raise self.fault(
-                first,
+                self.options.group[0],
                 row + 1,
-                f"{quoted(group, 40)} has row {own[group].row} as well: keep one row a category",
+                f"{quoted(group, 40)} has row {categories[group].row} as well: keep one row a "
+                "category",
             )
-        ends = self._selected(row, people)
+        selected = self._selected(row, people)
         if people:
-            own[group] = CountedCategory(attribute, group, people, *ends, row=row + 1)
+            categories[group] = CountedCategory(attribute, group, people, *selected, row=row + 1)
         else:
             self.empty.append(f"{attribute}: {group}")
 
@@ -177,42 +201,47 @@ class _Reader:
         return int(re.sub(r"\D", "", re.sub(r"\.0+$", "", text)))
 
     def _selected(self, row: int, people: int) -> tuple[float, float, float]:
-        """Return how many people were selected, at least and at most."""
+        """Return how many people were selected, and how many at least and at most."""
         if self.options.rates:
-            return self._of_rate(row, people)
+            return self._selected_by_rate(row, people)
         column = self.options.selected
-        number_of = self._whole(column, row, str(self.frame[column].iloc[row]).strip())
-        if number_of > people:
+        selected = self._whole(column, row, str(self.frame[column].iloc[row]).strip())
+        if selected > people:
             raise self.fault(
-                column, row + 1, f"{count(number_of)} were selected of {count(people)} people"
+                column, row + 1, f"{count(selected)} were selected of {count(people)} people"
             )
-        return number_of, number_of, number_of
+        return selected, selected, selected
 
-    def _of_rate(self, row: int, people: int) -> tuple[float, float, float]:
+    def _selected_by_rate(self, row: int, people: int) -> tuple[float, float, float]:
+        """Return how many people a rounded rate stands for, and how many at least and at most.
+
+        Where no whole number of people has the rate, these need not be whole either.
+        """
         column = self.options.rates
         text = str(self.frame[column].iloc[row]).strip()
         share = _SHARE.fullmatch(text)
         if not share:
-            what = "it is blank: fill in the rate" if not text else f"{quoted(text)} is no rate"
-            raise self.fault(column, row + 1, what)
+            fault = "it is blank: fill in the rate" if not text else f"{quoted(text)} is no rate"
+            raise self.fault(column, row + 1, fault)
         percent = bool(share[2]) or self.options.scale == PERCENT
         scale = 100.0 if percent else 1.0
         rate = float(share[1].replace(",", ".")) / scale
         if rate > 1:
             hint = "" if percent else "; of percents give scale=percent"
             raise self.fault(column, row + 1, f"{quoted(text)} is no rate from 0 to 1{hint}")
-        half = 0.5 * 10.0**-self.decimals / scale + 1e-12
-        fewest = max(float(np.ceil((rate - half) * people)), 0.0)
-        most = min(float(np.floor((rate + half) * people)), float(people))
+        rounding = 0.5 * 10.0**-self.decimals / scale + 1e-12  # the most that rounding changes
+        fewest = max(float(np.ceil((rate - rounding) * people)), 0.0)
+        most = min(float(np.floor((rate + rounding) * people)), float(people))
         if fewest > most:
-            self.off.append(f"row {row + 1} ({text} of {count(people)})")
-            return rate * people, max((rate - half) * people, 0.0), min(
-                (rate + half) * people, float(people)
-            )  # fmt: skip
+            self.impossible_rates.append(f"row {row + 1} ({text} of {count(people)})")
+            fewest = max((rate - rounding) * people, 0.0)
+            most = min((rate + rounding) * people, float(people))
+            return rate * people, fewest, most
         return min(max(rate * people, fewest), most), fewest, most
 
 
 def _decimals(text: str) -> int:
+    """Return how many decimals a number is written with."""
     digits = text.strip().rstrip("% ").replace(",", ".").partition(".")[2]
     return len(digits) if digits.isdigit() else 0
 
@@ -236,10 +265,11 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     reader = _Reader(options, frame)
     reader.read()
     notes = list(_notes(reader))
-    categories = {name: list(own.values()) for name, own in reader.rows.items()}
+    categories = {name: list(by_group.values()) for name, by_group in reader.rows.items()}
     for name in options.group:
         if name not in categories:
-            crossed = next((of for of in categories if name in of.split(CROSSED)), "")
+            combinations = (other for other in categories if name in other.split(CROSSED))
+            crossed = next(combinations, "")
             if not crossed:
                 raise UserError(f"{options.path.name}: column '{name}' names no category")
             categories[name] = _summed(categories[crossed], name)
@@ -253,16 +283,17 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
                 "with people; a comparison takes two"
             )
     table = CountTable({name: categories[name] for name in in_order}, reader.unknown, notes)
-    own = {name: people for name, people in table.people.items() if name in reader.rows}
-    if len(set(own.values())) > 1:
-        each = "; ".join(f"{name} {count(people)}" for name, people in own.items())
+    people_of = {name: people for name, people in table.people.items() if name in reader.rows}
+    if len(set(people_of.values())) > 1:
+        numbers = "; ".join(f"{name} {count(people)}" for name, people in people_of.items())
         notes.append(
-            f"The tables are of different numbers of people, those unknown included: {each}."
+            f"The tables are of different numbers of people, those unknown included: {numbers}."
         )
     return table
 
 
 def _place(name: str, options: Options) -> int:
+    """Return the place of an attribute, or of the first of a combination, in the options."""
     return options.group.index(name.split(CROSSED)[0])
 
 
@@ -272,30 +303,32 @@ def _summed(crossed: Sequence[CountedCategory], name: str) -> list[CountedCatego
     sums: dict[str, CountedCategory] = {}
     for cell in crossed:
         group = cell.group.split(CROSSED)[place]
-        before = sums.get(group, CountedCategory(name, group, 0, 0, 0, 0))
+        subtotal = sums.get(group, CountedCategory(name, group, 0, 0, 0, 0))
         sums[group] = CountedCategory(
             name,
             group,
-            before.people + cell.people,
-            before.selected + cell.selected,
-            before.fewest + cell.fewest,
-            before.most + cell.most,
+            subtotal.people + cell.people,
+            subtotal.selected + cell.selected,
+            subtotal.fewest + cell.fewest,
+            subtotal.most + cell.most,
         )
     return list(sums.values())
 
 
 def _notes(reader: _Reader) -> Iterator[str]:
+    """Yield what was left out of the table, and which rates cannot be right."""
     for attribute, people in reader.unknown.items():
         yield f"{attribute}: {count(people)} people of unknown category are in no comparison."
     if reader.totals:
         rows = listed([count(row) for row in reader.totals])
-        yield f"Left out as totals: row{'s' * (len(reader.totals) > 1)} {rows}."
+        yield f"Left out as totals: {'rows' if len(reader.totals) > 1 else 'row'} {rows}."
     if reader.empty:
         yield f"Left out, as nobody was in them: {listed(reader.empty)}."
-    if reader.off:
+    if reader.impossible_rates:
+        rows = listed(reader.impossible_rates, 5)
         yield (
-            f"No whole number of people gives the published rate in {listed(reader.off, 5)}: the "
-            "rate or the number of people is not right, or people were weighted."
+            f"No whole number of people gives the published rate in {rows}: the rate or the number "
+            "of people is not right, or people were weighted."
         )
 
 
@@ -312,22 +345,57 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     categories = {
         name: with_rules_ratio(
             [ratio for ratio in ratios if ratio.attribute == name],
-            [category.selected for category in own],
+            [category.selected for category in of_name],
             table.people[name],
         )
-        for name, own in table.categories.items()
+        for name, of_name in table.categories.items()
     }
-    few = _ratio_names(ratio for ratio in ratios if ratio.rows < FEWEST_ROWS)
-    small = _ratio_names(
-        ratio
-        for name, own in categories.items()
-        for ratio, enough in zip(
-            [category.stable for category in own],
-            may_be_compared_with(np.array([category.rows for category in own])),
-            strict=True,
+    in_order = [category for of_name in categories.values() for category in of_name]
+    findings = _findings(options, table, references, ratios)
+    people = max(table.people.values())
+    counted = f"{count(people)} people in {len(ratios)} categories"
+    columns = f"'{options.selected}' of '{options.total}'"
+    sections = [
+        section_of(of_name, "selection rate", _RULES, mark=FOUR_FIFTHS)
+        for of_name in categories.values()
+    ]
+    if options.rates:
+        columns = (
+            f"'{options.rates}' of '{options.total}', rounded: intervals allow for the rounding"
         )
-        if not enough
+        sections.append(_rounded(table))
+    is_open = any(finding.verdict == OPEN for finding in findings)
+    return Audit(
+        options,
+        people,
+        0,
+        findings,
+        [f"{counted}: {columns}.", OF_POPULATION],
+        sections,
+        {
+            "counts": table.plain,
+            "unknown": dict(table.unknown),
+            "impact": [category.plain() for category in in_order],
+        },
+        notes=[*table.notes, *_notes_on_small(categories, ratios)],
+        sure=[_SURE],
+        unseen=[_UNSEEN],
+        todo=[_TODO] if is_open else [],
+        figures=[
+            {**asdict(category.stable), "over_highest": category.ratio} for category in in_order
+        ],
+        audited=[f"Counts: {columns}."],
+        counted=counted,
     )
+
+
+def _findings(
+    options: Options,
+    table: CountTable,
+    references: Mapping[str, str],
+    ratios: Sequence[ImpactRatio],
+) -> list[Finding]:
+    """Return what the impact ratios of single attributes say, at an error rate that they share."""
     # Of a small category selected more often than the one compared with there is nothing to say.
     judged = [
         ratio.attribute in options.group and ratio.rows >= FEWEST_ROWS and not ratio.ratio > 1
@@ -335,54 +403,32 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     ]
     single = list(compress(ratios, judged))
     budget = ErrorBudget(sum(not ratio.is_given_reference for ratio in single))
-    wider = compress(_ratios(table, references, 1 - 2 * budget.risk), judged)
-    findings = list(impact_findings(single, list(wider), SELECTED, attributes_of_large(ratios)))
-    counted = f"{count(max(table.people.values()))} people in {len(ratios)} categories"
-    of = f"'{options.selected}' of '{options.total}'"
-    if options.rates:
-        of = f"'{options.rates}' of '{options.total}', rounded: intervals allow for the rounding"
-    notes = list(table.notes)
+    wider = list(compress(_ratios(table, references, 1 - 2 * budget.risk), judged))
+    return list(impact_findings(single, wider, SELECTED, attributes_of_large(ratios)))
+
+
+def _notes_on_small(
+    categories: Mapping[str, Sequence[Category]], ratios: Sequence[ImpactRatio]
+) -> Iterator[str]:
+    """Yield which categories are too small to be compared with, or to conclude anything of."""
+    small = _ratio_names(
+        category.stable
+        for of_name in categories.values()
+        for category, is_large_enough in zip(
+            of_name,
+            may_be_compared_with(np.array([category.rows for category in of_name])),
+            strict=True,
+        )
+        if not is_large_enough
+    )
     if small:
-        notes.append(
+        yield (
             f"Under {FEWEST_ROWS} people, or under 2 % of them: {listed(small)}. Our ratios are to "
             "the highest rate of the others."
         )
+    few = _ratio_names(ratio for ratio in ratios if ratio.rows < FEWEST_ROWS)
     if few:
-        notes.append(f"Nothing is concluded of fewer than {FEWEST_ROWS} people: {listed(few)}.")
-    plain = [category.plain() for own in categories.values() for category in own]
-    return Audit(
-        options,
-        max(table.people.values()),
-        0,
-        findings,
-        [f"{counted}: {of}.", OF_POPULATION],
-        [
-            *(
-                section_of(own, "selection rate", _RULES, mark=FOUR_FIFTHS)
-                for own in categories.values()
-            ),
-            *([_rounded(table)] if options.rates else []),
-        ],
-        {"counts": table.plain, "unknown": dict(table.unknown), "impact": plain},
-        notes=notes,
-        sure=[
-            "All that is known are numbers: intervals take the people counted as a sample of all "
-            "those that the tool may be used on, each decided upon by themself."
-        ],
-        unseen=[
-            "Whether the counts are right, and whether a person is counted more than once, was not "
-            "looked at; nor was why groups differ, or whether decisions are right."
-        ],
-        todo=["Counts of more people would settle what is open: ask for those of a longer time."]
-        * any(finding.verdict == OPEN for finding in findings),
-        figures=[
-            {**asdict(category.stable), "over_highest": category.ratio}
-            for own in categories.values()
-            for category in own
-        ],
-        audited=[f"Counts: {of}."],
-        counted=counted,
-    )
+        yield f"Nothing is concluded of fewer than {FEWEST_ROWS} people: {listed(few)}."
 
 
 def _ratio_names(ratios: Iterable[ImpactRatio]) -> list[str]:
@@ -395,46 +441,45 @@ def _references(options: Options, table: CountTable) -> dict[str, str]:
         name: pd.Series(pd.Categorical([category.group for category in table.categories[name]]))
         for name in options.group
     }
-    named = references_of(groups, options.reference)
+    references = references_of(groups, options.reference)
     for name in table.categories:
         parts = name.split(CROSSED)
-        if len(parts) > 1 and all(part in named for part in parts):
-            named[name] = CROSSED.join(named[part] for part in parts)
-    return named
+        if len(parts) > 1 and all(part in references for part in parts):
+            references[name] = CROSSED.join(references[part] for part in parts)
+    return references
 
 
 def _ratios(table: CountTable, references: Mapping[str, str], level: float) -> list[ImpactRatio]:
     """Return the impact ratios of all categories, with intervals at a level."""
-    found = []
-    for attribute, own in table.categories.items():
-        people = np.array([category.people for category in own])
-        values, fewest, most = (
-            np.array([getattr(category, name) for category in own])
-            for name in ("selected", "fewest", "most")
-        )
-
-        def at(
-            each: float,
-            people: NDArray[np.int64] = people,
-            values: Floats = values,
-            ends: tuple[Floats, Floats] = (fewest, most),
-        ) -> Limits:
-            low, high = (rate_limits(end, people, level=each) for end in ends)
-            return Limits(values / people, low.lower, high.upper)
-
-        found += impact_ratios_at(
+    ratios = []
+    for attribute, categories in table.categories.items():
+        people = np.array([category.people for category in categories])
+        ratios += impact_ratios_at(
             attribute,
-            [category.group for category in own],
+            [category.group for category in categories],
             people,
-            at,
+            partial(_rate_limits, categories, people),
             reference=references.get(attribute, ""),
             level=level,
         )
-    return found
+    return ratios
+
+
+def _rate_limits(
+    categories: Sequence[CountedCategory], people: NDArray[np.int64], level: float
+) -> Limits:
+    """Return the selection rates of categories, with intervals that allow for the rounding."""
+    selected, fewest, most = (
+        np.array([getattr(category, name) for category in categories])
+        for name in ("selected", "fewest", "most")
+    )
+    lower = rate_limits(fewest, people, level=level).lower
+    upper = rate_limits(most, people, level=level).upper
+    return Limits(selected / people, lower, upper)
 
 
 def _rounded(table: CountTable) -> Section:
-    """Return which numbers of people round to the published rates."""
+    """Return the section of the numbers of people that round to the published rates."""
 
     def selected(category: CountedCategory) -> str:
         fewest, most = np.ceil(category.fewest), np.floor(category.most)
@@ -442,8 +487,8 @@ def _rounded(table: CountTable) -> Section:
             return "no whole number"
         return count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
 
-    of_rates = table_of(
-        [category for own in table.categories.values() for category in own],
+    people_by_rate = table_of(
+        [category for categories in table.categories.values() for category in categories],
         [
             *OF_GROUP,
             ("people", Column("people", "count")),
@@ -453,4 +498,4 @@ def _rounded(table: CountTable) -> Section:
         caption="selected: the numbers of people that round to the published rate",
         most=MOST_ROWS,
     )
-    return Section("How many people were selected", [of_rates])
+    return Section("How many people were selected", [people_by_rate])

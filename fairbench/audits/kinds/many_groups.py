@@ -108,22 +108,22 @@ def estimated(
         generator=rng(options.seed, "posterior"),
         epsilon=options.epsilon,
     )
-    half = ErrorBudget(2).risk
+    half = ErrorBudget(2).risk  # one half for the tests of single groups, one for the gaps
     test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
     rates: list[Row] = []
     findings: list[Finding] = []
     for r, name in enumerate(names):
-        of_rate, total = frame[frame["rate"] == name], int(sizes[r].sum())
-        nothing = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
-        findings += _unlike(of_rate, test_risk, nothing)
-        nothing = replace(nothing, bound=options.epsilon, needs=TOO_FEW)
-        surest, gaps = _gap(successes[r], sizes[r], groups, nothing, gap_risk)
-        verdicts = of_rate["verdict"].value_counts(normalize=True)
+        rate_rows, total = frame[frame["rate"] == name], int(sizes[r].sum())
+        template = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
+        findings += _unlike(rate_rows, test_risk, template)
+        template = replace(template, bound=options.epsilon, needs=TOO_FEW)
+        surest, gaps = _gap(successes[r], sizes[r], groups, template, gap_risk)
+        verdicts = rate_rows["verdict"].value_counts(normalize=True)
         rates.append(
             {
                 "rate": name,
                 "everyone": tuple(map(float, rate_limits(successes[r].sum(), total))),
-                "flagged": int(of_rate["unlike_everyone"].sum()),
+                "flagged": int(rate_rows["unlike_everyone"].sum()),
                 **verdicts.reindex([WITHIN, BEYOND, UNSURE], fill_value=0.0).to_dict(),
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
@@ -141,38 +141,39 @@ def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Fin
     if surely.empty:
         yield replace(template, verdict=OPEN)
     for row in surely.itertuples():
-        found = replace(template, verdict=LARGE, groups=(row.group,), n=row.rows)
-        yield replace(found, value=row.pooled, lower=row.lower, upper=row.upper)
+        unlike = replace(template, verdict=LARGE, groups=(row.group,), n=row.rows)
+        yield replace(unlike, value=row.pooled, lower=row.lower, upper=row.upper)
 
 
 def _gap(
-    successes: Floats, sizes: Floats, groups: Sequence[str], nothing: Finding, risk: float
+    successes: Floats, sizes: Floats, groups: Sequence[str], template: Finding, risk: float
 ) -> tuple[list[str], list[Finding]]:
     """Return the two groups of enough rows that are most surely apart, and what is said of them."""
-    enough = np.flatnonzero(sizes >= FEWEST_ROWS)
-    if len(enough) < 2:
-        return [], [nothing]
+    large_enough = np.flatnonzero(sizes >= FEWEST_ROWS)
+    if len(large_enough) < 2:
+        return [], [template]
 
     @cache
     def at_level(level: float) -> tuple[Limits, int, int]:
-        return surest_gap(GroupLimits.of(successes[enough], sizes[enough], level=level))
+        return surest_gap(GroupLimits.of(successes[large_enough], sizes[large_enough], level=level))
 
     def of_surest(level: float) -> GapInterval:
         """Return the interval with the lead of these two alone: there are too many pairs."""
         gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 
-    answer = answer_gap(of_surest, nothing.bound, risk)
-    low, high = enough[list(at_level(1 - risk)[1:])]
+    answer = answer_gap(of_surest, template.bound, risk)
+    low, high = large_enough[list(at_level(1 - risk)[1:])]
     names, rates = [groups[high], groups[low]], [successes[g] / sizes[g] for g in (high, low)]
     value, lower, upper = map(float, at_level(LEVEL)[0])
-    gap = replace(nothing, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
+    gap = replace(template, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
     if answer.verdict == LARGE:
         gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
     return names, [gap, *pair_findings(gap, names, answer, rates)]
 
 
 def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
+    """Yield how so many groups were compared, and which of them are to be read with care."""
     groups = len(sizes)
     pairs = groups * (groups - 1) // 2
     yield (
@@ -202,13 +203,15 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
 def _sections(
     frame: pd.DataFrame, rates: Sequence[Row], direction: Direction, epsilon: float
 ) -> list[Section]:
+    """Return the sections on everyone, on groups that stand out, and on those least is known of."""
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
-    shown = frame.assign(**from_everyone)
-    flagged = shown[frame["unlike_everyone"]]
+    differences = frame.assign(**from_everyone)
+    flagged = differences[frame["unlike_everyone"]]
     flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
-    least_known = shown.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
-    more = f"; the {count(_MOST)} surest are shown" if len(flagged) > _MOST else ""
-    title = f"{count(len(flagged))} rates of groups{more}"
+    least_known = differences.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
+    title = f"{count(len(flagged))} rates of groups"
+    if len(flagged) > _MOST:
+        title += f"; the {count(_MOST)} surest are shown"
     stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
     if len(flagged):
         stand_out = _groups(flagged.head(_MOST), direction, epsilon, title)
@@ -223,6 +226,7 @@ def _sections(
 
 
 def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Table:
+    """Return the table of everyone's rates, and of how many groups are near to them or far away."""
     return table_of(
         rates,
         [
@@ -246,7 +250,7 @@ def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Tab
 
 
 def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> Table:
-    """Return rows of the table of groups, with their pooled intervals drawn on one scale."""
+    """Return the table of some groups, with their pooled intervals drawn on one scale."""
     ends = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
     return table_of(
         rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),

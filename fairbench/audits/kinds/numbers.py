@@ -102,8 +102,8 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
-        shown = values_of(measured(data, options, level)).query("group == ''")
-        return shown.set_index(["attribute", "metric"])
+        gaps = values_of(measured(data, options, level)).query("group == ''")
+        return gaps.set_index(["attribute", "metric"])
 
     def interval(key: tuple[str, str], level: float) -> GapInterval:
         return GapInterval(*at_level(level).loc[key, ["lower", "upper"]])
@@ -111,7 +111,8 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
     findings = []
     for attribute, metric in itertools.product(data.groups, metrics):
         key, is_share = (attribute, f"{metric}_gap"), metric == COVERAGE
-        bound = options.epsilon * (1 if is_share else unit_of(data))
+        unit = 1 if is_share else unit_of(data)
+        bound = options.epsilon * unit
         gap, verdict = at_level(LEVEL).loc[key], NOT_MEASURED
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
@@ -134,7 +135,8 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     }
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
-    shown = ["mae", *([COVERAGE] if options.bounds else [])]
+    errors = ["mae", COVERAGE] if options.bounds else ["mae"]
+    is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
         len(data),
@@ -143,7 +145,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         list(_basis(options, data, len(frame) - len(data))),
         [
             Section("Gaps between groups", [_gaps(findings)]),
-            Section("Errors by group", [_errors(metrics, name, options) for name in shown]),
+            Section("Errors by group", [_errors(metrics, name, options) for name in errors]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
@@ -160,11 +162,13 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
         todo=["Read what stays open, and collect more rows for what matters most."]
-        * any(finding.verdict == OPEN for finding in findings),
+        if is_open
+        else [],
     )
 
 
 def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
+    """Yield what the figures rest on: the rows, and which difference matters."""
     yield f"{count(len(data))} rows with a value of '{options.target}', read as numbers."
     if unknown:
         yield (
@@ -180,6 +184,7 @@ def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
 
 
 def _gaps(findings: Sequence[Finding]) -> Table:
+    """Return the table of gaps in each mean."""
     return table_of(
         findings,
         [
@@ -200,8 +205,10 @@ def _gaps(findings: Sequence[Finding]) -> Table:
 
 def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
-    of_groups = values_of(metrics).query("group != ''")
-    error, less = (of_groups.query("metric == @name") for name in (metric, f"{metric}_difference"))
+    group_values = values_of(metrics).query("group != ''")
+    error, less = (
+        group_values.query("metric == @name") for name in (metric, f"{metric}_difference")
+    )
     rows = error.merge(less, "left", ["attribute", "group"], suffixes=("", "_less"))
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
     return table_of(
@@ -239,7 +246,9 @@ def _figure(
     ]
     panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
     for what, scores in distributions.items():
-        panels.append(density_panel([of for of in scores if of.attribute == attribute], what))
+        panels.append(
+            density_panel([group for group in scores if group.attribute == attribute], what)
+        )
     first, *more = chart(panels, key=lines)
     return Figure(
         f"residuals by {attribute}",

@@ -50,6 +50,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
     findings = compare_tables(table, other, options)
     figures = [_figures(finding, table.direction.rate_names) for finding in findings]
     rows, labels = len(table), len(table.known)
+    is_open = any(finding.verdict == OPEN for finding in findings)
     title = f"{options.against} against {options.score}"
     return Audit(
         options,
@@ -78,8 +79,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
                 if (small := _small(groups))
             ),
         ],
-        todo=["Label more rows for what stays open and matters most."]
-        * any(finding.verdict == OPEN for finding in findings),
+        todo=["Label more rows for what stays open and matters most."] if is_open else [],
         title=title,
         warning=" ".join(table.warnings),
         audited=table.read_as,
@@ -130,30 +130,31 @@ def _cells(
 
 def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Finding:
     """Return what the cells (G, 8) of groups, or of everyone, say of a rate."""
-    nothing, of_groups = replace(template, n=int(cells.sum())), bool(template.attribute)
-    if not nothing.n:
-        return replace(nothing, needs=NO_LABELS)
-    both = rates_of(cells, rate, level=LEVEL)
-    known = np.isfinite(both[0].value + both[1].value)
-    if known.sum() < 1 + of_groups:
-        return replace(nothing, needs=_FEW)
+    template, is_gap = replace(template, n=int(cells.sum())), bool(template.attribute)
+    if not template.n:
+        return replace(template, needs=NO_LABELS)
+    limits_of_both = rates_of(cells, rate, level=LEVEL)
+    has_rate = np.isfinite(limits_of_both[0].value + limits_of_both[1].value)
+    if has_rate.sum() < (2 if is_gap else 1):
+        return replace(template, needs=_FEW)
 
     def at_level(level: float) -> Limits:
-        if of_groups:
-            return gap_change(cells[known], rate, level=level)
+        if is_gap:
+            return gap_change(cells[has_rate], rate, level=level)
         return difference(cells, rate, level=level).take(0)
 
-    near, apart = at_level(1 - 2 * risk), at_level(1 - risk)
+    for_small, for_large = at_level(1 - 2 * risk), at_level(1 - risk)
     verdict = OPEN
-    if -template.bound < near.lower and near.upper < template.bound:
+    if -template.bound < for_small.lower and for_small.upper < template.bound:
         verdict = SMALL
-    elif apart.lower > 0 or apart.upper < 0:
+    elif for_large.lower > 0 or for_large.upper < 0:
         verdict = LARGE
     values = tuple(
-        float(np.ptp(limits.value[known]) if of_groups else limits.value[0]) for limits in both
+        float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
+        for limits in limits_of_both
     )
     value, lower, upper = map(float, at_level(LEVEL))
-    return replace(nothing, verdict=verdict, value=value, lower=lower, upper=upper, values=values)
+    return replace(template, verdict=verdict, value=value, lower=lower, upper=upper, values=values)
 
 
 def verdict_cell(finding: Finding) -> TableCell:
@@ -184,10 +185,11 @@ def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _table(findings: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
+    """Return the table of both classifiers' accuracies and gaps, and of their differences."""
     ends = [(finding.lower, finding.value, finding.upper) for finding in findings]
-    placed = zip(findings, bars(ends, options.epsilon), strict=True)
+    with_bar = zip(findings, bars(ends, options.epsilon), strict=True)
     return table_of(
-        ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in placed),
+        ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in with_bar),
         [
             (lambda row: row["attribute"] or "everyone", Column("groups")),
             (lambda row: row["finding"].measure, Column("gap in")),

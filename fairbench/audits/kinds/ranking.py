@@ -126,6 +126,7 @@ def findings_of(shares: pd.DataFrame, first: str) -> list[Finding]:
 
 
 def _table(shares: pd.DataFrame, kind: str, places: str) -> Table:
+    """Return the table of each group's share of the places, or of other things of one kind."""
     return table_of(
         shares[shares["kind"] == kind].to_dict("records"),
         [
@@ -157,15 +158,15 @@ def _figure(
     """Return the groups' shares of the first places, at so many lengths of the top."""
     codes, names = codes_of(labels)
     lengths, shares = shares_by_length(score, codes, len(names), lists)
-    of_rows, x = np.bincount(codes) / len(codes), np.log10(lengths)
-    lines, whole = [], []
+    row_shares, x = np.bincount(codes) / len(codes), np.log10(lengths)
+    lines, level_lines = [], []
     for g, name in enumerate(names[:MOST_LINES]):
         lines.append(group_line(name, g, x, shares.take(g)))
         colour = COLOURS[g % len(COLOURS)]
-        whole.append(Series("", x[[0, -1]], of_rows[[g, g]], colour, marked=False))
+        level_lines.append(Series("", x[[0, -1]], row_shares[[g, g]], colour, marked=False))
     title = "log10 of how many places are the first"
     panels = [
-        Panel([*lines, *whole], title, "share of the first places", from_zero="y"),
+        Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
         density_panel([score for score in scores if score.attribute == attribute], "score"),
     ]
     drawing, *more = chart(panels, key=lines)

@@ -69,7 +69,7 @@ def bounded_gap(
     if len(names) > 1:
         answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
         bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
-        named = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
+        groups = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
         least, most = bounds.size
         if verdict == OPEN and (most < template.bound or least > template.bound):
             needs = "more rows may settle it"
@@ -77,13 +77,13 @@ def bounded_gap(
             verdict = CANNOT
             needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
         lower, upper = bounds.interval
-        finding = replace(template, verdict=answer.verdict, groups=named, needs=needs)
+        finding = replace(template, verdict=answer.verdict, groups=groups, needs=needs)
         finding = replace(finding, lower=lower, upper=upper)
-    about = {"attribute": template.attribute, "measure": template.measure}
-    return finding, {**about, **asdict(bounds), "verdict": verdict}
+    row = {"attribute": template.attribute, "measure": template.measure, **asdict(bounds)}
+    return finding, {**row, "verdict": verdict}
 
 
-def _nothing(name: str, options: Options) -> Finding:
+def _not_measured(name: str, options: Options) -> Finding:
     """Return the finding of a gap that is not measured; `name` is that of its rate."""
     return Finding(GAP, "", name, NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
 
@@ -100,7 +100,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     audit = binary.audit_of(assessment)
     first, *others = audit.sections
     people = f"{count(len(table))} people"
-    of_whom = (
+    on_selected = (
         f"Of {people}, {count(audit.rows)} were selected ('{options.selected}'), and only these "
         f"can have labels. What follows is of them; what that says of everyone stands under "
         f"'{TITLE}', and says 'of everyone'."
@@ -120,9 +120,9 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     return replace(
         audit,
         findings=[*audit.findings, *findings],
-        basis=[of_whom, *audit.basis],
+        basis=[on_selected, *audit.basis],
         sections=[first, section, *others],
-        unseen=[of_whom, *audit.unseen],
+        unseen=[on_selected, *audit.unseen],
         data={**audit.data, "of_everyone": everyone},
     )
 
@@ -156,12 +156,12 @@ def of_everyone(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
         for metric in RATE_OF:
-            nothing = replace(
-                _nothing(table.direction.rate_names[metric], options),
+            template = replace(
+                _not_measured(table.direction.rate_names[metric], options),
                 attribute=attribute,
                 scope=EVERYONE,
             )
-            finding, row = _gap(nothing, RATE_OF[metric], names, labels, options, risk)
+            finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
             findings.append(finding)
             gaps.append(row)
         size = np.bincount(codes, minlength=len(names))
@@ -176,7 +176,7 @@ def of_everyone(
 
 
 def _gap(
-    nothing: Finding,
+    template: Finding,
     rate: Rate,
     names: Sequence[str],
     labels: SelectedLabels,
@@ -192,7 +192,7 @@ def _gap(
     groups = [names[place] for place in compared]
 
     def at_odds(odds: float) -> tuple[Finding, Row]:
-        return bounded_gap(nothing, groups, labels.ends(rate, odds=odds).take(compared), risk)
+        return bounded_gap(template, groups, labels.ends(rate, odds=odds).take(compared), risk)
 
     def verdict(odds: float) -> str:
         return str(at_odds(odds)[1]["verdict"])
@@ -212,6 +212,7 @@ def _gap(
 
 
 def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
+    """Return the table of gaps of everyone: their bounds, and what follows under an assumption."""
     return table_of(
         gaps,
         [
@@ -244,6 +245,7 @@ def _holds(verdict: str, factor: float | None) -> str:
 
 
 def _rates_of_everyone(rates: Sequence[Row], options: Options, direction: Direction) -> Table:
+    """Return the table of the bounds of each group's rates of everyone."""
     within = f"odds within {options.odds:g}"
     return table_of(
         rates,
@@ -286,10 +288,10 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     findings, gaps = [], []
     for metric, rate in RATE_OF.items():
         compared = ends[rate].known
-        groups, known = [names[place] for place in compared], ends[rate].take(compared)
+        groups = [names[place] for place in compared]
         name = table.direction.rate_names[metric]
-        nothing = replace(_nothing(name, options), scope=WHOEVER)
-        finding, gap = bounded_gap(nothing, groups, known, risk)
+        template = replace(_not_measured(name, options), scope=WHOEVER)
+        finding, gap = bounded_gap(template, groups, ends[rate].take(compared), risk)
         findings.append(finding)
         gaps.append(gap)
     every_rate = pd.concat(rates, ignore_index=True)
@@ -315,6 +317,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
 
 
 def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
+    """Yield what the bounds rest on."""
     yield from table.read_as
     sizes = ", ".join(f"{count(round(size))} of {name}" for name, size in people.items())
     yield (
@@ -328,6 +331,7 @@ def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
 
 
 def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
+    """Return the table of the bounds of gaps between groups known by probabilities."""
     size = (
         f"{names[1]}'s rate minus that of {names[0]}"
         if len(names) == 2
@@ -351,6 +355,7 @@ def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
 
 
 def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], direction: Direction) -> Table:
+    """Return the table of the bounds of rates of groups known by probabilities."""
     by_group = rates.dropna(subset="lowest").sort_values(
         "group", key=lambda groups: groups.map(names.index), kind="stable"
     )

@@ -209,14 +209,16 @@ class _Worst(Question):
         extreme = int(np.where(np.isnan(order), np.inf, order).argmin())
         value, lower, upper = limits.at(extreme)
         name, others = names[extreme], int(possible.sum()) - 1
-        shown = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
+        estimate = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
         if np.isnan(value):
             sentence = "No label says anything yet."
         elif not others:
-            sentence = f"It is {name}, surely {shown}."
+            sentence = f"It is {name}, surely {estimate}."
         else:
-            more = f"{count(others)} other group{'s' * (others > 1)} may still be it"
-            sentence = f"It looks like {name} {shown}; {more}."
+            groups = "groups" if others > 1 else "group"
+            sentence = (
+                f"It looks like {name} {estimate}; {count(others)} other {groups} may still be it."
+            )
         sentence = self.of_limits.format(self.about.metric.label) + sentence
         return QuestionAnswer([name], list(compress(names, possible)), not others, [sentence])
 

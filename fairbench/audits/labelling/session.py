@@ -220,35 +220,47 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
 
 
 def _opened(state: State, frame: pd.DataFrame) -> Session:
+    """Return the session on predictions of two classes, of numbers, or of several classes."""
     options, frame = _with_answers(state, frame)
-    named = options.prediction and not options.scores
-    predictions = class_names(frame[options.prediction]) if named else pd.Series()
+    predictions = pd.Series()
+    if options.prediction and not options.scores:
+        predictions = class_names(frame[options.prediction])
     if not options.scores and predictions.nunique() <= 2:
         return Session(state, read_audit_table(options, frame, labelling=True))
-    file = options.path.name
-    notes, none = notes_on_groups(frame, options.group), np.zeros(len(frame), np.int64)
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
     if not options.score_columns and is_number.all():
-        told = class_names(frame[options.target])
-        if options.labelled:
-            told = told.where(marks_of(frame[options.labelled], Place(file, options.labelled)), "")
-        true = told.to_frame(options.target)
-        label = numbers(true, options.target, file, missing="").to_numpy()
-        predicted = numbers_of(frame, Place(file, options.prediction))
-        groups, cells = read_groups(frame, file, options.group, options.reference)
-        table = AuditTable(None, none, label, groups, cells, Direction(("", "")), notes=notes)
-        return Session(state, table, predicted=predicted, told=told.to_numpy(object))
+        return _opened_numbers(state, options, frame)
+    return _opened_classes(state, options, frame)
+
+
+def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Session:
+    """Return the session on predicted numbers."""
+    file, notes = options.path.name, notes_on_groups(frame, options.group)
+    told = class_names(frame[options.target])
+    if options.labelled:
+        told = told.where(marks_of(frame[options.labelled], Place(file, options.labelled)), "")
+    label = numbers(told.to_frame(options.target), options.target, file, missing="").to_numpy()
+    predicted = numbers_of(frame, Place(file, options.prediction))
+    groups, cells = read_groups(frame, file, options.group, options.reference)
+    no_decisions = np.zeros(len(frame), np.int64)
+    table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)
+    return Session(state, table, predicted=predicted, told=told.to_numpy(object))
+
+
+def _opened_classes(state: State, options: Options, frame: pd.DataFrame) -> Session:
+    """Return the session on predictions of several classes, each of which is right or wrong."""
+    notes = notes_on_groups(frame, options.group)
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
     if options.group:
-        groups, cells = read_groups(frame, file, options.group, options.reference)
+        groups, cells = read_groups(frame, options.path.name, options.group, options.reference)
     else:
         cells = pd.Series(pd.Categorical(classes[scores.prediction], scores.classes))
         cells = cells.cat.remove_unused_categories()
         groups = {PREDICTED: cells}
     table = AuditTable(
         scores.confidence,
-        none + 1,
+        np.ones(len(frame), np.int64),
         scores.correct,
         groups,
         cells,
@@ -300,7 +312,8 @@ def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
             # Where only the positive label's name is known, the first other one names the negative.
             if label not in ("", names[1]) and names[0] == f"not {names[1]}":
                 names = label, names[1]
-            label, wrong = label * (label in names), f"neither '{names[0]}' nor '{names[1]}'"
+            label = label if label in names else ""
+            wrong = f"neither '{names[0]}' nor '{names[1]}'"
         if not label:
             raise UserError(
                 f"{session.name(row)}: label '{text}' is {wrong}, and not {CANNOT_TELL} for one "
@@ -325,5 +338,5 @@ def _class(text: str, session: Session) -> tuple[str, str]:
     near = nearest(name, classes)
     label = name if name in classes or not (session.state.options.scores or near) else ""
     listed = ", ".join(classes[:_MOST_NAMED]) + (", ..." if len(classes) > _MOST_NAMED else "")
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    return label, f"none of the {count(len(classes))} classes {listed}{meant}"
+    suggestion = f" (did you mean {near[0]}?)" if near else ""
+    return label, f"none of the {count(len(classes))} classes {listed}{suggestion}"

@@ -43,15 +43,20 @@ _LARGEST = 2.0  # of the ratios that a bar has room for
 
 def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     """Yield the impact ratios of every group, with whom they compare."""
-    whole = assessment.table.everyone or assessment.table
-    ratios, granted = assessment.impact, whole.granted
-    named, most = "the group named by reference=", f"the group {granted} most often"
-    given = {ratio.given for ratio in ratios}
-    whom = f"{named}, or else of {most}" if len(given) == 2 else named if True in given else most
-    allows = (
-        f"Which group truly is {granted} most often is not known of a sample; the interval allows "
-        f"for each. {COMPARED_WITH} "
-    )
+    everyone = assessment.table.everyone or assessment.table
+    ratios, granted = assessment.impact, everyone.granted
+    of_named, of_most = "the group named by reference=", f"the group {granted} most often"
+    are_given = {ratio.given for ratio in ratios}
+    if len(are_given) == 2:
+        reference = f"{of_named}, or else of {of_most}"
+    else:
+        reference = of_named if True in are_given else of_most
+    allowance = ""
+    if False in are_given:
+        allowance = (
+            f"Which group truly is {granted} most often is not known of a sample; the interval "
+            f"allows for each. {COMPARED_WITH} "
+        )
     yield table_of(
         ratios,
         [
@@ -70,11 +75,11 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
             ),
         ],
         caption=(
-            f"ratio: the share {granted} over that of {whom}; P(<0.8): how sure it is that the "
-            "ratio is under four fifths"
+            f"ratio: the share {granted} over that of {reference}; P(<0.8): how sure it is that "
+            "the ratio is under four fifths"
         ),
         reading=(
-            f"{allows * (False in given)}P(<0.8) is 97.5 % where the interval ends at 0.8; it "
+            f"{allowance}P(<0.8) is 97.5 % where the interval ends at 0.8; it "
             "assumes only that the rows are a sample of the people asked about. Shaded: from four "
             "fifths to its inverse."
         ),
@@ -86,11 +91,11 @@ def _ratio_bar(ratio: ImpactRatio) -> Bar | None:
     """Return a ratio on a scale from 0 to 2; beyond, it is cut off."""
     if np.isnan(ratio.ratio):
         return None
-    shown = (ratio.lower, ratio.ratio, ratio.upper, FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
-    lower, value, upper, low, one, high = (
-        round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in shown
+    ratios = (ratio.lower, ratio.ratio, ratio.upper, FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
+    lower, value, upper, band_start, equal, band_end = (
+        round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in ratios
     )
-    return Bar(lower, value, upper, band=(low, high), zero=one)
+    return Bar(lower, value, upper, band=(band_start, band_end), zero=equal)
 
 
 def decision_sections(assessment: Assessment) -> Iterator[Section]:
@@ -107,7 +112,7 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
                 (
                     lambda row: TableCell(
                         f"{row['threshold']:.3g}",
-                        before="now " * row["current"],
+                        before="now " if row["current"] else "",
                         strong=row["current"],
                     ),
                     Column("threshold", right=True),
@@ -146,7 +151,7 @@ _ERRORS = (
 def _errors(assessment: Assessment) -> Table:
     """Return both kinds of error of every group, and their differences from the reference."""
     values = estimates(assessment.metrics, _ERRORS)
-    zero, one = assessment.table.labels
+    negative, positive = assessment.table.labels
     measured = {(attribute, group) for attribute, group, name in values if name in _ERRORS[:2]}
 
     def against_reference(row: Size, name: str, sign: int) -> tuple[float, ...]:
@@ -170,9 +175,9 @@ def _errors(assessment: Assessment) -> Table:
             ),
         ],
         caption=(
-            f"FPR: of those whose label is '{zero}', the share predicted '{one}'; FNR: of those "
-            f"whose label is '{one}', the share predicted '{zero}'; more than reference: 95 % "
-            "interval of the difference from the attribute's first group"
+            f"FPR: of those whose label is '{negative}', the share predicted '{positive}'; FNR: of "
+            f"those whose label is '{positive}', the share predicted '{negative}'; more than "
+            "reference: 95 % interval of the difference from the attribute's first group"
         ),
         most=MOST_ROWS,
     )
@@ -260,8 +265,8 @@ def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores], grante
         )
         for rate, limits in curves.rates.items()
     ]
-    own = [group for group in scores if group.attribute == curves.attribute]
-    first, *more = chart([*panels, density_panel(own, "score")], key=panels[0].series)
+    of_attribute = [group for group in scores if group.attribute == curves.attribute]
+    first, *more = chart([*panels, density_panel(of_attribute, "score")], key=panels[0].series)
     return Figure(
         f"what every threshold would decide, by {curves.attribute}",
         svg=first,

@@ -102,11 +102,12 @@ _VERDICTS = {
 
 
 def _row(finding: Finding) -> list[object]:
+    """Return the row of a finding in the table of key figures."""
     names = [shortened(name, _LETTERS) for name in finding.groups]
     if finding.about == GAP and len(finding.values) == 2:
         # The groups that surely differ are not always those furthest apart, of whom the size is.
-        apart = abs(finding.values[0] - finding.values[1])
-        names = names if isclose(apart, abs(finding.value), abs_tol=1e-9) else []
+        difference = abs(finding.values[0] - finding.values[1])
+        names = names if isclose(difference, abs(finding.value), abs_tol=1e-9) else []
     joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
     kind = "gap in " if finding.about == GAP else ""
     measured = f"{kind}{finding.measure}{f': {joined}' if joined else ''}"

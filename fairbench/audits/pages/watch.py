@@ -179,6 +179,7 @@ def _notes(state: WatchState) -> Iterator[str]:
 
 
 def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
+    """Return the table of the gaps that are watched, with what is known of each so far."""
     epsilon = state.options.epsilon
     drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
     return table_of(

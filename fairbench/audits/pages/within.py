@@ -41,8 +41,7 @@ def within_section(
     blocks: list[Block] = [_standardised(gaps, raw, epsilon)]
     if reversed_ := list(_reversed(gaps, raw)):
         blocks.append(Items(reversed_))
-    shown = [gap for gap in gaps if gap.metric == NEEDS_NO_LABELS]
-    blocks += [_strata(gap, epsilon) for gap in shown]
+    blocks += [_strata(gap, epsilon) for gap in gaps if gap.metric == NEEDS_NO_LABELS]
     if others := [gap for gap in gaps if gap.metric != NEEDS_NO_LABELS]:
         tables = [_strata(gap, epsilon) for gap in others]
         blocks.append(Details("Other rates in each stratum", tables))
@@ -50,9 +49,10 @@ def within_section(
 
 
 def _standardised(gaps: Sequence[StandardisedGap], raw: Sequence[Gap], epsilon: float) -> Table:
+    """Return the table of gaps over one mix of strata, beside those of everyone."""
     of_everyone = {(gap.attribute, gap.metric): gap for gap in raw}
-    placed = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
-    bar_of = dict(zip(gaps, placed, strict=True))
+    drawn_bars = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
+    bar_of = dict(zip(gaps, drawn_bars, strict=True))
 
     def size(gap: StandardisedGap | Gap) -> str:
         return signed(gap.value) if gap.signed else number(gap.value)
@@ -87,39 +87,42 @@ def _reversed(gaps: Sequence[StandardisedGap], raw: Sequence[Gap]) -> Iterator[s
     """Yield where a difference of two groups is the other way round within strata."""
     of_everyone = {(gap.attribute, gap.metric): gap for gap in raw}
     for gap in gaps:
-        beside = of_everyone[gap.attribute, gap.metric]
-        both = gap.signed and beside.signed
-        if both and gap.value * beside.value < 0 and min(abs(gap.value), abs(beside.value)) >= 0.01:
+        raw_gap = of_everyone[gap.attribute, gap.metric]
+        if not (gap.signed and raw_gap.signed):
+            continue
+        is_reversed = gap.value * raw_gap.value < 0
+        if is_reversed and min(abs(gap.value), abs(raw_gap.value)) >= 0.01:
             yield (
                 f"In these rows the difference in {gap.rate_name} by {gap.attribute} is "
-                f"{signed(beside.value)} of everyone and {signed(gap.value)} within strata: the "
+                f"{signed(raw_gap.value)} of everyone and {signed(gap.value)} within strata: the "
                 "groups are spread over strata differently (Simpson's paradox)."
             )
 
 
 def _strata(gap: StandardisedGap, epsilon: float) -> Table:
-    two = {(stratum.low, stratum.high) for stratum in gap.strata if stratum.low}
-    signed_ = len(two) == 1 and gap.signed
-    placed = bars([(row.lower, row.value, row.upper) for row in gap.strata], epsilon)
-    bar_of = dict(zip(gap.strata, placed, strict=True))
+    """Return the table of one gap in each stratum."""
+    pairs = {(stratum.low, stratum.high) for stratum in gap.strata if stratum.low}
+    is_signed = len(pairs) == 1 and gap.signed
+    drawn_bars = bars([(row.lower, row.value, row.upper) for row in gap.strata], epsilon)
+    bar_of = dict(zip(gap.strata, drawn_bars, strict=True))
 
     def rate(place: int) -> Callable[[StratumGap], str]:
         def cell(row: StratumGap) -> str:
             if not row.low:
                 return "one group alone" if place == 0 else ""
             name = (row.low, row.high)[place]
-            return number(row.rates[place]) if signed_ else f"{number(row.rates[place])} ({name})"
+            return number(row.rates[place]) if is_signed else f"{number(row.rates[place])} ({name})"
 
         return cell
 
     def size(row: StratumGap) -> str:
-        return signed(row.value) if signed_ else number(row.value)
+        return signed(row.value) if is_signed else number(row.value)
 
     def ends(row: StratumGap) -> TableCell | None:
         few = f" (n={row.smallest})" if row.smallest < gap.minimum else ""
         return TableCell((row.lower, row.upper), after=few) if row.low else None
 
-    titles = next(iter(two)) if signed_ else ("lowest", "highest")
+    titles = next(iter(pairs)) if is_signed else ("lowest", "highest")
     return table_of(
         gap.strata,
         [

@@ -20,7 +20,7 @@ from fairbench.inference.sequential.gaps import Pair
 from fairbench.inference.sequential.means import Sums
 
 FALSE_ALARMS = 0.05  # the share of watches that may ever give a false alarm
-OF_SCORES = 0.2  # of that, what is left to scores where they are watched
+OF_SCORES = 0.2  # the part of it that is left to scores, where they are watched
 
 # A group's sums: labelled rows as TN, FP, FN, TP; all rows by decision; of labels less scores, by
 # decision, how many, their sum and that of their squares.
@@ -64,11 +64,13 @@ class Quantity:
 
     def pair(self, sums: Floats, share: ArrayLike) -> Pair:
         """Return the counts of both groups of a gap, and the share that the first is to have."""
-        (size, successes), (other_size, other) = self.of(sums)
-        return Pair(successes, size, other, other_size, np.broadcast_to(share, size.shape))
+        (size, successes), (other_size, other_successes) = self.of(sums)
+        return Pair(
+            successes, size, other_successes, other_size, np.broadcast_to(share, size.shape)
+        )
 
     def since(self, before: Floats, after: Floats) -> Pair | Sums:
-        """Return what tells it of the rows between sums (..., G, WIDTH) and later ones."""
+        """Return its counts, or sums, of the rows between sums (..., G, WIDTH) and later ones."""
         added = after - before
         return self.pair(added, self.share(before)) if self.metric else Sums(*self.of(added)[0])
 
@@ -85,9 +87,14 @@ def rate_parts(metric: str) -> Floats:
 
 
 def risks(gaps: int, scores: int) -> tuple[float, float]:
-    """Return what may go wrong with one gap, and with one group's scores, of so many of each."""
-    of_gaps = FALSE_ALARMS * (1 - OF_SCORES * bool(scores))
-    return of_gaps / max(gaps, 1), FALSE_ALARMS * OF_SCORES / max(scores, 1)
+    """Return the probability of a false alarm allowed to each gap, and to each group's scores.
+
+    Parameters
+    ----------
+    gaps, scores : how many gaps, and how many groups' scores, are watched.
+    """
+    gaps_share = 1 - OF_SCORES if scores else 1
+    return FALSE_ALARMS * gaps_share / max(gaps, 1), FALSE_ALARMS * OF_SCORES / max(scores, 1)
 
 
 def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
@@ -96,14 +103,15 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     Scores are watched by decision, where there are scores and labels.
     """
     groups, metrics = state.groups, state.options.watched
-    called = state.options.rate_names
+    rate_names = state.options.rate_names
     residuals = _RESIDUAL_PARTS if state.options.score and state.options.target else {}
     pairs = sum(comb(len(names), 2) for names in groups.values())
-    of_gap, of_scores = risks(len(metrics) * pairs, len(residuals) * sum(map(len, groups.values())))
+    score_count = len(residuals) * sum(map(len, groups.values()))
+    gap_risk, score_risk = risks(len(metrics) * pairs, score_count)
     gaps = [
         Quantity(
-            f"{attribute}: {names[second]} less {names[first]}, {called[metric]}",
-            attribute, (first, second), rate_parts(metric), of_gap, metric,
+            f"{attribute}: {names[second]} less {names[first]}, {rate_names[metric]}",
+            attribute, (first, second), rate_parts(metric), gap_risk, metric,
         )
         for attribute, names in groups.items()
         for metric in metrics
@@ -112,7 +120,7 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     scores = [
         Quantity(
             f"{attribute}: {name}, scores of {decided} decisions",
-            attribute, (place,), parts, of_scores,
+            attribute, (place,), parts, score_risk,
         )
         for attribute, names in groups.items()
         for place, name in enumerate(names)

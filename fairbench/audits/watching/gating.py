@@ -49,28 +49,29 @@ def check_watched(conditions: Sequence[Condition], options: WatchOptions, requir
 
 
 def _statement(condition: Condition, state: WatchState) -> Statement:
+    """Return what is known so far of the widest gap that a condition is about."""
     attribute, metric = condition.attribute, condition.metric
     gaps = [
         gap for gap in quantities(state)[0] if (gap.attribute, gap.metric) == (attribute, metric)
     ]
     limits = [state.marks[-1].limits[gap.name] for gap in gaps] if state.marks else []
-    ends = np.array([[np.nan if end is None else end for end in three] for three in limits])
+    ends = np.array([[np.nan if end is None else end for end in of_gap] for of_gap in limits])
     ends = ends.reshape(-1, 3)
-    later = {
+    unwatched = {
         name: rows for name, rows in state.unwatched.items() if name.startswith(f"{attribute}: ")
     }
     if np.isnan(ends[:, 0]).all():
-        nothing = (float("nan"),) * 3
-        return statement_of(condition, nothing, n=state.rows, needs="no gap has a value yet")
+        no_values = (float("nan"),) * 3
+        return statement_of(condition, no_values, n=state.rows, needs="no gap has a value yet")
     value, low, high = ends.T
     widest = int(np.nanargmax(np.abs(value)))
     lower = float(np.nanmax([np.zeros_like(low), low, -high]))
     upper = float(np.maximum(np.abs(low), np.abs(high)).max())
-    if later or np.isnan(upper):  # a gap with a group that is not watched may be any
+    if unwatched or np.isnan(upper):  # a gap to a group that is not watched may have any size
         upper = 1.0
     needs = ""
-    if later:
-        listed = ", ".join(f"{name} ({count(rows)} rows)" for name, rows in later.items())
+    if unwatched:
+        listed = ", ".join(f"{name} ({count(rows)} rows)" for name, rows in unwatched.items())
         needs = f"came after the first look, and are not watched: {listed}"
     names = state.groups[attribute]
     groups = [names[place] for place in gaps[widest].groups]

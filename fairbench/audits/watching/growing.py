@@ -66,10 +66,10 @@ def grown(
     spelled = {spelling(name): name for name in seen}
     late: list[int] = []
     new: list[int] = []
-    for name, those in rows.groupby("period", sort=False):
+    for name, of_period in rows.groupby("period", sort=False):
         before = seen.get(name, Period(name, (), ""))
-        text = those["text"].tolist()
-        labels = "".join(those["label"].map(_SIGNS).fillna(_NO_LABEL))
+        text = of_period["text"].tolist()
+        labels = "".join(of_period["label"].map(_SIGNS).fillna(_NO_LABEL))
         where = f"{file}, period '{name}'" if name else file
         if name not in seen and (as_seen := spelled.get(spelling(name))):
             raise UserError(
@@ -85,9 +85,9 @@ def grown(
                 f"'{periods[-1].name}' was looked at already: a watch goes forward; leave these "
                 "rows out, or start another state to take them in"
             )
-        known = zip(those.index, before.labels, labels, strict=False)
-        late += [position for position, old, now in known if old != now]
-        new += those.index[len(before.labels) :].tolist()
+        seen_rows = zip(of_period.index, before.labels, labels, strict=False)
+        late += [position for position, old, now in seen_rows if old != now]
+        new += of_period.index[len(before.labels) :].tolist()
         parts = [SeenRows(len(fresh), ordered(fresh), unordered(fresh), look)] if fresh else []
         seen[name] = Period(name, (*before.parts, *parts), labels)
     return late, new, tuple(seen[name] for name in sorted(seen, key=natural))
@@ -127,7 +127,7 @@ def check_copies(
 
 
 def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
-    """Refuse what was changed of rows but their labels."""
+    """Refuse rows that were seen and are changed now, in anything but their labels."""
     if len(text) < len(before.labels):
         raise UserError(
             f"{where} has {count(len(text))} rows, and {count(len(before.labels))} were seen: put "
@@ -135,25 +135,25 @@ def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
         )
     start = 0
     for part in before.parts:
-        those = text[start : start + part.rows]
-        named = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
+        rows = text[start : start + part.rows]
+        row_numbers = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
         start += part.rows
-        if ordered(those) == part.digest:
+        if ordered(rows) == part.digest:
             continue
-        if unordered(those) == part.bag:
+        if unordered(rows) == part.bag:
             raise UserError(
-                f"{named} are in another order than when they were seen: put them back in their "
-                "order, or start another state"
+                f"{row_numbers} are in another order than when they were seen: put them back in "
+                "their order, or start another state"
             )
         raise UserError(
-            f"{named} are not those that were seen at {part.look} (another file, rows put in "
+            f"{row_numbers} are not those that were seen at {part.look} (another file, rows put in "
             "between, or a changed score or group): give the file that was watched, or another "
             "state"
         )
 
 
 def _check_labels(before: Period, labels: str, where: str) -> None:
-    """Refuse labels that are others than those that were known."""
+    """Refuse labels that differ from those that were known."""
     pairs = enumerate(zip(before.labels, labels, strict=False), start=1)
     changed = [(row, old, now) for row, (old, now) in pairs if old not in (_NO_LABEL, now)]
     if changed:

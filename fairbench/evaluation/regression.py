@@ -67,7 +67,7 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
     parts = Parts.of_labelled(counted)
     batches = list(_batches(counted, levels, parts))
-    add_estimates(table, parts, batches, then=parity)
+    add_estimates(table, parts, batches, after_each=parity)
 
 
 def _batches(data: Labelled, levels: Sequence[float], parts: Parts) -> Iterator[Batch]:

@@ -21,8 +21,8 @@ Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as
 
 def is_table(source: object) -> bool:
     """Say whether something is a table in memory."""
-    named = hasattr(source, "columns") or hasattr(source, "column_names")
-    return isinstance(source, pd.DataFrame) or (named and hasattr(source, "__arrow_c_stream__"))
+    has_names = hasattr(source, "columns") or hasattr(source, "column_names")
+    return isinstance(source, pd.DataFrame) or (has_names and hasattr(source, "__arrow_c_stream__"))
 
 
 def names_of_table(source: Table) -> list[str]:
@@ -201,18 +201,19 @@ def _array(value: Any) -> NDArray[Any]:
 
 
 def _by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
+    """Return a series in the order of a table's index; refuse one of another index."""
     if column.index.equals(frame.index):
         return column
-    plain = f"{option}= is a Series"
+    problem = f"{option}= is a Series"
     if column.index.is_unique and frame.index.is_unique:
         lacking = ~frame.index.isin(column.index)
         if not lacking.any():
             return column.reindex(frame.index)
-        first = quoted(frame.index[int(lacking.argmax())], 30)
-        plain += f" without index {first}, which a row of {file} has"
+        lacking_label = quoted(frame.index[int(lacking.argmax())], 30)
+        problem += f" without index {lacking_label}, which a row of {file} has"
     else:
-        plain += f" of another index than {file}, and an index repeats"
+        problem += f" of another index than {file}, and an index repeats"
     raise UserError(
-        f"{plain}, so that it is not known which value belongs to which row: give it the table's "
+        f"{problem}, so that it is not known which value belongs to which row: give it the table's "
         f"index; {option}=series.to_numpy() pairs values and rows in their order"
     )

@@ -459,8 +459,8 @@ def mean_batch(
     whole = np.isfinite(losses)
     finite = losses if whole.all() else np.where(whole, losses, 0.0)
     if outcome is not None:
-        label, others = outcome
-        limits, few, totals = _outcome_limits(finite, np.nan_to_num(others), label, parts)
+        label, other_losses = outcome
+        limits, few, totals = _outcome_limits(finite, np.nan_to_num(other_losses), label, parts)
         whys = [few] * len(losses)
     else:
         limits, totals = _mean_limits(finite, parts, heavy=heavy, rows=needed[:, None])

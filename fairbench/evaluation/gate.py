@@ -78,12 +78,12 @@ class Statement:
     @property
     def text(self) -> str:
         """The statement in words."""
-        of, measured = self.condition, self.measured
+        condition, measured = self.condition, self.measured
         if self.verdict == OPEN:
             told = f" ({measured})" if measured else ""
-            return f"whether the {of.called} is {of.bad}{told}"
-        side = of.good if self.verdict == PASSES else of.bad
-        return f"the {of.called} is {measured}, surely {side}"
+            return f"whether the {condition.called} is {condition.bad}{told}"
+        side = condition.good if self.verdict == PASSES else condition.bad
+        return f"the {condition.called} is {measured}, surely {side}"
 
     @property
     def measured(self) -> str:
@@ -101,9 +101,9 @@ class Statement:
     @property
     def row(self) -> dict[str, Any]:
         """The statement in plain values."""
-        own = {name: value for name, value in asdict(self).items() if name != "condition"}
+        columns = {name: value for name, value in asdict(self).items() if name != "condition"}
         whole = {"condition": str(self.condition), **asdict(self.condition)}
-        return {**whole, **own, "groups": list(self.groups), "text": self.text}
+        return {**whole, **columns, "groups": list(self.groups), "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,8 @@ class Gate:
         if outcome == PASSES:
             line = f"gate passes: {listed}"
         elif outcome == FAILS:
-            rest = (
-                f"; {count(others)} other{'s' * (others > 1)} not shown to fail" if others else ""
-            )
+            noun = "other" if others == 1 else "others"
+            rest = f"; {count(others)} {noun} not shown to fail" if others else ""
             line = f"gate fails: {listed}{rest}"
         else:
             needs = f": {told[0].needs}" if len(told) == 1 and told[0].needs else ""
@@ -252,7 +251,7 @@ def gate_of_labelled(
     data: Labelled,
     conditions: Sequence[Condition],
     attributes: Sequence[str],
-    named: Sequence[str],
+    with_reference: Sequence[str],
     require: str = VERDICT,
 ) -> Gate:
     """Return what is said of conditions on predictions of which all labels are known.
@@ -275,7 +274,7 @@ def gate_of_labelled(
             selected,
             selected,
             decided_by(groups, hard, data.design, data.target),
-            0 if name in named else None,
+            0 if name in with_reference else None,
         )
     return judged(single, compared, require)
 
@@ -333,8 +332,10 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
 
 def _names(groups: Sequence[str]) -> str:
     """Return the names of groups, the first of many."""
-    more = [f"{count(len(groups) - _MOST_NAMED)} more"] if len(groups) > _MOST_NAMED else []
-    return " and ".join([*groups[:_MOST_NAMED], *more])
+    names = list(groups[:_MOST_NAMED])
+    if len(groups) > _MOST_NAMED:
+        names.append(f"{count(len(groups) - _MOST_NAMED)} more")
+    return " and ".join(names)
 
 
 def _further(statement: Statement) -> str:

@@ -53,7 +53,7 @@ def score_distributions(
         low, high = bounds
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
-    shown = []
+    distributions = []
     for attribute, labels in groups.items():
         means, shared = group_means(score, labels, design, bounds)
         differences = difference_limits(means, means.take([0]), shared)
@@ -71,8 +71,10 @@ def score_distributions(
                 "density": (density / density.sum()).tolist(),
             }
             less = differences.at(g) if g else _NAN
-            shown.append(GroupScores(attribute, name, len(rows), means.at(g), less, **shape))
-    return shown
+            distributions.append(
+                GroupScores(attribute, name, len(rows), means.at(g), less, **shape)
+            )
+    return distributions
 
 
 def group_means(

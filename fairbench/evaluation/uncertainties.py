@@ -369,18 +369,18 @@ def _add_fairness(
         lower, upper = groups.shaped(moments.mean - half), groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)
     for place, outcome in enumerate(outcomes):
-        mine = slice(place, None, len(outcomes))
-        names = groups.names[mine]
+        cells = slice(place, None, len(outcomes))
+        names = groups.names[cells]
         status = _fairness_statuses(
-            value[..., mine], n[..., mine], names, outcome, table.frequentist
+            value[..., cells], n[..., cells], names, outcome, table.frequentist
         )
         table.add(
             (metric,) * len(value),
-            value[..., mine],
-            n[..., mine],
+            value[..., cells],
+            n[..., cells],
             Several(groups.attribute, names),
             setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
-            interval=(lower[..., mine], upper[..., mine]),
+            interval=(lower[..., cells], upper[..., cells]),
             status=status,
         )
 

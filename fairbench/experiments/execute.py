@@ -37,8 +37,8 @@ _PREPARED = 16  # runs that a process keeps prepared
 
 def too_long(minutes: float, option: str = "timeout_min") -> str:
     """Return why a task failed that took longer than it may, by an option."""
-    several = "s" * (minutes != 1)
-    return f"took longer than {minutes:g} minute{several} ({option}): finished cells are kept"
+    unit = "minute" if minutes == 1 else "minutes"
+    return f"took longer than {minutes:g} {unit} ({option}): finished cells are kept"
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,8 @@ class StandardisedRates:
             of_row = np.where(shared, weight / n, 0.0)
             variance = (weight * of_row * _spread(x, n)).sum(axis=-1) + of_shares
             effective = _effective(value, variance, of_row, n)
-            both = np.sqrt(variance * variance.swapaxes(-1, -2))
-            correlation = np.where(both > 0, common / both, 0.0)
+            product = np.sqrt(variance * variance.swapaxes(-1, -2))
+            correlation = np.where(product > 0, common / product, 0.0)
             covered = whole / everyone.sum(axis=-1)
         rows = n.sum(axis=-1).astype(np.int64)
         return cls(value, effective, np.clip(correlation, -1, 1), rows, covered)

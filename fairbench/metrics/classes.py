@@ -99,8 +99,8 @@ def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:
         return log_loss_rows(code, p[:, 1], floor=floor)
-    own = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
-    losses: Floats = -np.log(np.clip(own, floor, 1 - floor))
+    of_label = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
+    losses: Floats = -np.log(np.clip(of_label, floor, 1 - floor))
     return losses
 
 

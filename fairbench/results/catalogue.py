@@ -206,7 +206,8 @@ class Catalogue:
             return included, ""
         counts = {purpose: left_out[purpose] for purpose in PURPOSES if left_out[purpose]}
         listed = " and ".join(
-            f"{number} {purpose} run{'s' * (number > 1)}" for purpose, number in counts.items()
+            f"{number} {purpose} {'run' if number == 1 else 'runs'}"
+            for purpose, number in counts.items()
         )
         all_purposes = ",".join(
             purpose

@@ -86,8 +86,8 @@ class _Summed(io.RawIOBase):
 
     def cut(self) -> str:
         """Return the sha256 of what was written since the last time."""
-        found, self._sum = self._sum.hexdigest(), hashlib.sha256()
-        return found
+        checksum, self._sum = self._sum.hexdigest(), hashlib.sha256()
+        return checksum
 
 
 class PackFileWriter:
@@ -264,10 +264,10 @@ class PackFile:
         if (place := self._place(name)) is None:
             raise KeyError(name)
         group = bisect_right(self._ends, place)
-        first = self._ends[group - 1] if group else 0
-        start = self._starts[place] - self._starts[first]
-        found = _row_group(self, group).slice(start, self._about["rows"][place])
-        return Packed(found, self.note(place))
+        first_of_group = self._ends[group - 1] if group else 0
+        start = self._starts[place] - self._starts[first_of_group]
+        rows = _row_group(self, group).slice(start, self._about["rows"][place])
+        return Packed(rows, self.note(place))
 
     def note(self, place: int) -> str:
         """Return what was noted of a table."""

@@ -242,9 +242,11 @@ class Run:
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        found = self._packed_summary() if self.pack else self._summary()
-        texts = [name for name in ("feature", "outcome") if name in found]
-        return found.assign(**{name: found[name].where(found[name] != "") for name in texts})
+        summary_table = self._packed_summary() if self.pack else self._summary()
+        texts = [name for name in ("feature", "outcome") if name in summary_table]
+        return summary_table.assign(
+            **{name: summary_table[name].where(summary_table[name] != "") for name in texts}
+        )
 
     def _packed_summary(self) -> pd.DataFrame:
         from fairbench.results.shapes import check_plain, check_summary

@@ -55,7 +55,7 @@ class GroupPosterior:
     def furthest_apart(self, epsilon: float) -> tuple[int, int]:
         """Return the groups of which the second is most probably above by more than epsilon."""
         beyond = np.stack(
-            [(self.draws - own[:, None] > epsilon).mean(axis=0) for own in self.draws.T]
+            [(self.draws - of_group[:, None] > epsilon).mean(axis=0) for of_group in self.draws.T]
         )
         # Where several pairs are as certain, the one furthest apart.
         mean = self.draws.mean(axis=0)

@@ -341,7 +341,7 @@ def _two(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
     return BetaArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
 
 
-def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], rest: float) -> Floats:
-    full = np.full(shape, rest)
+def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:
+    full = np.full(shape, fill)
     np.put_along_axis(full, pair, values, axis=1)
     return full

@@ -211,13 +211,13 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     count, m = candidates.differences.shape
     spent = 1 - level
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
-    single = critical(0.2 * spent / bounded)
+    beyond = critical(0.2 * spent / bounded)
     # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
-    each = 0.8 * spent / max(count - 1, 1)
-    reach = critical(each / ((1 + candidates.folded) * m))
-    surely = critical(each)
+    per_rival = 0.8 * spent / max(count - 1, 1)
+    reach = critical(per_rival / ((1 + candidates.folded) * m))
+    surely = critical(per_rival)
     spread = candidates.value_errors
-    kept = (candidates.values - single * spread <= candidates.bounds).all(axis=1)
+    kept = (candidates.values - beyond * spread <= candidates.bounds).all(axis=1)
     within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
     within |= np.isinf(candidates.bounds).all()
     rivals = np.flatnonzero(within)

@@ -361,7 +361,7 @@ def table_within(
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """Return the columns of a Parquet file, of which no more than the footer is read.
+    """Return the columns of a Parquet file; only its footer is read.
 
     Raises
     ------

@@ -170,7 +170,7 @@ _FEWEST_APART = 8  # values, of which it is no accident that none lies elsewhere
 
 
 def within_one(values: Floats) -> NDArray[np.bool_]:
-    """Say of each value (n,) whether it lies between 0 and 1, neither included."""
+    """Return which values (n,) lie between 0 and 1, neither included."""
     return (values > 0) & (values < 1)
 
 
@@ -318,7 +318,8 @@ def names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple
 
     Parameters
     ----------
-    values : the decisions that there are. names : of labels 0 and 1.
+    values : the decisions that there are.
+    names : of labels 0 and 1.
 
     Returns
     -------

@@ -42,7 +42,8 @@ def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int 
 
     Parameters
     ----------
-    codes : (n,) from 0. times : (n,) how often each row comes; once by default.
+    codes : (n,) from 0.
+    times : (n,) how often each row comes; once by default.
     """
     counts: Times = np.bincount(codes, times, minlength=least).astype(np.int64)
     return counts  # sums of whole numbers are exact in floats up to 2**53

@@ -79,7 +79,8 @@ def groups_of(
 
     Parameters
     ----------
-    most : how many groups there may be. option : the one that names the column.
+    most : how many groups there may be.
+    option : the one that names the column.
 
     Raises
     ------
@@ -106,7 +107,8 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
 
     Parameters
     ----------
-    groups : attribute -> categorical labels. asked : ``LABEL``, or ``COLUMN:LABEL``.
+    groups : attribute -> categorical labels.
+    asked : ``LABEL``, or ``COLUMN:LABEL``.
 
     Raises
     ------
@@ -170,7 +172,8 @@ def read_groups(
 
     Parameters
     ----------
-    names : the attributes. asked : their references, as :func:`references_of` has them.
+    names : the attributes.
+    asked : their references, as :func:`references_of` has them.
     many : there may be thousands of combinations, which are then all that is returned.
 
     Raises

@@ -186,7 +186,8 @@ class _Ordered:
 
     Attributes
     ----------
-    order : (n,) the places of the rows. uncertainty : (n,) in that order.
+    order : (n,) the places of the rows.
+    uncertainty : (n,) in that order.
     cell : (n,) group and confusion cell, in that order, counted on from split to split.
     """
 

@@ -68,7 +68,7 @@ class Condition:
 
     @property
     def called(self) -> str:
-        """What the measure is called, of which groups."""
+        """The name of the measure, with the attribute whose groups it compares."""
         metric = self.declared
         if metric is None:
             name = "impact ratio"
@@ -122,7 +122,8 @@ def by_attribute(
 
     Parameters
     ----------
-    default : the attributes of a condition that names none. valid : those that can be named.
+    default : the attributes of a condition that names none.
+    valid : those that can be named.
 
     Raises
     ------

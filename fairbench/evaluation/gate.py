@@ -45,7 +45,8 @@ class GateError(Exception):
 
     Attributes
     ----------
-    gate : the gate. table : what was evaluated, where the gate is one of `fairbench.evaluate`.
+    gate : the gate.
+    table : what was evaluated, where the gate is one of `fairbench.evaluate`.
     """
 
     def __init__(self, gate: Gate, table: Any = None) -> None:
@@ -55,7 +56,7 @@ class GateError(Exception):
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said of one condition and the groups of one attribute.
+    """The finding on one condition for the groups of one attribute.
 
     Attributes
     ----------
@@ -63,7 +64,8 @@ class Statement:
         side of its bound, and met where both are on the other.
     verdict : `PASSES`, `FAILS` or `OPEN`.
     groups : whose rates the value is of, the lower first.
-    n : rows that it rests on. needs : of an open one, what would settle it.
+    n : rows that it rests on.
+    needs : of an open one, what would settle it.
     """
 
     condition: Condition
@@ -239,7 +241,7 @@ def decided_by(
 def judged(
     conditions: Sequence[Condition], compared: Mapping[str, Compared], require: str = VERDICT
 ) -> Gate:
-    """Return what is said of conditions, each on one of the attributes that are `compared`."""
+    """Return the gate of conditions, each on one of the attributes that are `compared`."""
     risk = RISK / len(conditions)
     several = (
         _statement(condition, compared[condition.attribute], risk) for condition in conditions
@@ -254,12 +256,12 @@ def gate_of_labelled(
     with_reference: Sequence[str],
     require: str = VERDICT,
 ) -> Gate:
-    """Return what is said of conditions on predictions of which all labels are known.
+    """Return the gate of conditions on predictions whose labels are all known.
 
     Parameters
     ----------
     attributes : those that a condition is about which names none.
-    named : the attributes whose first group somebody named to compare with.
+    with_reference : the attributes whose first group was named to compare with.
     """
     hard, compared = data.column("prediction"), {}
     single = by_attribute(conditions, attributes, list(data.groups))
@@ -279,8 +281,8 @@ def gate_of_labelled(
     return judged(single, compared, require)
 
 
-def statement_of(condition: Condition, ends: Ends, **more: Any) -> Statement:
-    """Return what is said of a condition, from the value of its measure and both ends."""
+def statement_of(condition: Condition, ends: Ends, **fields: Any) -> Statement:
+    """Return the finding on a condition, from the value of its measure and both ends."""
     value, lower, upper = ends
     below = condition.sign == BELOW
     if np.isnan(lower) or np.isnan(upper):
@@ -291,25 +293,25 @@ def statement_of(condition: Condition, ends: Ends, **more: Any) -> Statement:
         verdict = PASSES
     else:
         verdict = OPEN
-    statement = Statement(condition, value, lower, upper, verdict, **more)
+    statement = Statement(condition, value, lower, upper, verdict, **fields)
     if verdict == OPEN and not statement.needs:
         statement = replace(statement, needs=_further(statement))
     return statement
 
 
 def _statement(condition: Condition, compared: Compared, risk: float) -> Statement:
-    """Return what is said of a condition.
+    """Return the finding on a condition.
 
     Parameters
     ----------
-    risk : the probability with which it may wrongly be said to be met.
+    risk : the probability with which the condition may wrongly be found met.
     """
     intervals = compared.intervals(condition)
-    n, nothing = int(compared.rows.sum()), (float("nan"),) * 3
+    n, not_measured = int(compared.rows.sum()), (float("nan"),) * 3
     if intervals is None:
-        return statement_of(condition, nothing, n=0, needs="there are no labels")
+        return statement_of(condition, not_measured, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
-        return statement_of(condition, nothing, n=n, needs="there is one group alone")
+        return statement_of(condition, not_measured, n=n, needs="there is one group alone")
     levels = 1 - 2 * RISK, 1 - 2 * risk
     metric, reference = condition.declared, compared.reference
     if metric is None:
@@ -320,8 +322,8 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
         ends, groups = _of_rate(intervals, metric, levels, below=condition.sign == BELOW)
     rates = (selection_rate,) if metric is None else metric.rates
     n = int(intervals.rows(rates).min(axis=0).sum())
-    named = tuple(compared.groups[g] for g in groups)
-    statement = statement_of(condition, ends, groups=named, n=n)
+    group_names = tuple(compared.groups[g] for g in groups)
+    statement = statement_of(condition, ends, groups=group_names, n=n)
     why, short = "", compared.short_of_labels(condition)
     if statement.verdict == PASSES and short:
         why = f"under {FEWEST_LABELS} labels in {_names(short)}"

@@ -48,7 +48,8 @@ class GroupCalibration:
 
     Attributes
     ----------
-    labels : how many there are. score, share : mean score and share of positives of those rows.
+    labels : how many there are.
+    score, share : mean score and share of positives of those rows.
     excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
         too few of the rarer one.
     fit : how often labels as strange as these are foreseen from how the other groups' scores are
@@ -83,7 +84,8 @@ def group_calibrations(
 
     Parameters
     ----------
-    groups : (n,) categorical. score, label : (n,) of all rows, labels NaN where unknown.
+    groups : (n,) categorical.
+    score, label : (n,) of all rows, labels NaN where unknown.
     strata : (n,) which rows were chosen among one another for labelling, where that was not at
         random among all; labels then weigh as many rows as they stand for.
     whenever : whether intervals are to hold whenever one stops labelling.

@@ -138,7 +138,7 @@ class PooledGroups:
 
 
 def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuses:
-    """Say of each group (R, S, G) whether its pooled rate is to be believed."""
+    """Return statuses (R, S, G) of pooled rates: which ones rest on too little to be believed."""
     statuses = Statuses.ok(sizes.shape)
     surprises = posterior.surprise
     unlike = np.zeros(sizes.shape, bool)

@@ -27,7 +27,8 @@ def counts_of_rates(
 
     Parameters
     ----------
-    label : (n,) 0, 1, or NaN where unknown. prediction : (n,) 0 or 1.
+    label : (n,) 0, 1, or NaN where unknown.
+    prediction : (n,) 0 or 1.
     codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
     """
     labelled, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)

@@ -85,7 +85,7 @@ def set_batches(
 
 
 def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
-    """Add what there is to say of sets of labels, of everyone and of each group."""
+    """Add the coverage and the size of sets of labels, everyone's and each group's."""
     counted = data.with_weight()
     parts = Parts.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}

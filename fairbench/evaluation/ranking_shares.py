@@ -32,7 +32,8 @@ def shares_of_places(
 
     Parameters
     ----------
-    score : (n,) the highest first. lists : (n,) which list a row is in, where there are several.
+    score : (n,) the highest first.
+    lists : (n,) which list a row is in, where there are several.
     groups : attribute -> (n,) categorical labels.
     top : how many places are the first, or which share of them.
     level : of the intervals.
@@ -93,7 +94,8 @@ def shares_by_length(
 
     Parameters
     ----------
-    score : (n,) the highest first. codes : (n,) the group 0 .. G - 1 of each row.
+    score : (n,) the highest first.
+    codes : (n,) the group 0 .. G - 1 of each row.
     lists : (n,) which list a row is in, where there are several.
 
     Returns

@@ -151,7 +151,7 @@ def _sd_column(data: Labelled) -> str | None:
 
 
 def _bad(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
-    """Say which rows do not hold what a metric can be computed from, and what is wrong there."""
+    """Return which rows a metric cannot be computed from, and what is wrong with them."""
     mean = columns["prediction"]
     for need in metric.needs:
         if need.startswith("sd"):
@@ -272,7 +272,7 @@ def _add_rmse(
     bad: Mask,
     column: str,
 ) -> None:
-    """Add a root mean squared error of estimates (n,), of which some may be `bad`."""
+    """Add the root mean squared error of estimates (n,); a split with `bad` rows has none."""
     statuses = Statuses.ok((data.splits, 1))
     wrong = np.bincount(data.split, bad, data.splits).astype(int)
     n = np.bincount(data.split, minlength=data.splits)

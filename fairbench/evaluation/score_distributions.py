@@ -26,7 +26,8 @@ class GroupScores:
 
     Attributes
     ----------
-    mean : with its interval. difference : the mean less that of the reference group, with its
+    mean : with its interval.
+    difference : the mean less that of the reference group, with its
         interval; NaN of that group itself. Ends are NaN of too few rows.
     quantiles : those that a tenth, half and nine tenths of the scores are at most.
     density : share of the scores in each of the bins between `edges`, which all groups have.

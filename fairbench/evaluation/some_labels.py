@@ -219,7 +219,7 @@ class SomeLabels:
 
 
 def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
-    """Return counts with posterior draws of them, of which probabilities are counted."""
+    """Return counts with posterior draws of them, by which probabilities are estimated."""
     if not isinstance(counted.intervals, CountIntervals):
         return counted
     generator = rng(seed, "settled", counted.attribute)

@@ -45,7 +45,8 @@ def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
 
     Parameters
     ----------
-    columns : categorical labels. source : where they are from, for the error.
+    columns : categorical labels.
+    source : where they are from, for the error.
 
     Raises
     ------
@@ -71,7 +72,8 @@ class Stratified:
 
     Attributes
     ----------
-    groups : their names, the reference first. within : what the strata are of.
+    groups : their names, the reference first.
+    within : what the strata are of.
     strata : the names of the strata.
     """
 

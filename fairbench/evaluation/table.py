@@ -108,7 +108,8 @@ class Statuses:
 
     Attributes
     ----------
-    kind : places in `STATUSES`. reason : texts, empty where there is nothing to be said.
+    kind : places in `STATUSES`.
+    reason : texts, empty where there is nothing to be said.
     """
 
     kind: NDArray[np.int8]
@@ -500,7 +501,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
 
 
 def _settings(settings: Sequence[Setting], place: NDArray[np.intp]) -> dict[str, Any]:
-    """Return the columns of settings, of which `place` (n,) says each row's."""
+    """Return the columns of settings; `place` (n,) is the position of each row's setting."""
     types = {**SETTINGS, **STRATA}
     values = {name: [setting[i] for setting in settings] for i, name in enumerate(types)}
     used = {name: column for name, column in values.items() if set(column) != {None}}
@@ -539,7 +540,7 @@ def no_rows(group: str) -> str:
 
 
 def invalid_rows(bad: Mask, what: str) -> Status:
-    """Say of how many rows a metric cannot be computed; ok where there is none."""
+    """Return the status of a metric that some rows are invalid for; ok where none is."""
     if not bad.any():
         return OK
     return Status("invalid", f"{what} invalid in {int(bad.sum())} of {len(bad)} rows")

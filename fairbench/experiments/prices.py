@@ -25,7 +25,8 @@ class Prices:
 
     Attributes
     ----------
-    exact : by the `cost_key` of a study. alike : by the names of the data set and the components.
+    exact : by the `cost_key` of a study.
+    alike : by the names of the data set and the components.
     """
 
     exact: dict[str, _Cost] = field(default_factory=dict)

@@ -30,7 +30,8 @@ class WeightedShares:
 
     Attributes
     ----------
-    shares, rows : (G,) with limits. ratios : shares over shares of rows, 1 where a group has as
+    shares, rows : (G,) with limits.
+    ratios : shares over shares of rows, 1 where a group has as
         much as it has rows.
     below : (G,) how sure it is that a ratio is under four fifths; see
         :func:`fairbench.inference.rates.probability_ratio_below`.

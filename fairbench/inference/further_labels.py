@@ -94,7 +94,8 @@ def least_number(
 
     Parameters
     ----------
-    start : a guess. most : the largest number that is looked at; None where it is not enough.
+    start : a guess.
+    most : the largest number that is looked at; None where it is not enough.
     """
     low, high = start, start
     while chance(high) < wanted:

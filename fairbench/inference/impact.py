@@ -69,7 +69,7 @@ def wider_level(level: float, highest: Mask) -> float:
 
 
 def _compared(highest: Mask) -> Mask:
-    """Say which groups (G, G) each is compared with: all others that may be the highest."""
+    """Return the groups (G, G) that each is compared with: all others that may be the highest."""
     return highest & ~np.eye(len(highest), dtype=bool)
 
 

@@ -203,7 +203,8 @@ def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> L
 
     Parameters
     ----------
-    weight : (K,), each above or below 0. correlation : (..., K, K) of the rates' errors.
+    weight : (K,), each above or below 0.
+    correlation : (..., K, K) of the rates' errors.
     """
     up, down = rates.upper - rates.value, rates.value - rates.lower
     signed = correlation * np.sign(weight)[:, None] * np.sign(weight)

@@ -33,7 +33,7 @@ from fairbench.inference.rates import Limits, difference_limits, rate_limits, ra
 def mean_table_draws(
     tables: Floats, test_share: float, *, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Draw the expectation of confusion tables of which there is one a repeat.
+    """Draw the expectation of confusion tables, given one for each repeat.
 
     Parameters
     ----------

@@ -104,8 +104,10 @@ class _Tied:
 
     Attributes
     ----------
-    group : (B,). first : (B,) where each begins among the rows in order.
-    mass : (2, B) weight of the rows of label 0 and 1. whole : (2, G) of all of a group.
+    group : (B,).
+    first : (B,) where each begins among the rows in order.
+    mass : (2, B) weight of the rows of label 0 and 1.
+    whole : (2, G) of all of a group.
     rows : how many there are.
     """
 
@@ -475,7 +477,8 @@ def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: floa
 
     Parameters
     ----------
-    loss : (n,) whether each row is an error. uncertainty : (n,) what orders the rows.
+    loss : (n,) whether each row is an error.
+    uncertainty : (n,) what orders the rows.
 
     Notes
     -----

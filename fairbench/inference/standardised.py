@@ -170,7 +170,7 @@ def _pairs(limits: Limits) -> tuple[Limits, Limits]:
 
 
 def _wider(compared: Mask, level: float, rates: int) -> Floats:
-    """Return the levels (..., 1, 1) at which what is said of all pairs holds at once."""
+    """Return the levels (..., 1, 1) at which the intervals of all pairs hold at once."""
     groups = np.maximum(compared.any(axis=-1).sum(axis=-1), 2)
     return simultaneous_levels(level, groups, rates)[..., None, None]
 
@@ -189,7 +189,8 @@ def largest_difference(
 
     Parameters
     ----------
-    several : of each rate, such as both of equalized odds. compared : the pairs of each.
+    several : of each rate, such as both of equalized odds.
+    compared : the pairs of each.
 
     Returns
     -------

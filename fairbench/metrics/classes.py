@@ -58,11 +58,12 @@ def right_or_wrong(counts: Counts) -> Counts:
 
 
 def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
-    """Return a form of the classes' gaps (C, ...), of which some may be NaN: they have no say.
+    """Return a form of the classes' gaps (C, ...); gaps of NaN are left out.
 
     Parameters
     ----------
-    form : one of `FORMS`. shares : (C, ...) how often each class is predicted, or is the label.
+    form : one of `FORMS`.
+    shares : (C, ...) how often each class is predicted, or is the label.
 
     Notes
     -----
@@ -94,7 +95,8 @@ def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15
 
     Parameters
     ----------
-    target : (n,) codes. scores : (n, C); of two classes it is the log loss of a label.
+    target : (n,) codes.
+    scores : (n, C); of two classes it is the log loss of a label.
     """
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:
@@ -111,7 +113,8 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    target : (n,) codes. scores : (n, C) probabilities.
+    target : (n,) codes.
+    scores : (n, C) probabilities.
     """
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:

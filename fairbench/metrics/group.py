@@ -270,7 +270,8 @@ def counts_at(
 
     Parameters
     ----------
-    target : (n,) labels 0 / 1; all 0 without any. codes : (n,) the groups.
+    target : (n,) labels 0 / 1; all 0 without any.
+    codes : (n,) the groups.
     """
     distinct, place = np.unique(thresholds, return_inverse=True)
     steps, groups = len(distinct) + 1, int(codes.max(initial=0)) + 1
@@ -284,7 +285,7 @@ def counts_at(
 
 
 def _at_thresholds(tn: Floats, fn: Floats) -> Floats:
-    """Return the counts (V, 4) at thresholds of which the last is over all rows."""
+    """Return the counts (V, 4) at thresholds; the last one is above all scores."""
     return np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
 
 
@@ -337,7 +338,8 @@ class _LeastCost:
 
     Attributes
     ----------
-    thresholds : (H,) the places of those that are mixed. rate, cost : (H,) of each, by rate.
+    thresholds : (H,) the places of those that are mixed.
+    rate, cost : (H,) of each, by rate.
     size : how many thresholds there are in all, V.
     """
 

@@ -69,7 +69,8 @@ class Metric:
         negative; see `at_most`.
     fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
     rates : what a function of counts rests on, which says when it is undefined.
-    epsilon : the difference that makes no difference in practice; `relative` : of the median value.
+    epsilon : the difference that makes no difference in practice.
+    relative : whether `epsilon` is a share of the median value.
     undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
     shown : where the table of a run shows it: ``everyone``, ``groups``, ``gaps``.
     special : a module of fairbench.evaluation of its own adds its rows.

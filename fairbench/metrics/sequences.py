@@ -10,7 +10,7 @@ from fairbench.metrics.registry import BINARY, Metric
 
 
 def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
-    """Return 1 for each row of which any modality has more frames than are read, 0 for others.
+    """Return 1 for each row with more frames than are read in any modality, 0 for others.
 
     Parameters
     ----------

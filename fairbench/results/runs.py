@@ -48,7 +48,7 @@ WRITTEN = "written"  # index entry: when the record was written, in seconds sinc
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """A finished run: the folder ``results/runs/<id>``, of which ``environment.json`` comes last.
+    """A finished run: the folder ``results/runs/<id>``; its ``environment.json`` is written last.
 
     That file is sealed and has the sha256 of the others: what is read is what was written.
     It needs nothing else than the results folder it lies in: neither raw data, nor a checkout's

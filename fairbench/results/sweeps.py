@@ -96,7 +96,7 @@ def _read(folder: Path, parts: Sequence[str]) -> Sweep:
 
 
 def _name_of_jobs(jobs: Iterable[str], parts: Sequence[str]) -> str:
-    """Return the name of a sweep of which only the jobs were kept: its preset, or all values."""
+    """Return the name of a sweep whose jobs alone were kept: its preset, or all values."""
     values: dict[str, dict[str, None]] = {}
     for job in jobs:
         for word in shlex.split(job):

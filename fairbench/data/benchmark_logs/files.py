@@ -178,7 +178,7 @@ class LogArchive:
 
     @classmethod
     def of(cls, path: Path, name: str) -> LogArchive:
-        """Return an archive, of which the directory was read.
+        """Return an archive, once its directory was read.
 
         Raises
         ------

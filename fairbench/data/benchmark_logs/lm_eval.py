@@ -57,7 +57,7 @@ _HIGHER = {
 
 @dataclass(frozen=True)
 class _Results:
-    """A results file: of which model, of when, and what it says."""
+    """A results file, with the date in its name and its content."""
 
     path: Path
     name: str

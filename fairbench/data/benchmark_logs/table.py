@@ -135,7 +135,7 @@ def _of_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
 
 
 def _combined(table: BenchmarkTable) -> BenchmarkTable:
-    """Return a table whose scores, of which each task has one, are a single column."""
+    """Return a table with its scores in a single column; each task has one of them."""
     ways = {score.better for score in table.scores}
     if len(ways) > 1:
         by_way = " and ".join(

@@ -322,7 +322,7 @@ class LeastKnown:
         return _spread(np.take_along_axis(fall, pair, axis=1), pair, theta.shape, _OTHERS)
 
     def moments(self, arms: NormalArms) -> tuple[Floats, Floats]:
-        """Return the fall for the arms' means, of which nothing is uncertain."""
+        """Return the fall that the arms' means would give if they were certain."""
         fall = self.expected(arms, arms.posterior.mean)
         return fall, np.zeros_like(fall)
 

@@ -45,7 +45,8 @@ def fresh_winner(
     Parameters
     ----------
     values : (M, C) larger is better; methods that lack a cell are left out.
-    group : (C,) the task of each cell. unit : (K,) the unit of each task.
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
 
     Returns
     -------

@@ -83,7 +83,7 @@ class MeasuredDifferences:
 
     @cached_property
     def members(self) -> Floats:
-        """Which data sets are of which family, (T, F), 0 or 1."""
+        """The family of each data set, as an indicator matrix (T, F)."""
         return np.eye(int(self.family.max()) + 1)[self.family]
 
 
@@ -122,7 +122,7 @@ class Multilevel:
         return np.asarray(special.ndtr((value - centre) / error).mean(axis=0))
 
     def interval(self, tail: float | Floats = 0.025, coefficient: int = 0) -> tuple[Floats, Floats]:
-        """Return the ends of which the mean, or a slope, lies beyond each with chance `tail`.
+        """Return the ends that the mean, or a slope, lies beyond with probability `tail` each.
 
         They are found by bisection in the mixture of normals, so that small tails are no guess.
         """

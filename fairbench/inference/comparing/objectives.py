@@ -182,7 +182,7 @@ def _error(tables: Floats) -> Floats:
 
 
 def dominated(values: Floats) -> NDArray[np.bool_]:
-    """Say of each row (R, m) whether another is no larger in any column and smaller in one.
+    """Return which rows (R, m) are dominated: another is no larger, and smaller in a column.
 
     A row with NaN neither dominates nor is dominated.
     """

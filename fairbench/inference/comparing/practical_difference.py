@@ -155,7 +155,7 @@ class Density:
     threshold: float
 
     def holds(self, points: Floats) -> NDArray[np.bool_]:
-        """Say which of (N, 2) points lie in the region."""
+        """Return which of (N, 2) points lie in the region."""
         low = np.array([self.x[0], self.y[0]])
         position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
         on_grid = ((position >= 0) & (position <= _GRID - 1)).all(axis=1)

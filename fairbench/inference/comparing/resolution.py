@@ -26,7 +26,8 @@ def reach(units: Floats, critical: float) -> Floats:
 
     Parameters
     ----------
-    units : (...) numbers of units. critical : the normal quantile of the intervals.
+    units : (...) numbers of units.
+    critical : the normal quantile of the intervals.
     """
     freedom = np.maximum(units - 1, 1.0)
     quantiles: Floats = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
@@ -68,7 +69,8 @@ class VarianceParts:
 
     Attributes
     ----------
-    unit : the variance over units. noise : as much of it is of splits or questions, at most `unit`.
+    unit : the variance over units.
+    noise : as much of it is of splits or questions, at most `unit`.
     """
 
     unit: float
@@ -92,7 +94,8 @@ def parts_of(
     Parameters
     ----------
     difference : (C,) in every cell; NaN where there is none.
-    group : (C,) the task of each cell. unit : (K,) the unit of each task.
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
     """
     measured = np.isfinite(difference)
     values, task = difference[measured], group[measured]

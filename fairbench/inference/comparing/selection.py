@@ -242,7 +242,7 @@ def _redone(candidates: Candidates, place: int) -> Iterator[_Redone]:
 
 
 def _spread(noise: Floats) -> Floats:
-    """Return the standard errors of which there are draws, (T, k) -> (k,); else 1."""
+    """Return the standard errors (k,) of draws (T, k); 1 where they do not vary."""
     spread = np.sqrt((noise**2).mean(axis=0))
     return np.asarray(np.where(spread > 0, spread, 1))
 

@@ -239,7 +239,7 @@ class Trials:
         return self._as_proposed(values - drawn[:, -1:] + unseen, generator), values + unseen
 
     def _as_proposed(self, drawn: Floats, generator: np.random.Generator) -> Floats:
-        """Return draws a part of which is every trial's own."""
+        """Return draws, a part of whose variance is independent between trials."""
         spread = np.sqrt((drawn**2).mean(axis=0))
         alone = spread * generator.standard_normal(drawn.shape)
         return np.asarray(np.sqrt(1 - _OWN) * drawn + np.sqrt(_OWN) * alone)

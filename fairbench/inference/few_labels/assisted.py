@@ -37,7 +37,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows of G groups with scores and decisions, of which some were chosen at random for labels.
+    """Rows of G groups with scores and decisions, some of them labelled at random.
 
     Attributes
     ----------

@@ -99,7 +99,8 @@ def _stratified(labelled: Floats, size: Floats, generator: np.random.Generator) 
 
     Parameters
     ----------
-    known : (G, 4) counts of labelled rows. size : (G, 2) all rows by group and decision.
+    labelled : (G, 4) counts of labelled rows.
+    size : (G, 2) all rows by group and decision.
     """
     negative, positive = labelled[:, :2], labelled[:, 2:]
     centre = (positive + 0.5).sum(axis=0) / (positive + negative + 1).sum(axis=0)

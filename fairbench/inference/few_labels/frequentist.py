@@ -182,6 +182,7 @@ def prediction_powered(
 def _group(
     table: PartlyLabelled, rate: Rate, power: float | None, group: int
 ) -> tuple[float, float]:
+    """Return the estimate of one group, and its error."""
     rows = np.flatnonzero(table.group == group)
     has_label = ~np.isnan(table.label[rows])
     if has_label.sum() < 2:
@@ -202,7 +203,8 @@ def _solve(
 
     Parameters
     ----------
-    observed : (2, L) numerator and denominator of labelled rows. expected : (2, n) of all rows.
+    observed : (2, L) numerator and denominator of labelled rows.
+    expected : (2, n) of all rows.
     """
     corrected = observed - weight * expected[:, has_label]
     top, bottom = corrected.mean(axis=1) + weight * expected.mean(axis=1)

@@ -109,7 +109,8 @@ class Pool:
 
         Returns
         -------
-        mean, variance : (T, C) sums of p and of p (1 - p). size : (C,) rows summed over.
+        mean, variance : (T, C) sums of p and of p (1 - p).
+        size : (C,) rows summed over.
         """
         labelled = (cell[:, None] == np.arange(len(self.sizes))).astype(np.float64)
         if weight is not None:
@@ -128,7 +129,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class ShownLabels:
-    """What labelled rows say of the calibration.
+    """What the likelihood of a calibration needs of the labelled rows.
 
     Attributes
     ----------

@@ -60,7 +60,8 @@ def flip_bounds(rate: Rate, counts: ArrayLike, wrong: ArrayLike) -> tuple[Floats
 
     Parameters
     ----------
-    counts : (..., 4) TN, FP, FN, TP, or shares. wrong : (...) as many of them at most.
+    counts : (..., 4) TN, FP, FN, TP, or shares.
+    wrong : (...) as many of them at most.
 
     Notes
     -----

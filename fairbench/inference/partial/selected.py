@@ -65,7 +65,8 @@ class SelectedLabels:
 
         Parameters
         ----------
-        label : (n,) 0, 1, or NaN where unknown. decision : (n,) 0 or 1.
+        label : (n,) 0, 1, or NaN where unknown.
+        decision : (n,) 0 or 1.
         group : (n,) codes 0 .. G - 1.
         selected, score : (n,) who was selected, and by which similar people are found.
         """

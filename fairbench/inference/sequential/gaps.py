@@ -48,7 +48,8 @@ class Pair(NamedTuple):
 
     Attributes
     ----------
-    first, second : successes. first_size, second_size : rows.
+    first, second : successes.
+    first_size, second_size : rows.
     share : of the rows of both, how many the first group is expected to have. It may be known from
         whatever is not an outcome, must not change while rows are counted, and only makes the bets
         good or bad: evidence is valid with any.

@@ -105,7 +105,7 @@ class Archive:
             except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
-                return _kept(content, self.store / source.path)
+                return _written(content, self.store / source.path)
         raise DataError(self._missing(source, "; ".join(reasons)))
 
     def _missing(self, source: Source, why: str) -> str:
@@ -247,7 +247,7 @@ def _check_download(content: bytes, source: Source) -> None:
         )
 
 
-def _kept(content: bytes, path: Path) -> Path:
+def _written(content: bytes, path: Path) -> Path:
     """Write a verified download, whole or not at all."""
     write_bytes(path, content)
     return path

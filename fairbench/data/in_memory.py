@@ -134,7 +134,7 @@ def with_columns(
     names: dict[str, tuple[str, ...]] = {}
     for option, value in given.items():
         called = []
-        for name, part in _parts(value, option, names_of_table(frame), len(frame)):
+        for name, part in _listed_columns(value, option, names_of_table(frame), len(frame)):
             if isinstance(part, str):
                 called.append(part)
                 continue
@@ -150,7 +150,9 @@ def with_columns(
     return frame.assign(**added), names
 
 
-def _parts(value: Any, option: str, names: Sequence[str], rows: int) -> Iterator[tuple[str, Any]]:
+def _listed_columns(
+    value: Any, option: str, names: Sequence[str], rows: int
+) -> Iterator[tuple[str, Any]]:
     """Yield the columns that an option lists, what each is called, and its values or its name."""
     if isinstance(value, pd.DataFrame) or is_table(value):
         table = frame_of(value)
@@ -159,7 +161,11 @@ def _parts(value: Any, option: str, names: Sequence[str], rows: int) -> Iterator
         yield from ((str(name), column) for name, column in value.items())
     elif isinstance(value, list | tuple) and _lists_columns(value, names, rows):
         for item in value:
-            yield from [("", item)] if isinstance(item, str) else _parts(item, option, names, rows)
+            yield from (
+                [("", item)]
+                if isinstance(item, str)
+                else _listed_columns(item, option, names, rows)
+            )
     else:
         name = getattr(value, "name", None)
         yield name if isinstance(name, str) and name else option, value

@@ -85,7 +85,7 @@ def _unpacked(file: IO[bytes], packing: str, name: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        for part in _parts(file, packing):
+        for part in _unpacked_blocks(file, packing):
             parts.append(part)
             size += len(part) * 3 + part.count(b"\n") * FIELD
             check_memory(size, name)
@@ -97,7 +97,8 @@ def _unpacked(file: IO[bytes], packing: str, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _parts(file: IO[bytes], packing: str) -> Iterator[bytes]:
+def _unpacked_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
+    """Yield what a packed file holds, block by block."""
     if packing == "zstandard":
         yield from _of_zstandard(file)
         return

@@ -75,13 +75,13 @@ class AbstentionEvaluation:
         self._area(test, tested)
         rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
         settings = [Setting(rate=rate) for rate in self.rates]
-        self._at(tested, rates, ABSTENTION, settings)
+        self._add_curves(tested, rates, ABSTENTION, settings)
         if chooser is not None:
             same = chooser is test
             chosen = self._best_rates(tested if same else _Ordered.of(chooser, self.attribute))
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
             gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * same
-            self._at(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
+            self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
     def _area(self, test: Labelled, tested: _Ordered) -> None:
         area, ends = np.full((test.splits, 1), NAN), np.full((2, test.splits, 1), NAN)
@@ -95,14 +95,14 @@ class AbstentionEvaluation:
         self.table.add("area_under_risk_coverage", area, test.sizes, interval=(ends[0], ends[1]))
 
     def _best_rates(self, chooser: _Ordered) -> Floats:
-        """Return the candidates (S,) with the least sum of objectives over their values without."""
+        """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
         rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
         values = _values(chooser.counts(rates), self.objectives)
         sums = _normalised_sums(values[1:], values[0])
         best: Floats = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
         return best
 
-    def _at(
+    def _add_curves(
         self,
         ordered: _Ordered,
         rates: Floats,
@@ -112,9 +112,13 @@ class AbstentionEvaluation:
         *,
         lacking: str = "",
     ) -> None:
-        """Add what is left at shares (K, S) abstained on; `lacking`: why nothing has an interval.
+        """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
 
-        Intervals take as given which rows are kept, as their uncertainties alone say.
+        Intervals take the rows kept as given, since their uncertainties alone decide that.
+
+        Parameters
+        ----------
+        lacking : why nothing has an interval; empty where there are intervals.
         """
         counts, metrics = ordered.counts(rates), ["error_rate", *gaps]
         splits = len(ordered.slices)
@@ -146,9 +150,9 @@ class AbstentionEvaluation:
             lacking=lacking,
             fewest=flat(_rows(np.stack([kept, *fewest]))),
         )
-        self._of_groups(ordered.groups, counts, prefix, settings, level, lacking)
+        self._add_group_rates(ordered.groups, counts, prefix, settings, level, lacking)
 
-    def _of_groups(
+    def _add_group_rates(
         self,
         groups: Groups,
         counts: Floats,

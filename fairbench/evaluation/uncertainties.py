@@ -338,11 +338,11 @@ def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: s
                 for rows, of_split in zip(data.slices, neighbours, strict=True)
             ]
         )
-        for groups, outcomes in _parts(data, attribute):
+        for groups, outcomes in _groups_and_outcomes(data, attribute):
             _add_fairness(table, f"individual_fairness_{name}", fairness.T, groups, outcomes)
 
 
-def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[str]]]:
+def _groups_and_outcomes(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[str]]]:
     """Yield everyone, the groups, and each group's true negatives, false positives ..."""
     yield data.everyone, ("",)
     if attribute not in data.groups:

@@ -56,13 +56,13 @@ class WeightedScores:
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, then each group's."""
-        self._part(np.arange(len(self.label)), EVERYONE)
+        self._add_part(np.arange(len(self.label)), EVERYONE)
         for attribute, labels in groups.items():
             codes = labels.cat.codes.to_numpy()
             for code, name in enumerate(labels.cat.categories):
-                self._part(np.flatnonzero(codes == code), Where(attribute, str(name)))
+                self._add_part(np.flatnonzero(codes == code), Where(attribute, str(name)))
 
-    def _part(self, rows: Rows, where: Where) -> None:
+    def _add_part(self, rows: Rows, where: Where) -> None:
         """Add the rows of a part of the pool; strata without a label are left out of it."""
         metrics = [m for m in metrics_of(BINARY, "mean").values() if m.needs == ("score",)]
         names = [metric.name for metric in metrics]

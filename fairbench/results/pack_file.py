@@ -278,7 +278,7 @@ class PackFile:
     def row_group(self, group: int) -> pa.Table:
         """Return a row group, with the column of ids."""
         self.check(group)
-        texts = check_parquet(self.parquet, self._part, str(self.path), groups=[group])
+        texts = check_parquet(self.parquet, self._bytes_at, str(self.path), groups=[group])
         if prefixed := [name for name, size in texts.items() if size.prefixed]:
             raise DamagedError(f"column {prefixed[0]} is not packed as one is here")
         table = self.parquet.read_row_group(group)
@@ -286,7 +286,7 @@ class PackFile:
             check_memory(sum(map(written_out, table[name].chunks)), str(self.path))
         return table
 
-    def _part(self, first: int, size: int) -> bytes:
+    def _bytes_at(self, first: int, size: int) -> bytes:
         return self._content[first : first + size]
 
     @property

@@ -167,12 +167,12 @@ class _Half:
             waiting, number = same, 1
             while waiting:
                 name = f"{kind}-{series}-{number:03d}.parquet"
-                names = self._kept(name, waiting) or self._write(name, kind, waiting)
+                names = self._whole_file(name, waiting) or self._write(name, kind, waiting)
                 listed[name] = Listed(kind, names[0], names[-1], len(names), self.sums[name])
                 waiting, number = waiting[len(names) :], number + 1
         return listed
 
-    def _kept(self, name: str, tables: Sequence[SourceTable]) -> list[str]:
+    def _whole_file(self, name: str, tables: Sequence[SourceTable]) -> list[str]:
         """Return what is in a file that was written before, if it is whole; nothing otherwise."""
         try:
             file = PackFile(self.path / name, self.sums[name])

@@ -45,12 +45,13 @@ def sweep_name(words: Sequence[str], parts: Sequence[str]) -> str:
     parts : what is part of a run, in the order in which it is named: ``dataset``, ``split`` ...
     """
     order = [_EXPERIMENT, *parts]
-    job_name = [word for word in words if _part(word) in order]
-    name = shlex.join(sorted(job_name, key=lambda word: order.index(_part(word))))
+    job_name = [word for word in words if _config_group(word) in order]
+    name = shlex.join(sorted(job_name, key=lambda word: order.index(_config_group(word))))
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 12]}... {digest(name, 8)}"
 
 
-def _part(word: str) -> str:
+def _config_group(word: str) -> str:
+    """Return the group of a word such as ``learner.gamma=1``."""
     return word.partition("=")[0].partition(".")[0]
 
 

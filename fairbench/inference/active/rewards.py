@@ -285,13 +285,15 @@ class WidestGap:
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the expected gain, (R, A), if these rates tell which arms are furthest apart."""
         pair = _furthest(theta)
-        gain = self._comparison.expected(_two(arms, pair), np.take_along_axis(theta, pair, axis=1))
+        gain = self._comparison.expected(
+            _arms_of_pair(arms, pair), np.take_along_axis(theta, pair, axis=1)
+        )
         return _spread(gain, pair, theta.shape, _OTHERS)
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return mean and sd of the gain, (R, A) each, for the arms whose means are furthest."""
         pair = _furthest(arms.posterior.mean)
-        mean, sd = self._comparison.moments(_two(arms, pair))
+        mean, sd = self._comparison.moments(_arms_of_pair(arms, pair))
         shape = arms.unlabelled.shape
         return _spread(mean, pair, shape, _OTHERS), _spread(sd, pair, shape, 0.0)
 
@@ -333,7 +335,7 @@ def _furthest(rates: Floats) -> NDArray[np.int64]:
     return order[:, [0, -1]]
 
 
-def _two(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
+def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
     won, lost = (
         np.take_along_axis(array, pair, axis=1)
         for array in (arms.posterior.successes, arms.posterior.failures)

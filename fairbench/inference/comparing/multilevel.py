@@ -244,7 +244,9 @@ class _State:
         self._draw_coefficients()
         self._draw_effects()
 
-    def _parts(self, spread: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
+    def _weights_and_variances(
+        self, spread: Floats, share: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         """Return the weights of data sets (P, T), and the variances of families and their own."""
         family, task = spread**2 * share, spread**2 * (1 - share)
         weight = self.known / (task[:, None] + self.noise * self.inflation)
@@ -257,7 +259,7 @@ class _State:
         ----------
         residual : (P, T) the means less what the mean and the slopes make of them.
         """
-        weight, family, _ = self._parts(spread, share)
+        weight, family, _ = self._weights_and_variances(spread, share)
         total, pulled = weight @ self.members, (weight * residual) @ self.members
         fit = (weight * residual**2).sum(1) - (family * pulled**2 / (1 + family * total)).sum(1)
         logs = np.log(np.where(self.known > 0, weight, 1)).sum(1) - np.log1p(family * total).sum(1)
@@ -283,7 +285,7 @@ class _State:
 
     def _draw_coefficients(self) -> None:
         """Draw the mean and the slopes, effects integrated out."""
-        weight, family, _ = self._parts(self.spread, self.share)
+        weight, family, _ = self._weights_and_variances(self.spread, self.share)
         total = weight @ self.members
         shrunk = family / (1 + family * total)
         pulled = np.stack([(weight * column) @ self.members for column in self.design.T], axis=2)
@@ -304,7 +306,7 @@ class _State:
 
     def _draw_effects(self) -> None:
         """Draw what families and data sets add, then the noise."""
-        weight, family, task = self._parts(self.spread, self.share)
+        weight, family, task = self._weights_and_variances(self.spread, self.share)
         expected = self.coefficients @ self.design.T
         residual = self.means - expected
         precision = 1 + family * (weight @ self.members)

@@ -61,7 +61,7 @@ def _signed(metric: Metric) -> Callable[[Counts], Floats]:
     return function
 
 
-def _all() -> Iterator[Objective]:
+def _declared_objectives() -> Iterator[Objective]:
     for metric in metrics_of(BINARY, "rate").values():
         if metric.direction:
             function = _of_everyone(metric)
@@ -75,7 +75,7 @@ def _all() -> Iterator[Objective]:
 @lru_cache(maxsize=1)
 def objectives() -> Mapping[str, Objective]:
     """Return every objective by name, as the metrics of classifications declare them."""
-    return MappingProxyType({objective.name: objective for objective in _all()})
+    return MappingProxyType({objective.name: objective for objective in _declared_objectives()})
 
 
 def objective(name: str) -> Objective:

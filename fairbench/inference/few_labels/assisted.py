@@ -96,7 +96,10 @@ class LabelledRows:
         rate's denominator among its labels has a size of 0.
         """
         pairs = [
-            self._known(rate) if needs_no_label(rate) else self._effective(rate) for rate in rates
+            self._counts_of_decisions(rate)
+            if needs_no_label(rate)
+            else self._effective_counts(rate)
+            for rate in rates
         ]
         successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
         return successes, sizes
@@ -141,11 +144,13 @@ class LabelledRows:
         ]
         return np.array(sizes)
 
-    def _known(self, rate: Rate) -> tuple[Floats, Floats]:
+    def _counts_of_decisions(self, rate: Rate) -> tuple[Floats, Floats]:
+        """Return the counts of a rate that rests on decisions alone, in all rows."""
         top, bottom = (_cells(array)[self.decision] for array in (rate.numerator, rate.denominator))
         return self._sum_all(top), self._sum_all(bottom)
 
-    def _effective(self, rate: Rate) -> tuple[Floats, Floats]:
+    def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
+        """Return the counts that the labels and the scores are worth for a rate."""
         part = self._labelled(rate)
         moved, left = self._explained(part.influence, part.expected, part.events)
         size = part.size / left

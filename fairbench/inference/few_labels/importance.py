@@ -80,13 +80,16 @@ class Nodes:
     ) -> Nodes:
         """Place nodes evenly on the half-normal priors of the spreads."""
         if model.spread_sd is None:
-            return cls._at(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
+            return cls._of_spreads(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
         uniform = fill(model.size, count, generator)
         spread = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
-        return cls._at(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
+        return cls._of_spreads(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
 
     @classmethod
-    def _at(cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats) -> Nodes:
+    def _of_spreads(
+        cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats
+    ) -> Nodes:
+        """Return the nodes at given spreads."""
         precision = _precisions(model, n_groups, spread)
         return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
 
@@ -118,7 +121,7 @@ class Nodes:
         log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
         log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
         n_groups = self.precision.shape[1] // model.size
-        return self._at(model, n_groups, np.exp(logs) * scale, log_weight)
+        return self._of_spreads(model, n_groups, np.exp(logs) * scale, log_weight)
 
 
 def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:

@@ -1,16 +1,16 @@
 """How probably each method is the best, or nearly so, on a new task.
 
 Nothing is assumed of the scores: a new task is like one of those at hand, and how often a method
-came near the best on them is counted. Of few tasks such a share says too much, so that it is drawn
-towards those of the other methods as far as they are alike (a beta-binomial, whose two numbers are
-learned from all methods). How far few units are to be drawn depends on what cannot be known from
-them: of fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is said to be that or
-more. It is a probability of scores measured as those at hand are, with as many splits or questions.
+came near the best on them is counted. Such a share of few tasks is too extreme. It is therefore
+shrunk towards those of the other methods, as far as these are alike, by a beta-binomial whose two
+parameters are learned from all methods. Few units cannot show how far shares must be shrunk: with
+fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is printed as that or more. It is a
+probability of scores measured as those at hand are, with as many splits or questions.
 
-Where a method was not run, how it differs from the others is drawn from the tasks that it was run
-on, so that all of them have rivals. A task tells little of a method whose rivals were drawn there:
-a method's tasks count by the share of the variance of its distance to the best rival that is not
-due to the draws, the information that is not missing (Orchard and Woodbury 1972).
+Where a method was not run, its difference from the others is drawn from the tasks that it was run
+on, so that every method has all rivals everywhere. Where rivals were drawn, a task tells little: a
+method's tasks count by the share of the variance of its lead on the best rival that is not due to
+the draws, the information that is not missing (Orchard and Woodbury 1972).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairbench.core.arrays import Floats
 FEW, MOST_OF_FEW = 9, 0.65
 _FILLINGS = 20  # draws of scores that are missing
 _STRENGTHS = np.geomspace(0.3, 300, 16)  # how many units the other methods are worth
-_MEANS = 24
+_MEANS = 24  # values of the mean of the beta distribution that are weighed
 _FEW_NEAR = 2  # a power by which few methods near the best are likelier than many
 
 

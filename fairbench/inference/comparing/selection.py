@@ -37,10 +37,12 @@ from scipy import special
 from fairbench.core.arrays import Floats, Mask
 
 _REACHES = (0.0, 1.5, 3.0)  # by how many standard errors candidates are supposed to be nearer
-_KEPT = 0.9  # the part of what may go wrong that suppositions leave for others that may be true
+# The part of the error rate that is spent on the suppositions made; the rest is left for truths
+# that none of them is.
+_KEPT = 0.9
 _ROUNDING = 1e-9
 _AS_SHORT = 1.003  # how much longer than the shortest an interval may be for being symmetric
-_RARELY = 0.02  # a supposition with which a choice would be this rare is not made
+_RARELY = 0.02  # a supposition is left out under which any candidate is within bounds this rarely
 
 
 @dataclass(frozen=True, eq=False)

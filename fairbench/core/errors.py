@@ -108,14 +108,14 @@ _MANY = 10_000  # names, among which looking for the nearest takes seconds
 
 def _listed(names: Sequence[str], room: int) -> str:
     """Return names in so many signs, and how many more there are."""
-    shown = [shortened(name) or "''" for name in names[:_LONGEST]]
-    whole = ", ".join(shown)
-    if len(names) == len(shown) and len(whole) <= room:
+    quoted_names = [shortened(name) or "''" for name in names[:_LONGEST]]
+    whole = ", ".join(quoted_names)
+    if len(names) == len(quoted_names) and len(whole) <= room:
         return whole
     kept: list[str] = []
-    rest = f" and {len(names)} more"
-    for candidate in shown:
-        if len(", ".join([*kept, candidate]) + rest) > room and kept:
+    ending = f" and {len(names)} more"
+    for candidate in quoted_names:
+        if len(", ".join([*kept, candidate]) + ending) > room and kept:
             break
         kept.append(candidate)
     return f"{', '.join(kept)} and {len(names) - len(kept)} more"

@@ -87,7 +87,7 @@ def markdown_paragraph(text: str) -> str:
 
 def markdown_strong(text: str) -> str:
     """Return a text in bold letters, which blanks at its ends would undo; nothing of none."""
-    return f"**{shown}**" if (shown := markdown(text).strip()) else ""
+    return f"**{escaped}**" if (escaped := markdown(text).strip()) else ""
 
 
 def markdown_code(lines: Sequence[str]) -> str:
@@ -107,8 +107,8 @@ def mathtext(text: str) -> str:
 
     An underscore in front does not keep a name out of the legend.
     """
-    shown = visible(text)
-    return " " * shown.startswith("_") + shown.replace("$", r"\$")
+    cleaned = visible(text)
+    return " " * cleaned.startswith("_") + cleaned.replace("$", r"\$")
 
 
 def file_name(name: str) -> str:

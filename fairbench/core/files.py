@@ -282,8 +282,8 @@ def parquet_bytes(table: pa.Table) -> bytes:
 
 def write_table(path: Path, table: pa.Table, *, mode: int = 0o666) -> None:
     """Write a sealed Parquet file, whole or not at all; `mode` says who may read it."""
-    known = {**(table.schema.metadata or {}), _SEAL.encode(): _MARK + _BLANK}
-    content = sealed(parquet_bytes(table.replace_schema_metadata(known)))
+    metadata = {**(table.schema.metadata or {}), _SEAL.encode(): _MARK + _BLANK}
+    content = sealed(parquet_bytes(table.replace_schema_metadata(metadata)))
     write_bytes(path, content, mode=mode, shows=True)
 
 
@@ -361,7 +361,7 @@ def table_within(
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """Return the columns of a Parquet file, of which no more than the footer is read.
+    """Return the columns of a Parquet file; only its footer is read.
 
     Raises
     ------
@@ -543,9 +543,9 @@ _GB = 2.0**30
 
 def most_memory() -> int:
     """Return bytes that a file may take: what the environment says in GB, or a quarter of all."""
-    said = os.environ.get(MEMORY, "")
-    if said:
-        if not is_number(said) or not 0 < float(said) < float("inf"):
-            raise UserError(f"{MEMORY} is '{said}'; it must be a number of GB above 0")
-        return int(float(said) * _GB)
+    setting = os.environ.get(MEMORY, "")
+    if setting:
+        if not is_number(setting) or not 0 < float(setting) < float("inf"):
+            raise UserError(f"{MEMORY} is '{setting}'; it must be a number of GB above 0")
+        return int(float(setting) * _GB)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

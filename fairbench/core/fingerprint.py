@@ -110,9 +110,9 @@ def describe(component: Any) -> dict[str, Any]:
 
 def versions(distributions: Iterable[str]) -> dict[str, str]:
     """Return the installed versions of those `distributions` that are installed."""
-    found = {name: _version(name) for name in sorted(set(distributions))}
+    version_of = {name: _version(name) for name in sorted(set(distributions))}
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return {"python": python, **{name: version for name, version in found.items() if version}}
+    return {"python": python, **{name: version for name, version in version_of.items() if version}}
 
 
 @cache
@@ -144,21 +144,22 @@ def code_digest(modules: Iterable[str]) -> str:
 
 @cache
 def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
-    package, _, rest = module.partition(".")
-    if package not in PACKAGES or not rest or module in _ASIDE:
+    """Return the digest of a module of this project and what it imports; None of others."""
+    package, _, inner_name = module.partition(".")
+    if package not in PACKAGES or not inner_name or module in _ASIDE:
         return None
     path = _source_of(module)
     if path is None:
         return None
     source = path.read_bytes()
     key = hashlib.sha256(source).hexdigest()
-    known = _noted(_notes_path())
-    if key not in known:
+    notes = _noted(_notes_path())
+    if key not in notes:
         tree = computing_tree(ast.parse(source))
         imported = list(dict.fromkeys(_used_imports(tree)))
-        known[key] = _new[key] = [digest(ast.dump(_without_paths(tree))), imported]
-    found, modules = known[key]
-    return found, tuple(modules)
+        notes[key] = _new[key] = [digest(ast.dump(_without_paths(tree))), imported]
+    module_digest, modules = notes[key]
+    return module_digest, tuple(modules)
 
 
 _COMPONENTS = "fairbench.components."
@@ -188,8 +189,8 @@ _MOST_NOTES = 2000
 
 def own_cache() -> Path:
     """Return the user's own folder of what can be computed again."""
-    if said := os.environ.get("FAIRBENCH_CACHE"):
-        return Path(said)
+    if folder := os.environ.get("FAIRBENCH_CACHE"):
+        return Path(folder)
     if (ROOT / "requirements.lock").is_file():  # a checkout
         return ROOT / "data" / ".cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairbench"
@@ -198,8 +199,8 @@ def own_cache() -> Path:
 @cache
 def _notes_path() -> Path:
     """Return the file of notes, which are good for this very code and version of Python."""
-    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    name = digest([own, sys.version, PACKAGES], 12)
+    own_source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    name = digest([own_source, sys.version, PACKAGES], 12)
     return own_cache() / f"code-{name}.json"
 
 
@@ -215,8 +216,8 @@ def _note_modules() -> None:
     """Add what was found of new sources to the file of notes; a read-only disk costs only time."""
     if not _new:
         return
-    known = _noted(_notes_path())
-    kept = dict(_new) if len(known) > _MOST_NOTES else known
+    notes = _noted(_notes_path())
+    kept = dict(_new) if len(notes) > _MOST_NOTES else notes
     with contextlib.suppress(OSError):
         write_text(_notes_path(), sealed_json(kept))
     _new.clear()

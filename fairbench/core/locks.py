@@ -326,10 +326,10 @@ def alone(folder: Path, seconds: float) -> Iterator[None]:
         except BusyError as error:
             commands = [path for path in _locks(folder) if path.name.startswith(_COMMAND)]
             users = [holder(path) for path in commands if held(path)]
-            named = "; ".join(sorted(users)[:5]) or str(error)
+            holders = "; ".join(sorted(users)[:5]) or str(error)
             more = f" and {len(users) - 5} more" if len(users) > 5 else ""
             raise UserError(
-                f"{folder} is in use by {named}{more}: try again when they are done, or with "
+                f"{folder} is in use by {holders}{more}: try again when they are done, or with "
                 f"wait={2 * max(seconds, 30):.0f}"
             ) from None
         yield

@@ -85,6 +85,6 @@ def out_of_memory(error: BaseException) -> str:
     lacking = isinstance(error, OSError) and error.errno == errno.ENOMEM
     if not (lacking or isinstance(error, MemoryError)):
         return ""
-    said = os.environ.get(MEMORY)
-    allowed = f"{MEMORY}={said} allows no more (GB)" if said else "the system gives no more"
+    setting = os.environ.get(MEMORY)
+    allowed = f"{MEMORY}={setting} allows no more (GB)" if setting else "the system gives no more"
     return f"this takes more memory than there is: {allowed}"

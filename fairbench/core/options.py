@@ -31,7 +31,8 @@ def option(
     shown : what ``--help`` shows for the value, such as ``COLUMN``, where the type says too little.
     argument : what ``--help`` calls the value where it may be given without ``name=``.
     choices : the only values that are taken beside the default, if they can be listed.
-    least : the smallest number that is taken. share : whether it is between 0 and 1.
+    least : the smallest number that is taken.
+    share : whether it is between 0 and 1.
     several : the field that gets the value where it is a list of two or more.
     pairs : says of the name in any other ``name=value`` whether this field collects the pair.
     applies : to what the option applies, where a command is about several things; to all of them

@@ -94,9 +94,9 @@ _GENERATIONS = 4  # submitit puts a process between a command and its job
 
 def _ancestors() -> list[int]:
     """Return the parent of this process, its parent and so on; without /proc, the first alone."""
-    found = [os.getppid()]
+    parents = [os.getppid()]
     with suppress(OSError):
-        while found[-1] and len(found) < _GENERATIONS:
-            about = Path(f"/proc/{found[-1]}/stat").read_text()
-            found.append(int(about.rpartition(")")[2].split()[1]))
-    return found
+        while parents[-1] and len(parents) < _GENERATIONS:
+            about = Path(f"/proc/{parents[-1]}/stat").read_text()
+            parents.append(int(about.rpartition(")")[2].split()[1]))
+    return parents

@@ -133,7 +133,7 @@ def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
     """
     files: list[str] = []
     folders: list[str] = []
-    others: list[str] = []
+    other_names: list[str] = []
     with (
         contextlib.suppress(FileNotFoundError, NotADirectoryError),
         within(folder) as handle,
@@ -145,8 +145,8 @@ def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             else:
-                others.append(entry.name)
-    return sorted(files), sorted(folders), sorted(others)
+                other_names.append(entry.name)
+    return sorted(files), sorted(folders), sorted(other_names)
 
 
 def is_file(path: Path) -> bool:
@@ -235,19 +235,19 @@ def within(folder: Path, *, make: int | None = None) -> Iterator[int]:
     StrangeFileError : a link leads to it.
     OSError : it is not there, or cannot be made.
     """
-    start, rest = _guard_of(os.path.abspath(folder))
+    start, inner_names = _guard_of(os.path.abspath(folder))
     try:
         handle = os.open(start, _FOLDER)
     except FileNotFoundError:
         if make is None:
             raise
-        Path(start).mkdir(0o777 if rest else make, parents=True, exist_ok=True)
+        Path(start).mkdir(0o777 if inner_names else make, parents=True, exist_ok=True)
         handle = os.open(start, _FOLDER)
     try:
         place = start
-        for depth, name in enumerate(rest, 1):
+        for depth, name in enumerate(inner_names, 1):
             place = f"{place}/{name}"
-            mode = make if depth == len(rest) or make is None else 0o777
+            mode = make if depth == len(inner_names) or make is None else 0o777
             inner = _inner(name, handle, place, mode)
             os.close(handle)
             handle = inner

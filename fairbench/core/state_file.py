@@ -137,6 +137,7 @@ class JsonFile(ABC, Generic[State]):
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
+        """Hold the file's lock; wait for another process as long as is usual."""
         lock = self.place.with_name(f".{self.place.name}.lock")
         with contextlib.ExitStack() as stack:
             try:
@@ -155,6 +156,7 @@ class JsonFile(ABC, Generic[State]):
             yield
 
     def _write(self, state: State) -> None:
+        """Write the state in place of the one before, with its owner and its permissions."""
         # Whoever holds the lock is alone: what others left half written was left by a kill.
         try:
             for name in names_in(self.place.parent)[0]:

@@ -26,6 +26,7 @@ def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
+    """Return a value of the type that an option is declared with."""
     if isinstance(kind, UnionType):
         if value is None:
             return None

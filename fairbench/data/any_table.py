@@ -1,7 +1,7 @@
-"""A table from any file that people have: delimited text, Excel, Parquet or Arrow, packed or not.
+"""Reading a table from any common file: delimited text, Excel, Parquet or Arrow, packed or not.
 
-What separates fields, how the file is packed and encoded, and where numbers have a decimal comma is
-found out; what was found is said in one line.
+The separator, the packing, the encoding and decimal commas are detected. What was detected is
+printed in one line.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class TextTable:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that is not there, naming those beside it that are called nearly so."""
+    """Refuse a file that is not there, and name files in its folder with a similar name."""
     if not path.is_file():
         raise UserError(f"{path} is not a file{near_files(path)}")
 
 
 def near_files(path: Path) -> str:
-    """Return the end of a sentence on a missing file: those beside it that are called nearly so."""
+    """Return the end of a sentence on a missing file: files in its folder with a similar name."""
     near = nearest(
         path.name, [neighbour.name for neighbour in path.parent.glob("*") if neighbour.is_file()]
     )
@@ -124,6 +124,7 @@ def say_guessed(path: Path, guessed: Sequence[str]) -> None:
 def _read(
     path: Path, named: Sequence[str], *, every: bool, exact: Collection[str], distinct: bool
 ) -> tuple[pd.DataFrame, Sequence[str], Sequence[LeftOut]]:
+    """Return the columns as strings, what was guessed, and the rows left out."""
     content = content_of(path)
     if distinct and content.kind == PARQUET and not content.data:
         rows = _distinct(path, named)
@@ -165,7 +166,7 @@ def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.
                 f"{path.name}: a {content.kind} file that is packed once more: unpack it first"
             )
         if content.kind == ARROW:
-            return _ipc(path, named)
+            return _read_ipc(path, named)
         with open(path, "rb") as file:
             check_columns(path.name, named or (), read_schema(file).names)
         return read_parquet(path, named)
@@ -196,7 +197,8 @@ def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
     return DataError(f"{path.name} is not a table in {kind} that can be read: {reason}")
 
 
-def _ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
+def _read_ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
+    """Return columns of an Arrow file or stream, or of a Feather file; all by default."""
     from pyarrow import OSFile, feather, ipc
 
     check_memory(path.stat().st_size, path.name)
@@ -206,11 +208,11 @@ def _ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
         check_memory(3 * path.stat().st_size, path.name)
         table = feather.read_table(path, memory_map=False)
     else:  # a file is a stream between marks; its footer may name one batch a million times
-        first = 8 if start.startswith(b"ARROW1") else 0
+        begin = 8 if start.startswith(b"ARROW1") else 0
         with OSFile(os.fsencode(path)) as source:
-            source.seek(first)
+            source.seek(begin)
             check_memory(stream_size(source), path.name)
-            source.seek(first)
+            source.seek(begin)
             with ipc.open_stream(source) as reader:
                 table = reader.read_all()
     check_columns(path.name, named or (), table.column_names)
@@ -259,20 +261,20 @@ def text_table(
         return _table_alone(table, path.name, lambda line: f"row {above + line} of the sheet")
     if not guessed:
         check_text(path, every=every)
-    separator_line = _SAID.match(data)  # Excel's own line that says so
+    separator_line = _SEPARATOR_LINE.match(data)  # Excel's own line that says so
     if separator_line:
         data = data[separator_line.end() :]
-    first = "\t" if path.suffix == ".tsv" else ","
-    separator, names = _separator(data, path.name, named, first)
-    if separator != first:
+    usual = "\t" if path.suffix == ".tsv" else ","
+    separator, names = _separator(data, path.name, named, usual)
+    if separator != usual:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    lines = bool(separator_line)
+    lines_above = 1 if separator_line else 0
     table = TextTable(data, separator, names, guessed)
-    return _table_alone(table, path.name, lambda line: f"line {lines + line}")
+    return _table_alone(table, path.name, lambda line: f"line {lines_above + line}")
 
 
 def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> TextTable:
-    """Return a table without what stands below it, once no other one does, nor beside it."""
+    """Return a table without totals and notes; refuse another table below or beside it."""
     refuse_another_table(table.data, table.separator, table.names, file, place)
     data, left_out = without_totals(table.data, table.separator, table.names, file)
     return replace(
@@ -280,23 +282,24 @@ def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> Te
     )  # fmt: skip
 
 
-_SAID = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
+_SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def _separator(
-    data: bytes, file: str, named: Sequence[str], first: str
+    data: bytes, file: str, named: Sequence[str], usual: str
 ) -> tuple[str, Sequence[str]]:
-    """Return what separates fields, and the names of the header: those that are asked for tell it.
+    """Return the separator and the names of the header.
 
-    Where none gives them all, the one that gives most of them does, and then most columns.
+    It is the usual one if the header then has the columns that are asked for. Otherwise it is the
+    one that gives most of these; of several, the one that gives most columns.
     """
-    usual_names = header(data, file, first)
+    usual_names = header(data, file, usual)
     if {*named} <= {*usual_names} and (named or len(usual_names) > 1):
-        return first, usual_names
-    names_by_sign = {first: usual_names}
+        return usual, usual_names
+    names_by_sign = {usual: usual_names}
     for sign in _SEPARATORS:
-        if sign != first:
+        if sign != usual:
             try:
                 names_by_sign[sign] = header(data, file, sign)
             except DataError:
@@ -329,7 +332,7 @@ def with_decimal_points(
             continue
         fits = text.str.fullmatch(_COMMA) | text.str.fullmatch(_WHOLE) | (text == "")
         if not fits.all():
-            continue  # it is told of as no number
+            continue  # what reads numbers refuses it, with its row
         if text[commas].str.fullmatch(_GROUPED).all():
             raise DataError(
                 f"column '{name}' holds numbers such as '{text[commas].iloc[0]}', whose comma may "

@@ -52,10 +52,10 @@ def _unfolded(head: bytes, body: Any) -> int:
     packed = bool(_field(head, batch, _PACKING))
     count = _number_at(head, listed, "<I") if listed else 0
     total = 0
-    for first, size in struct.iter_unpack("<qq", head[listed + 4 : listed + 4 + 16 * count]):
+    for start, size in struct.iter_unpack("<qq", head[listed + 4 : listed + 4 + 16 * count]):
         unfolded = size
         if packed and size >= 8:
-            unfolded = _number_at(body.slice(first, 8).to_pybytes(), 0, "<q")
+            unfolded = _number_at(body.slice(start, 8).to_pybytes(), 0, "<q")
         total += size if unfolded == _AS_IT_IS else abs(unfolded)
     return total
 

@@ -102,11 +102,11 @@ def _names(limits: Sequence[float]) -> list[str]:
     """Return what bands are called."""
     if not limits:
         return ["everyone"]
-    shown = [f"{limit:.10g}" for limit in limits]
-    if len({*shown}) < len(shown):
-        shown = [repr(limit) for limit in limits]
-    between = [f"{low} to under {high}" for low, high in zip(shown, shown[1:], strict=False)]
-    return [f"under {shown[0]}", *between, f"{shown[-1]} and over"]
+    texts = [f"{limit:.10g}" for limit in limits]
+    if len({*texts}) < len(texts):
+        texts = [repr(limit) for limit in limits]
+    between = [f"{low} to under {high}" for low, high in zip(texts, texts[1:], strict=False)]
+    return [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -90,14 +90,14 @@ def _sha256(source: Source, archive: Archive) -> str | None:
 def _cacheable(data: Dataset, archive: Archive) -> bool:
     if isinstance(data.features, Sequences):
         return False  # which are files of arrays already, and read as fast as a cache of them
-    named = all(archive.locate(source) for source in data.sources)
+    located = all(archive.locate(source) for source in data.sources)
     texts = all(
         isinstance(label, str)
         for _, column in _columns(data)
         if isinstance(column.dtype, pd.CategoricalDtype)
         for label in column.cat.categories
     )
-    return bool(data.sources) and named and texts
+    return bool(data.sources) and located and texts
 
 
 def _columns(data: Dataset) -> Iterator[tuple[str, pd.Series]]:

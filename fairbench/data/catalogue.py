@@ -59,13 +59,13 @@ def entries(conf: Path) -> list[DatasetEntry]:
     """
     import yaml
 
-    found = []
+    tasks = []
     for path in sorted((conf / "dataset").glob("*.yaml")):
         options = yaml.safe_load(path.read_text(encoding="utf-8"))
         place, _, function = options.pop("_target_").rpartition(".")
         module = imported(place)
-        found.append(DatasetEntry(path.stem, module, getattr(module, function), options))
-    return sorted(found, key=lambda entry: (entry.module.__name__, entry.name))
+        tasks.append(DatasetEntry(path.stem, module, getattr(module, function), options))
+    return sorted(tasks, key=lambda entry: (entry.module.__name__, entry.name))
 
 
 def sources_of(module: ModuleType) -> list[Source]:
@@ -86,12 +86,13 @@ def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     sections = [_HEAD]
     modules = list(dict.fromkeys(entry.module for entry in tasks))
     for module in modules:
-        own = [entry for entry in tasks if entry.module is module]
-        sections.append(_section(archive, own))
+        of_module = [entry for entry in tasks if entry.module is module]
+        sections.append(_section(archive, of_module))
     return "\n".join(sections)
 
 
 def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
+    """Return the section on one source: its data sets, their groups, and where it is from."""
     datasheet = tasks[0].datasheet
     rows, groups, notes = [], [], []
     for entry in tasks:
@@ -201,13 +202,13 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
 
     console = Console()
     steps = track(sources, "Raw files", console=console, transient=True)
-    found = [check_file(archive, source) for source in steps]
+    states = [check_file(archive, source) for source in steps]
     table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
     colours = {"there": "green", "missing": "yellow", "wrong": "red"}
-    for dataset_state in found:
+    for dataset_state in states:
         state = terminal(dataset_state.state, colours[dataset_state.state])
         table.add_row(terminal(dataset_state.source.path), state, terminal(dataset_state.note))
     console.print(table)
-    counts = [f"{sum(e.state == state for e in found)} {state}" for state in colours]
+    counts = [f"{sum(e.state == state for e in states)} {state}" for state in colours]
     console.print(", ".join(counts))
-    return found
+    return states

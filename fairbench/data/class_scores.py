@@ -71,8 +71,10 @@ class MulticlassScores:
         """Return (n, C) probabilities; what a lone confidence leaves is shared by the others."""
         if self.probabilities is not None:
             return self.probabilities
-        n, others = len(self), max(len(self.classes) - 1, 1)
-        shares = np.repeat(((1 - self.confidence) / others)[:, None], len(self.classes), axis=1)
+        n, other_classes = len(self), max(len(self.classes) - 1, 1)
+        shares = np.repeat(
+            ((1 - self.confidence) / other_classes)[:, None], len(self.classes), axis=1
+        )
         shares[np.arange(n), self.prediction] = self.confidence
         return shares
 
@@ -147,8 +149,8 @@ def _codes(
 def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
     """Return what columns of probabilities are of: their names, or what follows a shared start."""
     start = len(os.path.commonprefix(list(columns)))
-    rest = tuple(name[start:] for name in columns)
-    return rest if all(rest) and not {*labels} - {""} <= {*columns} else tuple(columns)
+    suffixes = tuple(name[start:] for name in columns)
+    return suffixes if all(suffixes) and not {*labels} - {""} <= {*columns} else tuple(columns)
 
 
 def read_group_shares(
@@ -201,8 +203,8 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
         frame = read_table(Path(path).read_bytes(), path)
     except OSError as error:
         raise UserError(f"cost={path} cannot be read: {error}") from error
-    first, *columns = frame.columns
-    rows = list(class_names(frame[first]))
+    label_column, *columns = frame.columns
+    rows = list(class_names(frame[label_column]))
     for kind, names in (("column", columns), ("row", rows)):
         for name in classes:
             if names.count(name) != 1:

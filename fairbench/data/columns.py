@@ -53,10 +53,10 @@ def check_ids(ids: pd.Series, place: Place) -> None:
     """
     place.refuse_blank(ids, "an identifier")
     if (again := ids.duplicated().to_numpy()).any():
-        second = int(again.argmax())
-        first = int((ids == ids.iloc[second]).to_numpy().argmax())
+        later = int(again.argmax())
+        earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
         raise place.fault(
-            f"holds {quoted(ids.iloc[second], 40)} in row {first + 1} and in row {second + 1}: a "
+            f"holds {quoted(ids.iloc[later], 40)} in row {earlier + 1} and in row {later + 1}: a "
             "row is one person, and id= says who; of rows that belong together name cluster= "
             "instead"
         )
@@ -109,12 +109,12 @@ def scores_of(frame: pd.DataFrame, place: Place) -> Floats:
     text = frame[place.column]
     score: Floats = to_numbers(text)
     if (wrong := ~np.isfinite(score)).any():
-        first = text[wrong].astype(object).fillna("").astype(str).str.strip()
-        hint = ": of percents give scale=percent" if first.iloc[0].endswith("%") else ""
-        if not first.iloc[0]:
+        wrong_texts = text[wrong].astype(object).fillna("").astype(str).str.strip()
+        hint = ": of percents give scale=percent" if wrong_texts.iloc[0].endswith("%") else ""
+        if not wrong_texts.iloc[0]:
             rows = count(wrong.sum())
             hint = f": each row needs a score; add it, or delete the {rows} rows without"
-        place.refuse(text.where(~wrong, first), wrong, f"number{hint}", said="no")
+        place.refuse(text.where(~wrong, wrong_texts), wrong, f"number{hint}", said="no")
     if score.min() < 0 or not 1 < score.max() <= 100:
         hint = ""
     elif (score > 2).any() and (
@@ -170,7 +170,7 @@ _FEWEST_APART = 8  # values, of which it is no accident that none lies elsewhere
 
 
 def within_one(values: Floats) -> NDArray[np.bool_]:
-    """Say of each value (n,) whether it lies between 0 and 1, neither included."""
+    """Return which values (n,) lie between 0 and 1, neither included."""
     return (values > 0) & (values < 1)
 
 
@@ -256,11 +256,11 @@ def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[s
             return pair
         either = " or ".join(f"positive={shortened(label, 40)}" for label in sorted(present))
         raise place.fault(f"{holds}; say which one the score is the probability of: {either}")
-    others = [label for label in present if label != positive]
-    if len(others) > 1:
+    other_labels = [label for label in present if label != positive]
+    if len(other_labels) > 1:
         raise place.fault(f"{holds}; positive={positive} is neither")
     pair = plain_pair([positive]) or (f"not {positive}", positive)
-    return next(label for label in [*others, *pair] if label != positive), positive
+    return next(label for label in [*other_labels, *pair] if label != positive), positive
 
 
 def marks_of(text: pd.Series, place: Place) -> NDArray[np.bool_]:
@@ -304,8 +304,8 @@ def decisions_of(
     meaning = others or {name: code for code, name in enumerate(names_of_decisions(values, names))}
     wrong = np.array([value not in meaning for value in values])
     first, second = (quoted(name, 40) for name in meaning)
-    what = "the decisions that decision= names" if others else "the labels of the target"
-    place.refuse(text, wrong[codes], f"{first} or {second}, {what}")
+    source = "the decisions that decision= names" if others else "the labels of the target"
+    place.refuse(text, wrong[codes], f"{first} or {second}, {source}")
     decisions: NDArray[np.int64] = np.array([meaning.get(value, 0) for value in values], np.int64)
     return decisions[codes]
 
@@ -318,7 +318,8 @@ def names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple
 
     Parameters
     ----------
-    values : the decisions that there are. names : of labels 0 and 1.
+    values : the decisions that there are.
+    names : of labels 0 and 1.
 
     Returns
     -------

@@ -38,8 +38,8 @@ def check_text(path: Path, *, every: bool = True) -> None:
     check_memory(3 * size, path.name)
     columns, fields = 1, 0
     with open(path, "rb") as file:
-        first = file.readline()
-        columns += max(first.count(sign) for sign in (b",", b"\t", b";"))
+        first_line = file.readline()
+        columns += max(first_line.count(sign) for sign in (b",", b"\t", b";"))
         while block := file.read(_BLOCK):
             fields += block.count(b"\n")
     fields *= columns if every else 1
@@ -356,8 +356,8 @@ def require_columns(
     """Refuse a table that lacks a column, or has more or fewer than `width`; names the first."""
     for column in columns:
         if column not in frame.columns:
-            found = ", ".join(map(str, frame.columns[:8]))
-            raise DataError(f"{file}: no column '{column}' (found {found} ...)")
+            listed = ", ".join(map(str, frame.columns[:8]))
+            raise DataError(f"{file}: no column '{column}' (found {listed} ...)")
     if width is not None and frame.shape[1] != width:
         raise DataError(
             f"{file}: {frame.shape[1]} columns, the archive's file has {width} (the last one here "

@@ -42,7 +42,8 @@ def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int 
 
     Parameters
     ----------
-    codes : (n,) from 0. times : (n,) how often each row comes; once by default.
+    codes : (n,) from 0.
+    times : (n,) how often each row comes; once by default.
     """
     counts: Times = np.bincount(codes, times, minlength=least).astype(np.int64)
     return counts  # sums of whole numbers are exact in floats up to 2**53
@@ -150,6 +151,14 @@ class _Counter:
         numbers: NDArray[np.int64],
         codes_of_columns: Sequence[NDArray[np.int64]],
     ) -> None:
+        """Count the distinct rows of a batch, and note where new ones were first seen.
+
+        Parameters
+        ----------
+        cell : (n,) the number of each row's combination of values.
+        present, numbers : the combinations that occur, and how often each.
+        codes_of_columns : for each column, the codes of its values in this batch.
+        """
         parts = np.unravel_index(present, [len(of_batch) for of_batch in codes_of_columns])
         codes = np.stack(
             [
@@ -171,9 +180,9 @@ class _Counter:
             if self.first[place] < 0 or self.first[place] >= self.read_so_far:
                 new[cell_code] = place
         for cell_code, place in new.items():
-            first = self.read_so_far + int((cell == cell_code).argmax())
+            first_row = self.read_so_far + int((cell == cell_code).argmax())
             before = self.first[place]
-            self.first[place] = first if before < 0 else min(before, first)
+            self.first[place] = first_row if before < 0 else min(before, first_row)
 
     def frame(self) -> pd.DataFrame:
         """Return the distinct rows as strings."""

@@ -27,8 +27,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 def default_search_path() -> tuple[Path, ...]:
     """Return the folders looked in when the configuration names none."""
     environment = os.environ.get("FAIRBENCH_DATA")
-    first = (Path(environment),) if environment else ()
-    return (*first, Path("data"), CHECKOUT / "data", CHECKOUT.parent / "shared" / "data")
+    configured = (Path(environment),) if environment else ()
+    return (*configured, Path("data"), CHECKOUT / "data", CHECKOUT.parent / "shared" / "data")
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class Archive:
         refuse_web_page(content, str(path), source.page)
         if not (self.verify and source.sha256):
             return content
-        if (found := hashlib.sha256(content).hexdigest()) != source.sha256:
+        if (checksum := hashlib.sha256(content).hexdigest()) != source.sha256:
             raise DataError(
-                f"{path} has sha256 {found}, expected {source.sha256}: the file was left in place "
-                "and not used; replace it, or set data.verify=false to use it as it is"
+                f"{path} has sha256 {checksum}, expected {source.sha256}: the file was left in "
+                "place and not used; replace it, or set data.verify=false to use it as it is"
             )
         return content
 
@@ -91,6 +91,7 @@ class Archive:
         return None
 
     def _download(self, source: Source) -> Path:
+        """Return where a file was put that the first of its addresses to work gave."""
         if not source.urls:
             raise DataError(self._missing(source, "no address to download it from is known"))
         if not self.download:
@@ -104,7 +105,7 @@ class Archive:
             except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
-                return _kept(content, self.store / source.path)
+                return _written(content, self.store / source.path)
         raise DataError(self._missing(source, "; ".join(reasons)))
 
     def _missing(self, source: Source, why: str) -> str:
@@ -240,13 +241,13 @@ class _Meter:
 
 
 def _check_download(content: bytes, source: Source) -> None:
-    if (found := hashlib.sha256(content).hexdigest()) != source.sha256:
+    if (checksum := hashlib.sha256(content).hexdigest()) != source.sha256:
         raise DataError(
-            f"has sha256 {found}, expected {source.sha256}: data.verify=false takes it as it is"
+            f"has sha256 {checksum}, expected {source.sha256}: data.verify=false takes it as it is"
         )
 
 
-def _kept(content: bytes, path: Path) -> Path:
+def _written(content: bytes, path: Path) -> Path:
     """Write a verified download, whole or not at all."""
     write_bytes(path, content)
     return path

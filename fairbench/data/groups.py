@@ -26,10 +26,10 @@ _RARE = 10  # rows of a group, of which hardly anything can be said
 
 def crossed(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the groups of a column, or of the combinations of several, such as ``sex x race``."""
-    first, *others = (
+    leading, *following = (
         frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)
     )
-    return first.str.cat(others, sep=CROSSED)
+    return leading.str.cat(following, sep=CROSSED)
 
 
 def without_groups(
@@ -64,10 +64,10 @@ def with_rare_pooled(
         small = sorted(sizes.index[sizes < rare].astype(str))
         if len(small) > 1:
             changed[name] = frame[name].where(~frame[name].isin(small), _POOLED)
-            shown = ", ".join(quoted(label or MISSING) for label in small[:5])
+            listed = ", ".join(quoted(label or MISSING) for label in small[:5])
             more = f" and {len(small) - 5} more" if len(small) > 5 else ""
             notes.append(
-                f"{name}: {shown}{more} have fewer than {rare} rows, and are '{_POOLED}' here"
+                f"{name}: {listed}{more} have fewer than {rare} rows, and are '{_POOLED}' here"
             )
     return frame.assign(**changed), notes
 
@@ -79,7 +79,8 @@ def groups_of(
 
     Parameters
     ----------
-    most : how many groups there may be. option : the one that names the column.
+    most : how many groups there may be.
+    option : the one that names the column.
 
     Raises
     ------
@@ -106,7 +107,8 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
 
     Parameters
     ----------
-    groups : attribute -> categorical labels. asked : ``LABEL``, or ``COLUMN:LABEL``.
+    groups : attribute -> categorical labels.
+    asked : ``LABEL``, or ``COLUMN:LABEL``.
 
     Raises
     ------
@@ -134,7 +136,9 @@ def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     if present.all():
         return codes, names
     places = np.r_[np.cumsum(present) - 1, -1]
-    return places[codes], [name for name, there in zip(names, present, strict=True) if there]
+    return places[codes], [
+        name for name, is_present in zip(names, present, strict=True) if is_present
+    ]
 
 
 def group_columns(
@@ -168,7 +172,8 @@ def read_groups(
 
     Parameters
     ----------
-    names : the attributes. asked : their references, as :func:`references_of` has them.
+    names : the attributes.
+    asked : their references, as :func:`references_of` has them.
     many : there may be thousands of combinations, which are then all that is returned.
 
     Raises
@@ -215,8 +220,10 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
             f"{name}:quantiles(4) makes bands of them"
         )
     elif len(rare) and len(sizes) <= MOST_GROUPS:
-        first = quoted(str(rare[0]) or MISSING)
-        which = f"{first} has" if len(rare) == 1 else f"{len(rare)} groups, such as {first}, have"
+        example = quoted(str(rare[0]) or MISSING)
+        which = (
+            f"{example} has" if len(rare) == 1 else f"{len(rare)} groups, such as {example}, have"
+        )
         yield (
             f"{name}: {which} fewer than {_RARE} rows, of which hardly anything can be said; "
             "rare=30 pools such groups, and leave_out= leaves them out"

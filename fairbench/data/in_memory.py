@@ -21,8 +21,8 @@ Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as
 
 def is_table(source: object) -> bool:
     """Say whether something is a table in memory."""
-    named = hasattr(source, "columns") or hasattr(source, "column_names")
-    return isinstance(source, pd.DataFrame) or (named and hasattr(source, "__arrow_c_stream__"))
+    has_names = hasattr(source, "columns") or hasattr(source, "column_names")
+    return isinstance(source, pd.DataFrame) or (has_names and hasattr(source, "__arrow_c_stream__"))
 
 
 def names_of_table(source: Table) -> list[str]:
@@ -134,7 +134,7 @@ def with_columns(
     names: dict[str, tuple[str, ...]] = {}
     for option, value in given.items():
         called = []
-        for name, part in _parts(value, option, names_of_table(frame), len(frame)):
+        for name, part in _listed_columns(value, option, names_of_table(frame), len(frame)):
             if isinstance(part, str):
                 called.append(part)
                 continue
@@ -150,7 +150,9 @@ def with_columns(
     return frame.assign(**added), names
 
 
-def _parts(value: Any, option: str, names: Sequence[str], rows: int) -> Iterator[tuple[str, Any]]:
+def _listed_columns(
+    value: Any, option: str, names: Sequence[str], rows: int
+) -> Iterator[tuple[str, Any]]:
     """Yield the columns that an option lists, what each is called, and its values or its name."""
     if isinstance(value, pd.DataFrame) or is_table(value):
         table = frame_of(value)
@@ -159,7 +161,11 @@ def _parts(value: Any, option: str, names: Sequence[str], rows: int) -> Iterator
         yield from ((str(name), column) for name, column in value.items())
     elif isinstance(value, list | tuple) and _lists_columns(value, names, rows):
         for item in value:
-            yield from [("", item)] if isinstance(item, str) else _parts(item, option, names, rows)
+            yield from (
+                [("", item)]
+                if isinstance(item, str)
+                else _listed_columns(item, option, names, rows)
+            )
     else:
         name = getattr(value, "name", None)
         yield name if isinstance(name, str) and name else option, value
@@ -201,18 +207,19 @@ def _array(value: Any) -> NDArray[Any]:
 
 
 def _by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
+    """Return a series in the order of a table's index; refuse one of another index."""
     if column.index.equals(frame.index):
         return column
-    plain = f"{option}= is a Series"
+    problem = f"{option}= is a Series"
     if column.index.is_unique and frame.index.is_unique:
         lacking = ~frame.index.isin(column.index)
         if not lacking.any():
             return column.reindex(frame.index)
-        first = quoted(frame.index[int(lacking.argmax())], 30)
-        plain += f" without index {first}, which a row of {file} has"
+        lacking_label = quoted(frame.index[int(lacking.argmax())], 30)
+        problem += f" without index {lacking_label}, which a row of {file} has"
     else:
-        plain += f" of another index than {file}, and an index repeats"
+        problem += f" of another index than {file}, and an index repeats"
     raise UserError(
-        f"{plain}, so that it is not known which value belongs to which row: give it the table's "
+        f"{problem}, so that it is not known which value belongs to which row: give it the table's "
         f"index; {option}=series.to_numpy() pairs values and rows in their order"
     )

@@ -30,13 +30,13 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
     """
     if not _tells(label):
         return
-    zero, one = (np.unique(score[label == value]) for value in (0, 1))
-    if len(zero) == len(one) == 1 and zero[0] != one[0]:
+    scores_of_0, scores_of_1 = (np.unique(score[label == value]) for value in (0, 1))
+    if len(scores_of_0) == len(scores_of_1) == 1 and scores_of_0[0] != scores_of_1[0]:
         rows = count(np.isfinite(label).sum())
         raise UserError(
-            f"{file}: column '{column}' is the label: it is {zero[0]:g} for one label and "
-            f"{one[0]:g} for the other in all {rows} labelled rows, which is leakage; name the "
-            "column of predicted probabilities as score=, or decisions that are never wrong as "
+            f"{file}: column '{column}' is the label: it is {scores_of_0[0]:g} for one label and "
+            f"{scores_of_1[0]:g} for the other in all {rows} labelled rows, which is leakage; name "
+            "the column of predicted probabilities as score=, or decisions that are never wrong as "
             "prediction="
         )
 
@@ -58,8 +58,8 @@ def notes_on_labels(
     columns : of scores and of decisions, empty where there is none.
     times : (n,) how often each row comes; once by default.
     """
-    known = np.isfinite(label)
-    present, rows = np.unique(label[known]), count(tally(known, times, least=2)[1])
+    labelled = np.isfinite(label)
+    present, rows = np.unique(label[labelled]), count(tally(labelled, times, least=2)[1])
     if len(present) == 1:
         missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
         if present[0]:
@@ -73,15 +73,15 @@ def notes_on_labels(
     if not _tells(label, times):
         return
     if score is not None:
-        zero, one = score[label == 0], score[label == 1]
-        if zero.max() < one.min() or one.max() < zero.min():
+        scores_of_0, scores_of_1 = score[label == 0], score[label == 1]
+        if scores_of_0.max() < scores_of_1.min() or scores_of_1.max() < scores_of_0.min():
             yield (
                 f"'{columns[0]}' tells the two labels apart without one mistake in {rows} labelled "
                 "rows. Scores are hardly ever that good: it may have been made from the label, or "
                 "from what was known only after it, which is called leakage."
             )
             return
-    if columns[1] and (decision == label)[known].all():
+    if columns[1] and (decision == label)[labelled].all():
         yield (
             f"'{columns[1]}' equals the label in all {rows} labelled rows. Decisions are hardly "
             "ever that good: they may have been made from the label, or be the label."

@@ -69,12 +69,12 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
     written = parts["year"] + "-" + parts["month"] + "-" + parts["day"]
     dates = pd.to_datetime(written, format="%Y-%m-%d", errors="coerce")
     if dates.isna().any():
-        first = dates.isna().idxmax()
-        row = int((column == column.unique()[first]).to_numpy().argmax())
-        is_unclear = slashed["year"].notna()[first] and day_first == month_first
+        unread = dates.isna().idxmax()
+        row = int((column == column.unique()[unread]).to_numpy().argmax())
+        is_unclear = slashed["year"].notna()[unread] and day_first == month_first
         why = "may have the day or the month first" if is_unclear else "is no date"
         raise UserError(
-            f"{file}: column '{column.name}', row {row + 1}: {quoted(text[first])} {why}: write "
+            f"{file}: column '{column.name}', row {row + 1}: {quoted(text[unread])} {why}: write "
             "dates as 2024-12-31"
         )
     names = dates.dt.strftime(_FORMS[unit])
@@ -118,13 +118,13 @@ def _place(name: str) -> tuple[str, int]:
     """Return of what kind a period is, and its number among all of them."""
     for unit, form in _NAMES.items():
         if match := re.fullmatch(form, name):
-            year, *rest = map(int, match.groups())
+            year, *parts = map(int, match.groups())
             with suppress(ValueError):  # the 30th of February is a name as any other
                 if unit == "day":
-                    return unit, date(year, *rest).toordinal()
+                    return unit, date(year, *parts).toordinal()
                 if unit == "week":
-                    return unit, date.fromisocalendar(year, rest[0], 1).toordinal() // 7
-                return unit, year * _OF_YEAR[unit] + rest[0]
+                    return unit, date.fromisocalendar(year, parts[0], 1).toordinal() // 7
+                return unit, year * _OF_YEAR[unit] + parts[0]
     start, number, end = re.findall(r"(?s)\A(.*?)(\d*)(\D*)\Z", name)[0]
     return f"{start} {end}", int(number or 0)
 

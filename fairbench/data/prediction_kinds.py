@@ -28,7 +28,7 @@ def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
 
 
 def is_given(text: pd.Series) -> NDArray[np.bool_]:
-    """Say of each value (n,) whether there is one."""
+    """Return which values (n,) are present."""
     return np.array([spelled(str(value)) != "" for value in text])
 
 

@@ -138,9 +138,14 @@ class KFold:
             raise UserError(
                 f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
             )
-        return [fold for repeat in range(self.repeats) for fold in self._one(dataset, seed, repeat)]
+        return [
+            fold
+            for repeat in range(self.repeats)
+            for fold in self._folds_of_repeat(dataset, seed, repeat)
+        ]
 
-    def _one(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
+    def _folds_of_repeat(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
+        """Yield the folds of one repeat."""
         generator = rng(seed, "split", dataset.name, repeat)
         units = _units(dataset)
         order = generator.permutation(units.max() + 1)
@@ -229,16 +234,16 @@ class SameTest:
         """Return `repeats` folds with the same test rows."""
         first = RepeatedHoldout(1, self.train, self.validation).folds(dataset, seed)[0]
         units = _units(dataset)
-        rest = np.sort(np.concatenate([first.train, first.validation]))
+        not_tested = np.sort(np.concatenate([first.train, first.validation]))
         held_out = np.unique(units[first.validation])
-        others = np.setdiff1d(units[rest], held_out)
-        order = np.concatenate([held_out, rng(seed, "tune", dataset.name).permutation(others)])
+        trained_on = np.setdiff1d(units[not_tested], held_out)
+        order = np.concatenate([held_out, rng(seed, "tune", dataset.name).permutation(trained_on)])
         size, folds = len(held_out), [first]
         for repeat in range(1, self.repeats):
-            mine = np.isin(
-                units[rest], np.take(order, np.arange(size) + repeat * size, mode="wrap")
+            validates = np.isin(
+                units[not_tested], np.take(order, np.arange(size) + repeat * size, mode="wrap")
             )
-            folds.append(Fold(repeat, 0, rest[~mine], rest[mine], first.test))
+            folds.append(Fold(repeat, 0, not_tested[~validates], not_tested[validates], first.test))
         return folds
 
 
@@ -258,6 +263,7 @@ def _make_fold(
     validation: float,
     generator: np.random.Generator,
 ) -> Fold:
+    """Return a fold, some of whose training rows are held out for validation."""
     units = _units(dataset)[train]
     order = generator.permutation(np.unique(units))
     held_out = np.isin(units, order[: round(validation * len(order))])

@@ -49,10 +49,12 @@ def sheet_as_text(
     except _BROKEN as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name} is no Excel file that can be read: {reason[:100]}") from error
-    found = [(title, rows, start) for title, rows in sheets if (start := _header(rows, named)) >= 0]
-    if not found:
+    candidates = [
+        (title, rows, start) for title, rows in sheets if (start := _header(rows, named)) >= 0
+    ]
+    if not candidates:
         return _written(next((rows for _, rows in sheets if rows), [])), (), 0
-    title, rows, start = found[0]
+    title, rows, start = candidates[0]
     _check_cells(rows[start:], named, title, name)
     guessed = [f"sheet '{title}' of {len(titles)}"] if len(titles) > 1 else []
     guessed += [f"header in row {start + 1}"] if start else []
@@ -83,6 +85,7 @@ _MERGED = re.compile(rb"<mergeCell [^>]*ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
 
 
 def _check_sheet(xml: bytes, name: str) -> None:
+    """Refuse a sheet with cells merged over rows, or with formulas that have no values."""
     merged = _MERGED.search(xml)
     if merged and _below_header(merged.group(1)):
         raise DataError(
@@ -102,8 +105,8 @@ def _check_sheet(xml: bytes, name: str) -> None:
 
 def _below_header(cells: bytes) -> bool:
     """Say whether merged cells go over several rows: a title over columns is none of the table."""
-    first, last = (re.sub(rb"[A-Z]", b"", corner) for corner in cells.split(b":"))
-    return first != last
+    first_row, last_row = (re.sub(rb"[A-Z]", b"", corner) for corner in cells.split(b":"))
+    return first_row != last_row
 
 
 def _filled(rows: Iterable[Sequence[Any]], name: str) -> Rows:

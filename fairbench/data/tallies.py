@@ -36,8 +36,8 @@ def with_rows(tallies: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     rows : with their checksum as ``key``, and whether the row counts and has a label as ``counted``
         and ``labelled``.
     """
-    more = rows.set_index("key")[["counted", "labelled"]].astype({"counted": int})
-    together = pd.concat([tallies, more.rename(columns={"counted": "times"})])
+    added = rows.set_index("key")[["counted", "labelled"]].astype({"counted": int})
+    together = pd.concat([tallies, added.rename(columns={"counted": "times"})])
     return together.groupby(level=0, sort=False).agg({"times": "sum", "labelled": "any"})
 
 

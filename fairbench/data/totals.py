@@ -1,6 +1,7 @@
-"""What stands below and beside the rows of a sheet: totals, notes, and another table.
+"""Rows of a sheet that are none of the table's: totals, notes, and another table.
 
-Totals and notes at the end are left out, and named. Another table is refused.
+Totals and notes at the end are left out, and the user is told. Another table below or beside the
+first one is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Cells = Sequence[str]
 Numbers = Callable[[int], NDArray[np.float64]]  # position of a column -> its values above a row
 
 _LAST = 100  # rows at the end among which totals and notes are looked for
-_MOST_BLANK = 1000  # blank rows behind which another table is looked for: more are between all rows
+# Blank rows behind which another table is looked for. A file with more has them between all rows.
+_MOST_BLANK = 1000
 _TOTAL = re.compile(
     r"((grand|sub|overall)[\s-]?)?total\w*|sums?|summen?|gesamt\w*|insgesamt|zwischensumme|averages?"
     r"|avg\.?|means?|mittel\w*|durchschnitt\w*|ø|σ|∑|medians?|count|anzahl|min\w*|max\w*"
@@ -46,7 +48,8 @@ class LeftOut:
 
     Attributes
     ----------
-    row : counted from 1 below the header. text : what it says; empty where it is blank.
+    row : counted from 1 below the header.
+    text : its cells; empty where the row is blank.
     """
 
     row: int
@@ -64,12 +67,13 @@ def as_note(rows: Sequence[LeftOut], file: str) -> str:
 
 
 def _listed(rows: Sequence[LeftOut]) -> str:
+    """Return the rows left out as a list of words, of many the first two and the last."""
     written = [f"row {count(row.row)} {quoted(row.text, 40)}" for row in rows if row.text]
     blank = len(rows) - len(written)
     if len(written) > 3:
         written[2:-1] = [f"{len(written) - 3} more"]
     if blank:
-        written.append(f"{count(blank)} blank row{'s' * (blank > 1)}")
+        written.append(f"{count(blank)} blank {'row' if blank == 1 else 'rows'}")
     return ", ".join(written)
 
 
@@ -88,11 +92,11 @@ def without_totals(
 
     def numbers(column: int) -> NDArray[np.float64]:
         name = unique_names(names)[column]
-        above = data[: lines[first][0]]
+        above = data[: lines[candidate][0]]
         return _values(read_table(above, file, separator=separator, only=[name])[name])
 
-    first = _first_candidate(rows, len(names))
-    kept = _kept(rows, first, len(names), numbers)
+    candidate = _first_candidate(rows, len(names))
+    kept = _table_rows(rows, candidate, len(names), numbers)
     if kept == len(rows):
         return data, []
     cut = lines[kept][0]
@@ -106,13 +110,13 @@ def frame_without_totals(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[LeftOu
     """Return a table in memory without totals and notes at its end, and the rows left out."""
     last = frame.tail(_LAST)
     rows = [[text_of(value).strip() for value in row] for row in last.itertuples(index=False)]
-    first = _first_candidate(rows, frame.shape[1])
+    candidate = _first_candidate(rows, frame.shape[1])
 
     def numbers(column: int) -> NDArray[np.float64]:
-        above = frame.iloc[: len(frame) - len(rows) + first, column]
+        above = frame.iloc[: len(frame) - len(rows) + candidate, column]
         return np.asarray(pd.to_numeric(above, errors="coerce"), np.float64)
 
-    kept = _kept(rows, first, frame.shape[1], numbers)
+    kept = _table_rows(rows, candidate, frame.shape[1], numbers)
     above = len(frame) - len(rows) + kept
     return (frame if kept == len(rows) else frame.iloc[:above]), [
         LeftOut(above + place, _text(cells)) for place, cells in enumerate(rows[kept:], start=1)
@@ -121,43 +125,45 @@ def frame_without_totals(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[LeftOu
 
 def _first_candidate(rows: Sequence[Cells], width: int) -> int:
     """Return the first of the rows at the end that may be none of the table's."""
-    first = len(rows)
-    while first and _may_be_no_row(rows[first - 1], width):
-        first -= 1
-    return first
+    candidate = len(rows)
+    while candidate and _may_be_no_row(rows[candidate - 1], width):
+        candidate -= 1
+    return candidate
 
 
 def _may_be_no_row(cells: Cells, width: int) -> bool:
+    """Say whether a row may be none of the table's: it has gaps, or is called a total."""
     filled = [cell for cell in cells if cell]
     if width > 1 and (len(filled) <= 1 or len(cells) < width or not cells[0]):
         return True
     return not filled or _is_total(filled[0])
 
 
-def _kept(rows: Sequence[Cells], first: int, width: int, numbers: Numbers) -> int:
+def _table_rows(rows: Sequence[Cells], candidate: int, width: int, numbers: Numbers) -> int:
     """Return how many of the last rows are the table's.
 
-    A row is none of it where it leaves cells empty that are full in the rows above, and says that
-    it is a total, or is one sentence; or where its numbers are the sums or means of their columns.
+    A row is none of the table's where it lacks cells that all rows above have, and is called a
+    total or is one sentence; or where its numbers are the sums or means of their columns.
 
     Parameters
     ----------
-    first : from which on rows may be none of the table's.
+    candidate : the first row that may be none of the table's.
+    width : the number of columns.
     """
-    body = [cells for cells in rows[:first] if len(cells) == width]
+    body = [cells for cells in rows[:candidate] if len(cells) == width]
     if not body:
         return len(rows)
     full = [place for place in range(width) if all(cells[place] for cells in body)]
     kept = len(rows)
-    for place in range(len(rows) - 1, first - 1, -1):
+    for place in range(len(rows) - 1, candidate - 1, -1):
         cells = rows[place]
-        differs = any(column >= len(cells) or not cells[column] for column in full)
+        has_gaps = any(column >= len(cells) or not cells[column] for column in full)
         filled = [cell for cell in cells if cell]
         after_blank = place > 0 and not any(rows[place - 1])
         is_row = filled and not (
-            (differs and _is_note(filled, short=len(cells) < width, after_blank=after_blank))
-            or (differs and _is_named_total(cells, body))
-            or ((differs or _is_total(filled[0])) and _adds_up(cells, numbers))
+            (has_gaps and _is_note(filled, short=len(cells) < width, after_blank=after_blank))
+            or (has_gaps and _is_named_total(cells, body))
+            or ((has_gaps or _is_total(filled[0])) and _adds_up(cells, numbers))
         )
         if is_row:
             break
@@ -171,11 +177,12 @@ def _is_total(text: str) -> bool:
 
 
 def _is_note(filled: Cells, *, short: bool, after_blank: bool) -> bool:
-    """Say whether a row is one sentence, which may hold what separates fields.
+    """Say whether a row is one sentence, which may hold separators.
 
     Parameters
     ----------
-    short : whether it has fewer cells than the header. after_blank : whether a blank row is above.
+    short : whether it has fewer cells than the header.
+    after_blank : whether a blank row is above.
     """
     text = filled[0]
     if _NOTE.match(text) and (short or not any(map(_is_number, filled[1:]))):
@@ -185,22 +192,25 @@ def _is_note(filled: Cells, *, short: bool, after_blank: bool) -> bool:
 
 
 def _is_named_total(cells: Cells, body: Sequence[Cells]) -> bool:
-    """Say whether a row is called a total, and has nothing but numbers and such words else."""
+    """Say whether a row is called a total, and all its other cells are numbers or such words."""
     filled = [place for place, cell in enumerate(cells) if cell]
-    first = filled[0]
-    if not _is_total(cells[first]) or any(cells[first] == row[first] for row in body):
+    label = filled[0]
+    if not _is_total(cells[label]) or any(cells[label] == row[label] for row in body):
         return False
     return all(_is_number(cells[place]) or _is_total(cells[place]) for place in filled[1:])
 
 
 def _adds_up(cells: Cells, numbers: Numbers) -> bool:
-    """Say whether all numbers of a row are sums or means of their columns, one of them plainly."""
+    """Say whether all numbers of a row are sums or means of their columns, one beyond doubt.
+
+    A sum above all values is beyond doubt, and so is an exact mean that no row has.
+    """
     filled = [place for place, cell in enumerate(cells) if cell]
     if filled and _is_total(cells[filled[0]]):
         filled = filled[1:]
     if not filled or not all(_is_number(cells[place]) for place in filled):
         return False
-    plain = False
+    beyond_doubt = False
     for place in filled:
         values = numbers(place)
         if len(values) < 2 or not np.isfinite(values).all():
@@ -211,8 +221,8 @@ def _adds_up(cells: Cells, numbers: Numbers) -> bool:
         if not is_total and off > _rounding(cells[place], mean):
             return False
         exact = off <= 1e-6 * max(abs(mean), 1e-9) and not (values == value).any()
-        plain = plain or is_total or exact
-    return plain
+        beyond_doubt = beyond_doubt or is_total or exact
+    return beyond_doubt
 
 
 def _rounding(text: str, value: float) -> float:
@@ -254,7 +264,8 @@ def refuse_another_table(
 
     Parameters
     ----------
-    names : of the header. place : how messages call a line of the text, counted from 1.
+    names : of the header.
+    place : returns what messages call a line of the text, counted from 1.
 
     Raises
     ------
@@ -266,16 +277,17 @@ def refuse_another_table(
         where = place(data.count(b"\n", 0, at) + 1)
         _refuse(file, where, header)
     last = max((i for i, name in enumerate(names) if name), default=0)
-    first = next((i for i, name in enumerate(names) if name), 0)
-    if "" in names[first:last]:
+    start_of_names = next((i for i, name in enumerate(names) if name), 0)
+    if "" in names[start_of_names:last]:
         _refuse_beside(data, separator, names, file)
 
 
 def _refuse(file: str, where: str, header: Sequence[str]) -> None:
-    shown = ", ".join(quoted(name, 20) for name in header[:3])
-    more = ", ..." if len(header) > 3 else ""
+    columns = ", ".join(quoted(name, 20) for name in header[:3])
+    if len(header) > 3:
+        columns += ", ..."
     raise DataError(
-        f"{file}: another table begins in {where} ({shown}{more}): keep one table in the file, and "
+        f"{file}: another table begins in {where} ({columns}): keep one table in the file, and "
         "save the other as a file of its own"
     )
 
@@ -329,8 +341,8 @@ def _refuse_beside(data: bytes, separator: str, names: Sequence[str], file: str)
     tables = [block for block in blocks if sum(bool(names[place]) for place in block) > 1]
     for block in tables[1:]:
         heights = [
-            max(int(np.flatnonzero(filled[place]).max(initial=-1)) for place in of)
-            for of in (tables[0], block)
+            max(int(np.flatnonzero(filled[place]).max(initial=-1)) for place in places)
+            for places in (tables[0], block)
         ]
         shared = {names[place] for place in block} & {names[place] for place in tables[0]} - {""}
         if heights[0] != heights[1] or shared:

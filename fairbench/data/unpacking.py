@@ -58,11 +58,11 @@ def content_of(path: Path) -> Content:
         file.seek(0)
         data = _unpacked(file, packing, path.name) if packing else _whole_file(file, path)
     kind = _kind_of(data[:_START])
-    found = Content(data, kind, (packing,) if packing else ())
+    content = Content(data, kind, (packing,) if packing else ())
     if kind != TEXT:
-        return found
+        return content
     _refuse_other_kinds(data, path.name)
-    return _as_utf8(found, path.name)
+    return _as_utf8(content, path.name)
 
 
 _START = 512
@@ -85,7 +85,7 @@ def _unpacked(file: IO[bytes], packing: str, name: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        for part in _parts(file, packing):
+        for part in _unpacked_blocks(file, packing):
             parts.append(part)
             size += len(part) * 3 + part.count(b"\n") * FIELD
             check_memory(size, name)
@@ -97,7 +97,8 @@ def _unpacked(file: IO[bytes], packing: str, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _parts(file: IO[bytes], packing: str) -> Iterator[bytes]:
+def _unpacked_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
+    """Yield what a packed file holds, block by block."""
     if packing == "zstandard":
         yield from _of_zstandard(file)
         return
@@ -153,7 +154,7 @@ _PAGE = (b"<!doctype html", b"<html", b"<head", b"<?xml")
 def _refuse_other_kinds(data: bytes, name: str) -> None:
     """Refuse what is no delimited text by its first bytes."""
     start = data[:_START].removeprefix(b"\xef\xbb\xbf")
-    kind = next((what for mark, what in _OTHERS.items() if start.startswith(mark)), "")
+    kind = next((other for mark, other in _OTHERS.items() if start.startswith(mark)), "")
     if not kind and data[257:262] == b"ustar":
         kind = "a tar archive: unpack it"
     if not kind and _JSON.match(start):
@@ -185,8 +186,8 @@ def _as_utf8(content: Content, name: str) -> Content:
             text = data.decode(encoding)
         except UnicodeDecodeError as error:
             raise DataError(f"{name}: not {encoding} text (byte {error.start})") from error
-        shown = encoding.upper() if marked else "UTF-16 without a mark"
-        return replace(content, data=text.encode(), guessed=(*content.guessed, shown))
+        encoding_name = encoding.upper() if marked else "UTF-16 without a mark"
+        return replace(content, data=text.encode(), guessed=(*content.guessed, encoding_name))
     try:
         plain.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -75,19 +75,19 @@ class AbstentionEvaluation:
         self._area(test, tested)
         rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
         settings = [Setting(rate=rate) for rate in self.rates]
-        self._at(tested, rates, ABSTENTION, settings)
+        self._add_curves(tested, rates, ABSTENTION, settings)
         if chooser is not None:
             same = chooser is test
             chosen = self._best_rates(tested if same else _Ordered.of(chooser, self.attribute))
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
             gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * same
-            self._at(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
+            self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
     def _area(self, test: Labelled, tested: _Ordered) -> None:
         area, ends = np.full((test.splits, 1), NAN), np.full((2, test.splits, 1), NAN)
         wrong = (test.target != test.column("prediction"))[tested.order]
-        for s, here in enumerate(tested.slices):
-            loss, uncertainty = wrong[here], tested.uncertainty[here]
+        for s, rows in enumerate(tested.slices):
+            loss, uncertainty = wrong[rows], tested.uncertainty[rows]
             area[s] = area_under_risk_coverage(loss, uncertainty)
             if self.table.frequentist and np.isfinite(uncertainty).all():
                 limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
@@ -95,14 +95,14 @@ class AbstentionEvaluation:
         self.table.add("area_under_risk_coverage", area, test.sizes, interval=(ends[0], ends[1]))
 
     def _best_rates(self, chooser: _Ordered) -> Floats:
-        """Return the candidates (S,) with the least sum of objectives over their values without."""
+        """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
         rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
         values = _values(chooser.counts(rates), self.objectives)
         sums = _normalised_sums(values[1:], values[0])
         best: Floats = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
         return best
 
-    def _at(
+    def _add_curves(
         self,
         ordered: _Ordered,
         rates: Floats,
@@ -112,9 +112,13 @@ class AbstentionEvaluation:
         *,
         lacking: str = "",
     ) -> None:
-        """Add what is left at shares (K, S) abstained on; `lacking`: why nothing has an interval.
+        """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
 
-        Intervals take as given which rows are kept, as their uncertainties alone say.
+        Intervals take the rows kept as given, since their uncertainties alone decide that.
+
+        Parameters
+        ----------
+        lacking : why nothing has an interval; empty where there are intervals.
         """
         counts, metrics = ordered.counts(rates), ["error_rate", *gaps]
         splits = len(ordered.slices)
@@ -133,8 +137,8 @@ class AbstentionEvaluation:
             """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
             return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
 
-        gone = "a group of the rows kept lacks what it is a share of"
-        status.flag(np.isnan(flat(value)), "undefined", gone)
+        no_value = "a group of the rows kept lacks what it is a share of"
+        status.flag(np.isnan(flat(value)), "undefined", no_value)
         self.table.add(
             [f"{prefix}_{name}" for name in metrics for _ in settings],
             flat(value),
@@ -146,9 +150,9 @@ class AbstentionEvaluation:
             lacking=lacking,
             fewest=flat(_rows(np.stack([kept, *fewest]))),
         )
-        self._of_groups(ordered.groups, counts, prefix, settings, level, lacking)
+        self._add_group_rates(ordered.groups, counts, prefix, settings, level, lacking)
 
-    def _of_groups(
+    def _add_group_rates(
         self,
         groups: Groups,
         counts: Floats,
@@ -163,8 +167,10 @@ class AbstentionEvaluation:
             share = 1 - left / size
         error, names = error_rate(counts), groups.names
         status = Statuses.ok(error.shape)
-        gone = np.isnan(error)
-        status.flag(gone, "undefined", lambda *at: f"no rows kept in group '{names[at[-1]]}'")
+        nobody_kept = np.isnan(error)
+        status.flag(
+            nobody_kept, "undefined", lambda *at: f"no rows kept in group '{names[at[-1]]}'"
+        )
         add = partial(self.table.add, setting=settings, lacking=lacking)
         count = len(settings)
         ends = _share_ends(wrong, left, level)
@@ -184,7 +190,8 @@ class _Ordered:
 
     Attributes
     ----------
-    order : (n,) the places of the rows. uncertainty : (n,) in that order.
+    order : (n,) the places of the rows.
+    uncertainty : (n,) in that order.
     cell : (n,) group and confusion cell, in that order, counted on from split to split.
     """
 
@@ -200,7 +207,7 @@ class _Ordered:
         groups, uncertainty = data.coded[attribute], data.column("uncertainty")
         cell = groups.codes * 4 + (2 * data.target + data.column("prediction")).astype(np.intp)
         order = np.concatenate(
-            [of.start + np.argsort(uncertainty[of], kind="stable") for of in data.slices]
+            [rows.start + np.argsort(uncertainty[rows], kind="stable") for rows in data.slices]
         )
         return cls(order, uncertainty[order], cell[order], groups, data.slices)
 
@@ -209,7 +216,7 @@ class _Ordered:
 
         They are sums of :func:`fairbench.metrics.abstention.keep_weights`.
         """
-        starts = np.array([of.start for of in self.slices])
+        starts = np.array([rows.start for rows in self.slices])
         new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
         new[starts] = True
         blocks = np.append(np.flatnonzero(new), len(new))
@@ -221,12 +228,14 @@ class _Ordered:
         # All cells are counted between the places that matter, and added up from the first row.
         cuts = np.unique(np.concatenate([starts, whole.ravel(), end.ravel()]))
         between = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=len(new)))
-        cells, own = 4 * len(self.groups), self.cell % (4 * len(self.groups))
-        tally = np.bincount(between * cells + own, minlength=cells * len(cuts))
+        cells, cell_in_split = 4 * len(self.groups), self.cell % (4 * len(self.groups))
+        tally = np.bincount(between * cells + cell_in_split, minlength=cells * len(cuts))
         upto = np.zeros((len(cuts) + 1, cells))
         upto[1:] = tally.reshape(-1, cells).cumsum(axis=0)
-        first, last, before = (upto[np.searchsorted(cuts, at)] for at in (whole, end, starts))
-        counts: Floats = first - before + share[..., None] * (last - first)
+        upto_whole, upto_end, upto_start = (
+            upto[np.searchsorted(cuts, at)] for at in (whole, end, starts)
+        )
+        counts: Floats = upto_whole - upto_start + share[..., None] * (upto_end - upto_whole)
         return counts.reshape(*rates.shape, len(self.groups), 4)
 
 
@@ -296,15 +305,15 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         rows[..., s] = np.round(kept.sum(axis=1, keepdims=True)).astype(np.int64)
         invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
         if invalid.reason:
-            here = np.zeros(shape, bool)
-            here[..., s] = True
-            statuses.flag(here, invalid.kind, invalid.reason)
+            of_split = np.zeros(shape, bool)
+            of_split[..., s] = True
+            statuses.flag(of_split, invalid.kind, invalid.reason)
             continue
         shifts = feature_shift(part.features, kept)
         values[:, 1:, s] = shifts
         for k, shift in enumerate(shifts):
-            known = shift[~np.isnan(shift)]
-            values[k, 0, s] = known.mean() if len(known) else NAN
+            defined = shift[~np.isnan(shift)]
+            values[k, 0, s] = defined.mean() if len(defined) else NAN
     missing = np.isnan(values) & statuses.is_ok
     statuses.flag(missing, "undefined", "no value among the rows kept")
     settings = [Setting(rate=rate, feature=feature) for rate in rates for feature in (None, *names)]

@@ -141,9 +141,11 @@ def evaluate(
         evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
-        named = [name for name, label in privileged.items() if label in set(sensitive[name])]
+        with_reference = [
+            name for name, label in privileged.items() if label in set(sensitive[name])
+        ]
         singles = [str(name) for name in sensitive]
-        gate_of_labelled(data, conditions, singles, named, require).check(frame)
+        gate_of_labelled(data, conditions, singles, with_reference, require).check(frame)
     return frame
 
 

@@ -54,7 +54,8 @@ def estimates_by_group(
     Parameters
     ----------
     groups : (n,) categorical labels.
-    strength : how many labels a prior is worth. informed : whether scores are the prior.
+    strength : how many labels a prior is worth.
+    informed : whether scores are the prior.
     frequentist : whether intervals of accuracies are of the labels alone; not where `informed`.
     costs : (C, C), where groups are the predicted classes and mistakes have costs.
 
@@ -116,7 +117,7 @@ def in_long_form(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[d
 
 
 def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
-    """Return the estimates of groups by draws (T, G), of which the largest is the worst."""
+    """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
     order = reliability.ranks(draws, largest=True)
     ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
     return _estimates(Limits(mean, *central_interval(draws)), **ranked)

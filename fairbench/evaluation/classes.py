@@ -94,17 +94,17 @@ class ClassEvaluation:
             rows = self._evaluated(as_label(data, k), generators)
             if len(data.classes) == 2 and k:
                 self.table.blocks.extend(rows.take(lambda name: _is_of(name, _TOGETHER)))
-            own = rows.take(lambda name: not _is_of(name, _TOGETHER))
-            self.table.blocks.extend(_of_class(block, name) for block in own)
+            blocks = rows.take(lambda name: not _is_of(name, _TOGETHER))
+            self.table.blocks.extend(_of_class(block, name) for block in blocks)
         for groups in data.coded.values():
             if len(groups) > 1:
                 _Forms(self, data, groups).add(generators)
 
     def _evaluated(self, label: Labelled, generators: Generators) -> MetricTable:
         """Return the rows of a label, drawn as if nothing had been drawn before."""
-        found = self.table.without_rows()
-        self.labels(found, label, deepcopy(generators))
-        return found
+        of_class = self.table.without_rows()
+        self.labels(of_class, label, deepcopy(generators))
+        return of_class
 
     def _scores(self, data: Labelled) -> None:
         """Add likelihoods and calibration of three or more classes."""
@@ -199,13 +199,13 @@ class _Forms:
         sizes = np.where(among, counted.sizes(metric.rates), np.iinfo(np.int64).max)
         status = counted.gap_status(metric, self.of.table.minimum, among, value)
         lower, upper = (np.where(few, NAN, end) for end in (gap.lower, gap.upper))
-        value, lower, upper = (np.reshape(each, (splits,)) for each in (value, lower, upper))
+        value, lower, upper = (np.reshape(array, (splits,)) for array in (value, lower, upper))
         n = np.reshape(sizes.min(axis=(0, -1)), (splits,))
         kind, reason = (np.reshape(array, (splits,)) for array in status)
         return _Gaps(value, lower, upper, n, Statuses(kind, reason))
 
     def _status(self, gaps: Sequence[_Gaps]) -> Statuses:
-        """Say which classes have no gap, or one of few rows or of some groups alone."""
+        """Return statuses that name the classes without a gap, of few rows or of some groups."""
         status = Statuses.ok(gaps[0].value.shape)
         flawed = np.stack([~gap.status.is_ok for gap in gaps])
 
@@ -215,9 +215,9 @@ class _Forms:
             reason = gaps[first].status.reason[s]
             return f"class '{self.data.classes[first]}': {reason}{others}"
 
-        none = np.all([np.isnan(gap.value) for gap in gaps], axis=0)
-        status.flag(flawed.any(axis=0) & ~none, "insufficient", why)
-        status.flag(flawed.any(axis=0) & none, "undefined", why)
+        no_value = np.all([np.isnan(gap.value) for gap in gaps], axis=0)
+        status.flag(flawed.any(axis=0) & ~no_value, "insufficient", why)
+        status.flag(flawed.any(axis=0) & no_value, "undefined", why)
         return status
 
     def _add(self, name: str, gap: _Gaps) -> None:
@@ -234,7 +234,7 @@ def evaluate_class_abstention(
     """Add the error of the rows kept at each rate of abstention, everyone's and each group's."""
     if "uncertainty" not in data.predictions or attribute not in data.groups:
         return
-    found = table.without_rows()
-    AbstentionEvaluation(found, rates, (), attribute).run(right_as_label(data), None)
+    table_of_right = table.without_rows()
+    AbstentionEvaluation(table_of_right, rates, (), attribute).run(right_as_label(data), None)
     gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
-    table.blocks.extend(found.take(lambda name: name not in gaps))
+    table.blocks.extend(table_of_right.take(lambda name: name not in gaps))

@@ -93,10 +93,10 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame
     code = np.zeros(len(metrics), np.intp)
     for name in names:
         if metrics[name].notna().any():
-            own, values = pd.factorize(metrics[name])
-            code = pd.factorize(code * (len(values) + 1) + own + 1)[0]
-    first = np.flatnonzero(~pd.Series(code).duplicated().to_numpy())
-    return code, metrics[names].iloc[first].reset_index(drop=True)
+            column_code, values = pd.factorize(metrics[name])
+            code = pd.factorize(code * (len(values) + 1) + column_code + 1)[0]
+    first_rows = np.flatnonzero(~pd.Series(code).duplicated().to_numpy())
+    return code, metrics[names].iloc[first_rows].reset_index(drop=True)
 
 
 def setting_text(metrics: pd.DataFrame) -> pd.Series:
@@ -122,8 +122,8 @@ def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
     of_class = metrics["outcome"].notna().to_numpy(bool)
     if not of_class.any():
         return metrics
-    named = metrics["metric"].astype(str).str.startswith("individual_fairness")
-    return metrics[~of_class | named]
+    individual = metrics["metric"].astype(str).str.startswith("individual_fairness")
+    return metrics[~of_class | individual]
 
 
 def status_text(status: str, reason: str) -> str:
@@ -151,8 +151,8 @@ _OF_VALUES: Mapping[str, str] = MappingProxyType(
 
 def without_interval(metric: str, statistic: str = VALUE) -> str:
     """Return why a row has no interval."""
-    known, name = (_OF_VALUES, metric) if statistic == VALUE else (_OF_STATISTICS, statistic)
-    return f"no interval: {known.get(name, 'none is known to hold')}"
+    reasons, name = (_OF_VALUES, metric) if statistic == VALUE else (_OF_STATISTICS, statistic)
+    return f"no interval: {reasons.get(name, 'none is known to hold')}"
 
 
 def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:

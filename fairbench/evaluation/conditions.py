@@ -68,21 +68,21 @@ class Condition:
 
     @property
     def called(self) -> str:
-        """What the measure is called, of which groups."""
+        """The name of the measure, with the attribute whose groups it compares."""
         metric = self.declared
         if metric is None:
-            what = "impact ratio"
+            name = "impact ratio"
         elif metric.is_gap:
-            what = metric.label
+            name = metric.label
         else:
-            what = f"{'lowest' if self.sign == BELOW else 'highest'} {metric.label}"
-        return f"{what} by {self.attribute}" if self.attribute else what
+            name = f"{'lowest' if self.sign == BELOW else 'highest'} {metric.label}"
+        return f"{name} by {self.attribute}" if self.attribute else name
 
 
 @lru_cache(maxsize=1)
 def judged_metrics() -> Mapping[str, Metric]:
     """Return the declared gaps and rates that a condition may be about."""
-    gaps = {name: one for name, one in metrics_of(BINARY, "widest").items() if one.is_gap}
+    gaps = {name: metric for name, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
     return MappingProxyType({**gaps, **metrics_of(BINARY, "rate")})
 
 
@@ -122,7 +122,8 @@ def by_attribute(
 
     Parameters
     ----------
-    default : the attributes of a condition that names none. valid : those that can be named.
+    default : the attributes of a condition that names none.
+    valid : those that can be named.
 
     Raises
     ------
@@ -140,10 +141,12 @@ def by_attribute(
 
 
 def _read(text: str) -> Condition:
-    shown, parts = shortened(text), _FORM.fullmatch(text)
+    """Return the condition that a text means, such as ``sex:impact_ratio<0.8``."""
+    condition_text, parts = shortened(text), _FORM.fullmatch(text)
     if parts is None:
         raise UserError(
-            f"fail_if={shown} is no condition: write a measure, < or >, and a number, {_EXAMPLE}"
+            f"fail_if={condition_text} is no condition: write a measure, < or >, and a number, "
+            f"{_EXAMPLE}"
         )
     metric = _metric_name(parts["metric"].strip())
     failing = _failing_signs(metric)
@@ -151,15 +154,18 @@ def _read(text: str) -> Condition:
     attribute = (parts["attribute"] or "").strip()
     whose = f"{attribute}:" if attribute else ""
     if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):
-        ways = " or ".join(f"{whose}{metric}{one}{bound}" for one in failing)
-        raise UserError(f"fail_if={shown}: a condition has < or >, not {sign}; write {ways}")
-    number = _bound(shown, f"{whose}{metric}{failing[0] if sign not in failing else sign}", bound)
+        ways = " or ".join(f"{whose}{metric}{right}{bound}" for right in failing)
+        raise UserError(
+            f"fail_if={condition_text}: a condition has < or >, not {sign}; write {ways}"
+        )
+    right_sign = sign if sign in failing else failing[0]
+    number = _bound(condition_text, f"{whose}{metric}{right_sign}", bound)
     condition = Condition(attribute, metric, sign, number)
     if sign not in failing:
         (other,) = failing
         side = "smaller" if sign == BELOW else "larger"
         raise UserError(
-            f"fail_if={shown} would fail good models, of which {metric} is {side}; "
+            f"fail_if={condition_text} would fail good models, of which {metric} is {side}; "
             f"write {replace(condition, sign=other)}"
         )
     return condition
@@ -202,19 +208,21 @@ def _failing_signs(metric: str) -> tuple[str, ...]:
     return {"higher": (BELOW,), "lower": (ABOVE,)}.get(str(better), (BELOW, ABOVE))
 
 
-def _bound(shown: str, start: str, text: str) -> float:
+def _bound(condition_text: str, start: str, text: str) -> float:
     """Return the bound of a condition, a number between 0 and 1."""
     percent = text.removesuffix("%").strip()
     if not (is_number(percent) and math.isfinite(float(percent))):
-        what = f"'{shortened(text)}' is no number" if text else "the number is missing"
-        raise UserError(f"fail_if={shown}: {what}; write one between 0 and 1, {_EXAMPLE}")
+        problem = f"'{shortened(text)}' is no number" if text else "the number is missing"
+        raise UserError(
+            f"fail_if={condition_text}: {problem}; write one between 0 and 1, {_EXAMPLE}"
+        )
     number = float(percent)
     if 0 < number < 100 and (text.endswith("%") or number > 1):
         share = f"{start}{number / 100:g}"
-        raise UserError(f"fail_if={shown}: shares are from 0 to 1; write {share}")
+        raise UserError(f"fail_if={condition_text}: shares are from 0 to 1; write {share}")
     if not 0 < number < 1:
         raise UserError(
-            f"fail_if={shown}: a bound of {number:g} decides nothing; it must be between 0 and 1, "
-            f"{_EXAMPLE}"
+            f"fail_if={condition_text}: a bound of {number:g} decides nothing; it must be between "
+            f"0 and 1, {_EXAMPLE}"
         )
     return number

@@ -86,7 +86,7 @@ class _Judged:
 
     Attributes
     ----------
-    statuses : of comparisons, which need intervals; `shown` of the values themselves.
+    statuses, shown : of comparisons, which need intervals, and of the values themselves.
     limits : at the table's level; `wider` so that those of all pairs of groups hold at once.
     printed : both ends (2, K, C) that are printed.
     among : the groups whose limits a largest gap can be made of.
@@ -108,16 +108,16 @@ class _Judged:
         """Return several sets of metrics as one, in the order of their places."""
         rows = [row for part in several for row in part.rows]
         order = sorted(range(len(rows)), key=lambda k: rows[k].place)
-        every = [c for part in several for c in part.correlation]
+        correlations = [correlation for part in several for correlation in part.correlation]
 
         def together(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
             return np.concatenate(list(arrays))[order]
 
-        def limits(each: Sequence[Limits]) -> Limits:
-            return Limits(*(together(ends) for ends in zip(*each, strict=True)))
+        def limits(of_parts: Sequence[Limits]) -> Limits:
+            return Limits(*(together(ends) for ends in zip(*of_parts, strict=True)))
 
-        def statuses(each: Sequence[Statuses]) -> Statuses:
-            return Statuses(*(together(arrays) for arrays in zip(*each, strict=True)))
+        def statuses(of_parts: Sequence[Statuses]) -> Statuses:
+            return Statuses(*(together(arrays) for arrays in zip(*of_parts, strict=True)))
 
         return cls(
             [rows[k] for k in order],
@@ -128,26 +128,27 @@ class _Judged:
             limits([part.wider for part in several]),
             np.concatenate([part.printed for part in several], axis=1)[:, order],
             together(part.among for part in several),
-            [every[k] for k in order],
+            [correlations[k] for k in order],
         )
 
-    def compared(self, here: slice, groups: Groups) -> _Judged:
+    def compared(self, cells: slice, groups: Groups) -> _Judged:
         """Return the metrics whose groups are compared, of one attribute, (K, S, G)."""
         chosen = [k for k, row in enumerate(self.rows) if row.called]
+        correlations = [self.correlation[k] for k in chosen]
 
-        def mine(array: NDArray[Any]) -> NDArray[Any]:
-            return groups.shaped(array[..., chosen, here])
+        def of_attribute(array: NDArray[Any]) -> NDArray[Any]:
+            return groups.shaped(array[..., chosen, cells])
 
         return _Judged(
             [self.rows[k] for k in chosen],
-            mine(self.value),
-            Statuses(*map(mine, self.statuses)),
-            Statuses(*map(mine, self.shown)),
-            Limits(*map(mine, self.limits)),
-            Limits(*map(mine, self.wider)),
-            mine(self.printed),
-            mine(self.among),
-            [None if c is None else c[here, here] for c in (self.correlation[k] for k in chosen)],
+            of_attribute(self.value),
+            Statuses(*map(of_attribute, self.statuses)),
+            Statuses(*map(of_attribute, self.shown)),
+            Limits(*map(of_attribute, self.limits)),
+            Limits(*map(of_attribute, self.wider)),
+            of_attribute(self.printed),
+            of_attribute(self.among),
+            [None if c is None else c[cells, cells] for c in correlations],
         )
 
     @property
@@ -170,34 +171,34 @@ def add_estimates(
     parts: Parts,
     batches: Sequence[Batch],
     *,
-    then: Callable[[Groups], None] | None = None,
+    after_each: Callable[[Groups], None] | None = None,
 ) -> None:
     """Add a row for every group and metric, and what compares the groups of each attribute.
 
     Parameters
     ----------
-    then : adds more about an attribute (or everyone) after its rows.
+    after_each : adds further rows about an attribute, or about everyone, after the others.
     """
     judged = [_judge(table, parts, batch) for batch in batches]
     whole = _Judged.joined(judged) if judged else None
-    for here, groups in parts.placed:
+    for cells, groups in parts.placed:
         if whole is not None:
-            _add_groups(table, groups, whole, here)
+            _add_groups(table, groups, whole, cells)
             if groups.attribute and len(groups) > 1:
-                compared = whole.compared(here, groups)
+                compared = whole.compared(cells, groups)
                 if compared.rows:
                     _add_differences(table, groups, compared)
                     _add_gaps(table, groups, compared)
-        if then:
-            then(groups)
+        if after_each:
+            after_each(groups)
 
 
 def _judge(table: MetricTable, parts: Parts, batch: Batch) -> _Judged:
     """Return the metrics of a batch with limits at the table's level, and at that of all pairs."""
     limits = batch.limits(table.level)
-    known = ~np.isnan(limits.lower)
-    statuses = _with_intervals(parts, batch, known, table.minimum)
-    among = statuses.has_value & known
+    has_interval = ~np.isnan(limits.lower)
+    statuses = _with_intervals(parts, batch, has_interval, table.minimum)
+    among = statuses.has_value & has_interval
     levels = _levels(table.level, parts, batch.rows, among)
     wider = limits if (levels == table.level).all() else batch.limits(levels)
     correlation: list[Floats | None] = [None] * len(batch.rows)
@@ -206,16 +207,16 @@ def _judge(table: MetricTable, parts: Parts, batch: Batch) -> _Judged:
     printed, shown = np.stack(limits[1:]), statuses
     if not table.frequentist:
         shown = batch.statuses
-        nothing = np.full(printed.shape, NAN)
-        printed = nothing if batch.papers is None else batch.papers(table.level)
+        no_ends = np.full(printed.shape, NAN)
+        printed = no_ends if batch.papers is None else batch.papers(table.level)
     return _Judged(
         batch.rows, batch.value, statuses, shown, limits, wider, printed, among, correlation
     )
 
 
-def _with_intervals(parts: Parts, batch: Batch, known: Mask, minimum: int) -> Statuses:
+def _with_intervals(parts: Parts, batch: Batch, has_interval: Mask, minimum: int) -> Statuses:
     """Return the statuses of values that are to have an interval."""
-    statuses = Statuses.of(batch.statuses, known.shape)
+    statuses = Statuses.of(batch.statuses, has_interval.shape)
     fine = statuses.is_ok
     few = parts.size < minimum
     statuses.flag(fine & few, "insufficient", lambda k, c: f"n={parts.size[c]}{parts.in_words(c)}")
@@ -225,7 +226,7 @@ def _with_intervals(parts: Parts, batch: Batch, known: Mask, minimum: int) -> St
         reason = "no interval of an infinite mean" if infinite else batch.lacking[k](c)
         return reason + parts.in_words(c)
 
-    statuses.flag(fine & ~few & ~known, "insufficient", why)
+    statuses.flag(fine & ~few & ~has_interval, "insufficient", why)
     return statuses
 
 
@@ -236,26 +237,27 @@ def _levels(level: float, parts: Parts, rows: Sequence[Named], among: Mask) -> F
     """
     levels = np.full(among.shape, level)
     compared = np.array([bool(row.called) for row in rows])
-    for here, groups in parts.placed:
+    for cells, groups in parts.placed:
         if len(groups) > 1:
-            counts = groups.shaped(among[compared, here]).sum(axis=-1)
+            counts = groups.shaped(among[compared, cells]).sum(axis=-1)
             wide = np.repeat(simultaneous_levels(level, counts), len(groups), axis=-1)
-            levels[compared, here] = wide
+            levels[compared, cells] = wide
     return levels
 
 
-def _add_groups(table: MetricTable, groups: Groups, judged: _Judged, here: slice) -> None:
+def _add_groups(table: MetricTable, groups: Groups, judged: _Judged, cells: slice) -> None:
+    """Add the metrics of every group of an attribute, which are in some of the cells."""
     least, most = (
         np.array([getattr(row, end) for row in judged.rows])[:, None, None]
         for end in ("least", "most")
     )
-    lower, upper = groups.shaped(judged.printed[..., here])
+    lower, upper = groups.shaped(judged.printed[..., cells])
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
-    status = Statuses(*(groups.shaped(array[:, here]) for array in judged.shown))
+    status = Statuses(*(groups.shaped(array[:, cells]) for array in judged.shown))
     table.add(
         [row.metric for row in judged.rows],
-        np.maximum(groups.shaped(judged.value[:, here]), least),
+        np.maximum(groups.shaped(judged.value[:, cells]), least),
         groups.size,
         groups,
         statistic=[row.statistic for row in judged.rows],
@@ -267,16 +269,18 @@ def _add_groups(table: MetricTable, groups: Groups, judged: _Judged, here: slice
 
 def _add_differences(table: MetricTable, groups: Groups, judged: _Judged) -> None:
     """Add every group's metrics less the reference's."""
-    shared = judged.correlations
-    shared = shared if isinstance(shared, float) else shared[..., 1:, 0]
-    first, others = slice(0, 1), slice(1, None)
-    limits = difference_limits(judged.limits.take(others), judged.limits.take(first), shared)
-    statuses = _of_two(judged.statuses[..., others], judged.statuses[..., first])
+    correlations = judged.correlations
+    with_reference = correlations if isinstance(correlations, float) else correlations[..., 1:, 0]
+    reference, others = slice(0, 1), slice(1, None)
+    limits = difference_limits(
+        judged.limits.take(others), judged.limits.take(reference), with_reference
+    )
+    statuses = _of_comparison(judged.statuses[..., others], judged.statuses[..., reference])
     apart = judged.apart[:, None, None]
     table.add(
         [f"{row.called}_difference" for row in judged.rows],
         np.where(statuses.has_value, limits.value, NAN),
-        np.minimum(groups.size[:, others], groups.size[:, first]),
+        np.minimum(groups.size[:, others], groups.size[:, reference]),
         Several(groups.attribute, groups.names[1:]),
         statistic=[row.statistic for row in judged.rows],
         setting=[row.setting for row in judged.rows],
@@ -285,31 +289,31 @@ def _add_differences(table: MetricTable, groups: Groups, judged: _Judged) -> Non
     )
 
 
-def _of_two(one: Statuses, other: Statuses) -> Statuses:
-    """Return the status of what needs both: without a value where either is, else the first."""
-    none = Statuses.where(~one.has_value, one, other)
-    any_flaw = Statuses.where(one.is_ok, other, one)
-    return Statuses.where(one.has_value & other.has_value, any_flaw, none)
+def _of_comparison(group: Statuses, reference: Statuses) -> Statuses:
+    """Return the statuses of a comparison: the flaw that leaves no value, else the first flaw."""
+    no_value = Statuses.where(~group.has_value, group, reference)
+    any_flaw = Statuses.where(group.is_ok, reference, group)
+    return Statuses.where(group.has_value & reference.has_value, any_flaw, no_value)
 
 
 def _add_gaps(table: MetricTable, groups: Groups, judged: _Judged) -> None:
-    """Add the largest gaps between groups that have an interval; name those left out.
+    """Add the largest gaps between groups that have an interval, and flag those left out.
 
     Where groups with rows are left out, the gap of all may be larger: it has no interval.
     """
     statuses, among = judged.statuses, judged.among
-    known = among.sum(axis=-1) > 1
+    comparable = among.sum(axis=-1) > 1
     limits = _largest(judged)
     # Without intervals, the values themselves are compared.
-    valued = np.where(known[..., None], among, statuses.has_value)
-    whole = known & ~((groups.size > 0) & ~valued).any(axis=-1)
+    valued = np.where(comparable[..., None], among, statuses.has_value)
+    whole = comparable & ~((groups.size > 0) & ~valued).any(axis=-1)
     lower, upper = (np.where(whole, end, NAN) for end in limits[1:])
-    value = np.where(known, limits.value, _range(judged.limits.value, valued))
+    value = np.where(comparable, limits.value, _range(judged.limits.value, valued))
     status = Statuses.ok(value.shape)
     flawed: Mask = np.asarray(valued & ~statuses.is_ok)
-    first = flawed.argmax(axis=-1)[..., None]
-    taken = (np.take_along_axis(array, first, -1)[..., 0] for array in statuses)
-    status = Statuses.where(np.asarray(flawed.any(axis=-1)), Statuses(*taken), status)
+    first_flawed = flawed.argmax(axis=-1)[..., None]
+    flaws = (np.take_along_axis(array, first_flawed, -1)[..., 0] for array in statuses)
+    status = Statuses.where(np.asarray(flawed.any(axis=-1)), Statuses(*flaws), status)
 
     def without(k: int, s: int) -> str:
         left_out = np.flatnonzero(~valued[k, s])
@@ -376,26 +380,33 @@ def declared_batches(
             alike.setdefault(metric.interval, []).append((metric, row))
     for kind, of_kind in alike.items():
         arrays = [[target, *(columns[name] for name in metric.needs)] for metric, _ in of_kind]
-        own = [statuses(metric) if statuses else parts.statuses() for metric, _ in of_kind]
+        kind_statuses = [
+            statuses(metric) if statuses else parts.statuses() for metric, _ in of_kind
+        ]
         if kind not in ("mean", "heavy_mean"):
-            for (metric, row), mine, status in zip(of_kind, arrays, own, strict=True):
-                yield _closed(metric, row, kinds[kind](mine, parts), parts, status)
+            for (metric, row), metric_arrays, status in zip(
+                of_kind, arrays, kind_statuses, strict=True
+            ):
+                yield _closed(metric, row, kinds[kind](metric_arrays, parts), parts, status)
             continue
         labels = of_kind[0][0].task == BINARY
         with np.errstate(invalid="ignore", divide="ignore"):
-            losses = [metric(*mine) for (metric, _), mine in zip(of_kind, arrays, strict=True)]
-            others = [
-                metric(1 - target, *mine[1:])
-                for (metric, _), mine in zip(of_kind, arrays, strict=True)
+            losses = [
+                metric(*metric_arrays)
+                for (metric, _), metric_arrays in zip(of_kind, arrays, strict=True)
+            ]
+            other_losses = [
+                metric(1 - target, *metric_arrays[1:])
+                for (metric, _), metric_arrays in zip(of_kind, arrays, strict=True)
                 if labels
             ]
         yield mean_batch(
             np.stack(losses),
             [row for _, row in of_kind],
             parts,
-            statuses=Statuses.stacked(own),
+            statuses=Statuses.stacked(kind_statuses),
             least=[metric.least for metric, _ in of_kind],
-            outcome=(target, np.stack(others)) if labels else None,
+            outcome=(target, np.stack(other_losses)) if labels else None,
             heavy=kind == "heavy_mean",
             fewest=[metric.fewest for metric, _ in of_kind],
         )
@@ -448,8 +459,8 @@ def mean_batch(
     whole = np.isfinite(losses)
     finite = losses if whole.all() else np.where(whole, losses, 0.0)
     if outcome is not None:
-        label, others = outcome
-        limits, few, totals = _outcome_limits(finite, np.nan_to_num(others), label, parts)
+        label, other_losses = outcome
+        limits, few, totals = _outcome_limits(finite, np.nan_to_num(other_losses), label, parts)
         whys = [few] * len(losses)
     else:
         limits, totals = _mean_limits(finite, parts, heavy=heavy, rows=needed[:, None])
@@ -473,6 +484,7 @@ def of_every(parts: Parts, count: int) -> Statuses:
 def _mean_limits(
     losses: Floats, parts: Parts, *, heavy: bool, rows: Floats
 ) -> tuple[LimitsAt, Floats | None]:
+    """Return limits of means of losses, and their totals of groups that share clusters."""
     moments, totals = parts.moments(losses)
     if heavy:
         index = parts.tail_index(parts.rows(losses) - moments.lowest[..., parts.codes])
@@ -483,12 +495,22 @@ def _mean_limits(
 def _outcome_limits(
     losses: Floats, others: Floats, outcome: Floats, parts: Parts
 ) -> tuple[LimitsAt, Why, Floats | None]:
+    """Return limits of means of losses of a label 0 or 1, why a cell has none, and totals.
+
+    Parameters
+    ----------
+    others : the losses if each row had the other label.
+    """
     count = len(parts)
     if parts.sample is not None and parts.repeated is not None:
-        mine, other, own = (parts.rows(values) for values in (losses, others, outcome))
-        found = means.OutcomeMeans.of(mine, other, own, parts.sample, parts.repeated)
-        few = parts.too_rare(means.RARE_ROWS, found.size.min(axis=-1), means.ROWS)
-        return lambda level: found.limits(level=level), few, found.totals
+        loss_rows, other_rows, label_rows = (
+            parts.rows(values) for values in (losses, others, outcome)
+        )
+        outcome_means = means.OutcomeMeans.of(
+            loss_rows, other_rows, label_rows, parts.sample, parts.repeated
+        )
+        few = parts.too_rare(means.RARE_ROWS, outcome_means.size.min(axis=-1), means.ROWS)
+        return lambda level: outcome_means.limits(level=level), few, outcome_means.totals
     label = outcome.astype(np.intp)
     by_label = [
         means.Moments.by_label(losses, others, label, groups.codes, groups.cells)
@@ -499,7 +521,8 @@ def _outcome_limits(
 
     def limits(level: Level) -> Limits:
         share = at_levels(
-            lambda each: means.shown_share(size[:, 1], size.sum(axis=-1), level=each), level
+            lambda share_level: means.shown_share(size[:, 1], size.sum(axis=-1), level=share_level),
+            level,
         )
         return means.outcome_limits(moments, level=level, share=share)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import (
@@ -215,41 +216,53 @@ class Evaluator:
         )
 
     def _spread(self, table: MetricTable, data: Labelled) -> None:
-        soft = self.spread_residual == "probability" and "score" in data.predictions
-        residual = data.target - data.column("score" if soft else "prediction")
+        """Add the spread diagrams: how large errors are where much or little is claimed."""
+        by_score = self.spread_residual == "probability" and "score" in data.predictions
+        residual = data.target - data.column("score" if by_score else "prediction")
         uncertainty = data.column("uncertainty")
         bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
-        for groups in self.spread_groups:
-            whole, points = (
-                np.full((2, data.splits, 1), NAN),
-                np.full((2, groups, data.splits), NAN),
-            )
-            size = np.zeros((groups, data.splits), np.int64)
-            status = Statuses.ok(whole.shape)
-            for s in range(data.splits):
-                rows = data.split == s
-                here = np.zeros(whole.shape, bool)
-                here[:, s] = True
-                invalid = invalid_rows(bad[rows], "uncertainty")
-                if invalid.reason:
-                    status.flag(here, invalid.kind, invalid.reason)
-                    continue
-                spread = spread_diagram(residual[rows], uncertainty[rows], groups)
-                count = len(spread.size)
-                whole[:, s, 0] = spread.error(), spread.rank_correlation()
-                size[:count, s] = spread.size
-                points[:, :count, s] = spread.predicted, spread.empirical
-            status.flag(np.isnan(whole) & status.is_ok, "undefined", "one side is constant")
-            names = ("spread_error", "spread_rank_correlation")
-            table.add(names, whole, data.sizes, setting=Setting(bins=groups), status=status)
-            settings = [Setting(bins=groups, bin=i) for i in range(groups)]
-            for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
-                there = size[..., None] > 0
-                if there.any():
-                    table.add(
-                        (name,) * groups,
-                        values[..., None],
-                        size[..., None],
-                        setting=settings,
-                        there=there,
-                    )
+        for bins in self.spread_groups:
+            _add_spread(table, data, residual, uncertainty, bad, bins)
+
+
+def _add_spread(
+    table: MetricTable, data: Labelled, residual: Floats, uncertainty: Floats, bad: Mask, bins: int
+) -> None:
+    """Add the spread diagram in some bins, and what sums it up, of every split.
+
+    Parameters
+    ----------
+    bad : (n,) rows whose residual or uncertainty is no number that it could be.
+    """
+    totals = np.full((2, data.splits, 1), NAN)
+    points = np.full((2, bins, data.splits), NAN)
+    size = np.zeros((bins, data.splits), np.int64)
+    status = Statuses.ok(totals.shape)
+    for s in range(data.splits):
+        rows = data.split == s
+        of_split = np.zeros(totals.shape, bool)
+        of_split[:, s] = True
+        invalid = invalid_rows(bad[rows], "uncertainty")
+        if invalid.reason:
+            status.flag(of_split, invalid.kind, invalid.reason)
+            continue
+        spread = spread_diagram(residual[rows], uncertainty[rows], bins)
+        count = len(spread.size)
+        totals[:, s, 0] = spread.error(), spread.rank_correlation()
+        size[:count, s] = spread.size
+        points[:, :count, s] = spread.predicted, spread.empirical
+    status.flag(np.isnan(totals) & status.is_ok, "undefined", "one side is constant")
+    names = ("spread_error", "spread_rank_correlation")
+    table.add(names, totals, data.sizes, setting=Setting(bins=bins), status=status)
+    settings = [Setting(bins=bins, bin=i) for i in range(bins)]
+    has_rows = size[..., None] > 0
+    if not has_rows.any():
+        return
+    for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
+        table.add(
+            (name,) * bins,
+            values[..., None],
+            size[..., None],
+            setting=settings,
+            there=has_rows,
+        )

@@ -45,7 +45,8 @@ class GateError(Exception):
 
     Attributes
     ----------
-    gate : the gate. table : what was evaluated, where the gate is one of `fairbench.evaluate`.
+    gate : the gate.
+    table : what was evaluated, where the gate is one of `fairbench.evaluate`.
     """
 
     def __init__(self, gate: Gate, table: Any = None) -> None:
@@ -55,7 +56,7 @@ class GateError(Exception):
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said of one condition and the groups of one attribute.
+    """The finding on one condition for the groups of one attribute.
 
     Attributes
     ----------
@@ -63,7 +64,8 @@ class Statement:
         side of its bound, and met where both are on the other.
     verdict : `PASSES`, `FAILS` or `OPEN`.
     groups : whose rates the value is of, the lower first.
-    n : rows that it rests on. needs : of an open one, what would settle it.
+    n : rows that it rests on.
+    needs : of an open one, what would settle it.
     """
 
     condition: Condition
@@ -78,12 +80,12 @@ class Statement:
     @property
     def text(self) -> str:
         """The statement in words."""
-        of, measured = self.condition, self.measured
+        condition, measured = self.condition, self.measured
         if self.verdict == OPEN:
             told = f" ({measured})" if measured else ""
-            return f"whether the {of.called} is {of.bad}{told}"
-        side = of.good if self.verdict == PASSES else of.bad
-        return f"the {of.called} is {measured}, surely {side}"
+            return f"whether the {condition.called} is {condition.bad}{told}"
+        side = condition.good if self.verdict == PASSES else condition.bad
+        return f"the {condition.called} is {measured}, surely {side}"
 
     @property
     def measured(self) -> str:
@@ -101,9 +103,9 @@ class Statement:
     @property
     def row(self) -> dict[str, Any]:
         """The statement in plain values."""
-        own = {name: value for name, value in asdict(self).items() if name != "condition"}
+        columns = {name: value for name, value in asdict(self).items() if name != "condition"}
         whole = {"condition": str(self.condition), **asdict(self.condition)}
-        return {**whole, **own, "groups": list(self.groups), "text": self.text}
+        return {**whole, **columns, "groups": list(self.groups), "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -158,9 +160,8 @@ class Gate:
         if outcome == PASSES:
             line = f"gate passes: {listed}"
         elif outcome == FAILS:
-            rest = (
-                f"; {count(others)} other{'s' * (others > 1)} not shown to fail" if others else ""
-            )
+            noun = "other" if others == 1 else "others"
+            rest = f"; {count(others)} {noun} not shown to fail" if others else ""
             line = f"gate fails: {listed}{rest}"
         else:
             needs = f": {told[0].needs}" if len(told) == 1 and told[0].needs else ""
@@ -240,7 +241,7 @@ def decided_by(
 def judged(
     conditions: Sequence[Condition], compared: Mapping[str, Compared], require: str = VERDICT
 ) -> Gate:
-    """Return what is said of conditions, each on one of the attributes that are `compared`."""
+    """Return the gate of conditions, each on one of the attributes that are `compared`."""
     risk = RISK / len(conditions)
     several = (
         _statement(condition, compared[condition.attribute], risk) for condition in conditions
@@ -252,15 +253,15 @@ def gate_of_labelled(
     data: Labelled,
     conditions: Sequence[Condition],
     attributes: Sequence[str],
-    named: Sequence[str],
+    with_reference: Sequence[str],
     require: str = VERDICT,
 ) -> Gate:
-    """Return what is said of conditions on predictions of which all labels are known.
+    """Return the gate of conditions on predictions whose labels are all known.
 
     Parameters
     ----------
     attributes : those that a condition is about which names none.
-    named : the attributes whose first group somebody named to compare with.
+    with_reference : the attributes whose first group was named to compare with.
     """
     hard, compared = data.column("prediction"), {}
     single = by_attribute(conditions, attributes, list(data.groups))
@@ -275,13 +276,13 @@ def gate_of_labelled(
             selected,
             selected,
             decided_by(groups, hard, data.design, data.target),
-            0 if name in named else None,
+            0 if name in with_reference else None,
         )
     return judged(single, compared, require)
 
 
-def statement_of(condition: Condition, ends: Ends, **more: Any) -> Statement:
-    """Return what is said of a condition, from the value of its measure and both ends."""
+def statement_of(condition: Condition, ends: Ends, **fields: Any) -> Statement:
+    """Return the finding on a condition, from the value of its measure and both ends."""
     value, lower, upper = ends
     below = condition.sign == BELOW
     if np.isnan(lower) or np.isnan(upper):
@@ -292,25 +293,25 @@ def statement_of(condition: Condition, ends: Ends, **more: Any) -> Statement:
         verdict = PASSES
     else:
         verdict = OPEN
-    statement = Statement(condition, value, lower, upper, verdict, **more)
+    statement = Statement(condition, value, lower, upper, verdict, **fields)
     if verdict == OPEN and not statement.needs:
         statement = replace(statement, needs=_further(statement))
     return statement
 
 
 def _statement(condition: Condition, compared: Compared, risk: float) -> Statement:
-    """Return what is said of a condition.
+    """Return the finding on a condition.
 
     Parameters
     ----------
-    risk : the probability with which it may wrongly be said to be met.
+    risk : the probability with which the condition may wrongly be found met.
     """
     intervals = compared.intervals(condition)
-    n, nothing = int(compared.rows.sum()), (float("nan"),) * 3
+    n, not_measured = int(compared.rows.sum()), (float("nan"),) * 3
     if intervals is None:
-        return statement_of(condition, nothing, n=0, needs="there are no labels")
+        return statement_of(condition, not_measured, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
-        return statement_of(condition, nothing, n=n, needs="there is one group alone")
+        return statement_of(condition, not_measured, n=n, needs="there is one group alone")
     levels = 1 - 2 * RISK, 1 - 2 * risk
     metric, reference = condition.declared, compared.reference
     if metric is None:
@@ -321,8 +322,8 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
         ends, groups = _of_rate(intervals, metric, levels, below=condition.sign == BELOW)
     rates = (selection_rate,) if metric is None else metric.rates
     n = int(intervals.rows(rates).min(axis=0).sum())
-    named = tuple(compared.groups[g] for g in groups)
-    statement = statement_of(condition, ends, groups=named, n=n)
+    group_names = tuple(compared.groups[g] for g in groups)
+    statement = statement_of(condition, ends, groups=group_names, n=n)
     why, short = "", compared.short_of_labels(condition)
     if statement.verdict == PASSES and short:
         why = f"under {FEWEST_LABELS} labels in {_names(short)}"
@@ -333,8 +334,10 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
 
 def _names(groups: Sequence[str]) -> str:
     """Return the names of groups, the first of many."""
-    more = [f"{count(len(groups) - _MOST_NAMED)} more"] if len(groups) > _MOST_NAMED else []
-    return " and ".join([*groups[:_MOST_NAMED], *more])
+    names = list(groups[:_MOST_NAMED])
+    if len(groups) > _MOST_NAMED:
+        names.append(f"{count(len(groups) - _MOST_NAMED)} more")
+    return " and ".join(names)
 
 
 def _further(statement: Statement) -> str:

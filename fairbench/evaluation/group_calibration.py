@@ -48,7 +48,8 @@ class GroupCalibration:
 
     Attributes
     ----------
-    labels : how many there are. score, share : mean score and share of positives of those rows.
+    labels : how many there are.
+    score, share : mean score and share of positives of those rows.
     excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
         too few of the rarer one.
     fit : how often labels as strange as these are foreseen from how the other groups' scores are
@@ -83,30 +84,35 @@ def group_calibrations(
 
     Parameters
     ----------
-    groups : (n,) categorical. score, label : (n,) of all rows, labels NaN where unknown.
+    groups : (n,) categorical.
+    score, label : (n,) of all rows, labels NaN where unknown.
     strata : (n,) which rows were chosen among one another for labelling, where that was not at
         random among all; labels then weigh as many rows as they stand for.
     whenever : whether intervals are to hold whenever one stops labelling.
     """
-    known = np.flatnonzero(~np.isnan(label))
+    labelled = np.flatnonzero(~np.isnan(label))
     arms = np.zeros(len(score), np.int64) if strata is None else strata
     names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
     sizes = strata_sizes(codes, arms)
-    score, label, arms, codes = score[known], label[known], arms[known], codes[known]
+    score, label, arms, codes = score[labelled], label[labelled], arms[labelled], codes[labelled]
     at_random = None if strata is not None else _excesses(score, label, codes, len(names))
     order, number = by_group(codes, len(names)), np.bincount(codes, minlength=len(names)).tolist()
     score, label, arms = score[order], label[order], arms[order]
     for g, (name, labels) in enumerate(zip(names, number, strict=True)):
-        own = slice(sum(number[:g]), sum(number[: g + 1]))
-        found = GroupCalibration(attribute, str(name), labels)
+        rows = slice(sum(number[:g]), sum(number[: g + 1]))
+        calibration = GroupCalibration(attribute, str(name), labels)
         if labels >= FEWEST_LABELS:
             reach = float(lasting_level(level, labels)) if whenever else level
-            found, error = _measured(found, score[own], label[own], arms[own], sizes[g], reach)
-            found = replace(found, at=_normal(found.excess, error, labels if whenever else 0))
+            calibration, error = _measured(
+                calibration, score[rows], label[rows], arms[rows], sizes[g], reach
+            )
+            calibration = replace(
+                calibration, at=_normal(calibration.excess, error, labels if whenever else 0)
+            )
         if at_random is not None:
-            found = replace(found, at=partial(_of_one, at_random, g))
-        lower, upper = found.at(level)
-        yield replace(found, lower=lower, upper=upper)
+            calibration = replace(calibration, at=partial(_of_one, at_random, g))
+        lower, upper = calibration.at(level)
+        yield replace(calibration, lower=lower, upper=upper)
 
 
 def _excesses(
@@ -172,6 +178,6 @@ def _measured(
         in_bins[0].sum(axis=0), score_of / of_bins, shares, *posterior.interval(level), strict=True
     )
     means = float(mean / size), float(share / size)
-    drawn = [Bin(int(labels), *map(float, rest)) for labels, *rest in bins]
-    found = replace(group, score=means[0], share=means[1], excess=excess, bins=drawn)
-    return found, float(error)
+    drawn = [Bin(int(labels), *map(float, numbers)) for labels, *numbers in bins]
+    measured = replace(group, score=means[0], share=means[1], excess=excess, bins=drawn)
+    return measured, float(error)

@@ -253,8 +253,8 @@ class CountIntervals:
 
     def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
         """Return the correlations (R, G, G) of several rates' errors in two groups."""
-        each = [self.correlation(rate) for rate in rates]
-        return 0.0 if isinstance(each[0], float) else np.stack(each)
+        correlations = [self.correlation(rate) for rate in rates]
+        return 0.0 if isinstance(correlations[0], float) else np.stack(correlations)
 
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
@@ -266,23 +266,25 @@ class CountIntervals:
 
     def rates(self, metrics: Metrics) -> Ends:
         """Return the ends (M, G) of the intervals of rates, or of means of two rates."""
-        found = self.limits([metric.rates[0] for metric in metrics])
+        limits = self.limits([metric.rates[0] for metric in metrics])
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
-                both = self._limits_of_mean(metric)
-                first, second = (Limits(*(end[[r]] for end in both)) for r in (0, 1))
+                two_rates = self._limits_of_mean(metric)
+                first, second = (Limits(*(end[[r]] for end in two_rates)) for r in (0, 1))
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
-                for whole, row in zip(found, mean, strict=True):
+                for whole, row in zip(limits, mean, strict=True):
                     whole[m] = row[0]
-        return _defined(found, found.value)
+        return _defined(limits, limits.value)
 
     def pairs(self, metrics: Metrics) -> Ends:
         """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
         is_ratio = _of_rows([metric.interval == "ratio" for metric in metrics], pairs[0].value)
-        both = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
-        found = Limits(*(np.where(is_ratio, ratio, difference) for ratio, difference in both))
-        return _defined(found, pairs[0].value + pairs[1].value)
+        ends_of_forms = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
+        limits = Limits(
+            *(np.where(is_ratio, ratio, difference) for ratio, difference in ends_of_forms)
+        )
+        return _defined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
@@ -295,9 +297,9 @@ class CountIntervals:
 
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, ..., G) in which every rate of a metric is defined."""
-        known = self.rows(self.asked) > 0
+        has_rows = self.rows(self.asked) > 0
         place = {rate.name: r for r, rate in enumerate(self.asked)}
-        return np.array([known[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
+        return np.array([has_rows[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
 
     def gaps(
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
@@ -311,27 +313,27 @@ class CountIntervals:
         of_metric = [m for m, metric in enumerate(metrics) for _ in metric.rates]
         shape = len(metrics), *self.counts.shape[:-1]
         compared = np.broadcast_to(among, shape)[of_metric]
-        others = np.broadcast_to(False if unseen is None else unseen, shape)[of_metric]
+        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[of_metric]
         several = np.array([len(metrics[m].rates) for m in of_metric])
         levels = np.empty(compared.shape[:-1])
         for count in np.unique(several):
-            mine = several == count
-            groups = compared[mine].sum(axis=-1)
-            levels[mine] = simultaneous_levels(self.level, groups, int(count))
+            has_count = several == count
+            groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, groups, int(count))
         single = self.limits(rates)
         wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
         limits = GroupLimits(single, wider, self._correlations(rates))
-        chosen = limits.only(compared, unseen=others)
+        chosen = limits.only(compared, unseen=unseen_of_rate)
         gap, ahead = largest_gap(chosen), leads(chosen)
         unknown = (np.isnan(single.value) & compared).any(axis=-1)
         ends = (np.where(unknown, np.nan, end) for end in (gap.lower, gap.upper))
-        first = np.searchsorted(of_metric, np.arange(len(metrics)))
-        lower, upper = (np.maximum.reduceat(end, first) for end in ends)
+        first_rate = np.searchsorted(of_metric, np.arange(len(metrics)))
+        lower, upper = (np.maximum.reduceat(end, first_rate) for end in ends)
         for m, metric in enumerate(metrics):
             if not metric.is_gap:
-                lower[m], upper[m] = _ratios(limits.row(first[m]), compared[first[m]])
-                lower[m] = np.where(others[first[m]].any(axis=-1), 0.0, lower[m])
-        parts = zip(lower, upper, np.fmax.reduceat(ahead, first), strict=True)
+                lower[m], upper[m] = _ratios(limits.row(first_rate[m]), compared[first_rate[m]])
+                lower[m] = np.where(unseen_of_rate[first_rate[m]].any(axis=-1), 0.0, lower[m])
+        parts = zip(lower, upper, np.fmax.reduceat(ahead, first_rate), strict=True)
         return [GapInterval(*part) for part in parts]
 
     def posterior_counts(self, metric: Metric) -> Counts:
@@ -364,11 +366,11 @@ def _defined(limits: Limits, value: Floats) -> Ends:
 def _ratios(limits: GroupLimits, among: Mask) -> Ends:
     """Return the ends (...) of ratios of groups (..., G), by sets of groups that are compared."""
     ends = np.full((2, *among.shape[:-1]), np.nan)
-    for groups, here in patterns(among):
+    for groups, places in patterns(among):
         if len(groups) > 1:
-            mine = Limits(*(end[here] for end in limits.single))
-            wider = Limits(*(end[here] for end in limits.together))
-            ends[:, here] = _ratio(GroupLimits(mine, wider, limits.correlation), groups)[1:]
+            single = Limits(*(end[places] for end in limits.single))
+            wider = Limits(*(end[places] for end in limits.together))
+            ends[:, places] = _ratio(GroupLimits(single, wider, limits.correlation), groups)[1:]
     return ends[0], ends[1]
 
 
@@ -385,11 +387,11 @@ def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
 
 def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:
     """Return the ratio of two of the groups (..., G), or the smallest over the largest of more."""
-    mine = limits.take(list(groups))
+    of_groups = limits.take(list(groups))
     if len(groups) > 2:
-        return smallest_ratio(mine)
-    between = np.broadcast_to(mine.correlation, (2, 2))[0, 1]
-    return ratio_limits(mine.single.take(1), mine.single.take(0), between)
+        return smallest_ratio(of_groups)
+    between = np.broadcast_to(of_groups.correlation, (2, 2))[0, 1]
+    return ratio_limits(of_groups.single.take(1), of_groups.single.take(0), between)
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,7 @@ class Counted:
         return np.stack([self._sizes[rate.name] for rate in rates])
 
     def unseen(self, among: Mask) -> Mask:
-        """Return other groups than these (..., G) that have rows, but none that a rate is of."""
+        """Return the groups (..., G) that have rows, but are not among those compared."""
         present: Mask = self.counts.sum(axis=-1) > 0
         return present & ~among
 
@@ -99,27 +99,27 @@ class Counted:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
         of_groups = self.intervals.below if self.pooled is None else self.pooled.below
         below = np.full(among.shape[:-1], NAN)
-        for groups, here in patterns(among):
-            below[here] = np.reshape(of_groups(metric, epsilon, groups), below.shape)[here]
+        for groups, places in patterns(among):
+            below[places] = np.reshape(of_groups(metric, epsilon, groups), below.shape)[places]
         return below
 
     def values(self, metric: Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
         counts, values = self.intervals.counts_of(metric), np.full(among.shape[:-1], NAN)
-        for groups, here in patterns(among):
+        for groups, places in patterns(among):
             if groups:
-                values[here] = metric(counts[here][..., groups, :])
+                values[places] = metric(counts[places][..., groups, :])
         return values
 
     def gap_status(self, metric: Metric, minimum: int, among: Mask, value: Floats) -> Statuses:
-        """Say what the weakest of the groups compared, and those left out, make of gaps (...)."""
+        """Return statuses of gaps (...): of the weakest group compared, of groups left out."""
         sizes = np.where(among, self.sizes(metric.rates), np.iinfo(np.int64).max)
-        status = self._of_weakest(metric.rates, sizes, minimum)
-        gone = np.isnan(value) & status.has_value
+        status = self._weakest_statuses(metric.rates, sizes, minimum)
+        without_value = np.isnan(value) & status.has_value
 
-        def zero(*place: int) -> str:
-            first = self.groups[int(among[place].argmax())]
-            whose = "every group" if among[place].sum() > 2 else f"group '{first}'"
+        def all_zero(*place: int) -> str:
+            reference = self.groups[int(among[place].argmax())]
+            whose = "every group" if among[place].sum() > 2 else f"group '{reference}'"
             return f"{selection_rate.name} of {whose} is 0"
 
         def without(*place: int) -> str:
@@ -128,29 +128,32 @@ class Counted:
             least = self.sizes(metric.rates)[(slice(None), *place, left_out[0])].argmin()
             return f"without {names}: {metric.rates[least].empty}"
 
-        status.flag(~among.all(axis=-1) & status.has_value & ~gone, "insufficient", without)
-        status.flag(gone, "undefined", zero)
+        status.flag(
+            ~among.all(axis=-1) & status.has_value & ~without_value, "insufficient", without
+        )
+        status.flag(without_value, "undefined", all_zero)
         return status
 
     def status(self, rates: Sequence[Rate], minimum: int) -> Statuses:
-        """Say of every group whether rates are defined, and rest on at least `minimum` rows."""
-        return self._of_weakest(rates, self.sizes(rates)[..., None], minimum)
+        """Return statuses of groups: whether rates are defined, and rest on `minimum` rows."""
+        return self._weakest_statuses(rates, self.sizes(rates)[..., None], minimum)
 
     def against_first(self, rates: Sequence[Rate], minimum: int) -> Statuses:
-        """Say of every group but the first whether both have rates (..., G - 1) to compare."""
+        """Return statuses (..., G - 1) of comparisons of every other group with the first."""
         sizes = self.sizes(rates)
         pairs = np.stack(np.broadcast_arrays(sizes[..., :1], sizes[..., 1:]), axis=-1)
-        return self._of_weakest(rates, pairs, minimum, others=True)
+        return self._weakest_statuses(rates, pairs, minimum, others=True)
 
-    def _of_weakest(
+    def _weakest_statuses(
         self, rates: Sequence[Rate], sizes: NDArray[np.int64], minimum: int, *, others: bool = False
     ) -> Statuses:
-        """Return statuses (...) from the sizes (R, ..., K) of K groups that each needs.
+        """Return statuses (...) of values that need K groups each, by their sizes (R, ..., K).
 
         Parameters
         ----------
-        others : the K are the first group and the one at the place; else, where there are
-            several, all groups in their order, and of one the group at the place.
+        others : whether the K groups are the first one and the one that the last axis of the
+            statuses is of. Otherwise they are all groups in their order, or, where K is 1, the
+            one that this axis is of.
         """
         flat = np.moveaxis(sizes, 0, -2)
         flat = flat.reshape(*flat.shape[:-2], -1)
@@ -251,13 +254,13 @@ class GroupEvaluation:
         return Counted(name, groups, counts, intervals, pooled)
 
     def _rates(self, counted: Counted) -> None:
-        metrics = metrics_of(BINARY, "rate")
-        several = list(metrics.values())
-        values = [metric(counted.intervals.counts_of(metric)) for metric in several]
-        sizes = [counted.sizes(metric.rates).min(axis=0) for metric in several]
-        status = [counted.status(metric.rates, self.table.minimum) for metric in several]
-        lower, upper = counted.intervals.rates(several)
-        self._add(list(metrics), counted, values, sizes, (lower, upper), status)
+        """Add the rates of every group."""
+        metrics = list(metrics_of(BINARY, "rate").values())
+        values = [metric(counted.intervals.counts_of(metric)) for metric in metrics]
+        sizes = [counted.sizes(metric.rates).min(axis=0) for metric in metrics]
+        statuses = [counted.status(metric.rates, self.table.minimum) for metric in metrics]
+        names = [metric.name for metric in metrics]
+        self._add(names, counted, values, sizes, counted.intervals.rates(metrics), statuses)
 
     def _add(
         self,
@@ -302,72 +305,167 @@ class GroupEvaluation:
         self._add(names, others, values, sizes, ends, statuses, bounded=bounded)
         ratios = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
         outside = counted.intervals.outside([metrics[m] for m in ratios], self.ratio_band)
-        sure = [
+        outside_band = [
             np.where(np.isnan(values[m]), NAN, probability)
             for m, probability in zip(ratios, outside, strict=True)
         ]
-        nothing = np.full(np.shape(sure), NAN)
+        no_ends = np.full(np.shape(outside_band), NAN)
         self._add(
             [names[m] for m in ratios],
             others,
-            sure,
+            outside_band,
             [sizes[m] for m in ratios],
-            (nothing, nothing),
+            (no_ends, no_ends),
             [statuses[m] for m in ratios],
             statistic=OUTSIDE_BAND,
             setting=Setting(band=self.ratio_band),
         )
 
     def _gaps(self, counted: Counted, generators: Generators) -> None:
+        """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
         metrics = list(metrics_of(BINARY, "widest").values())
         among = counted.intervals.compared(metrics)
         among[among.sum(axis=-1) < 2] = True
         intervals = counted.intervals.gaps(metrics, among, unseen=counted.unseen(among))
+        # Drawn before the posteriors of `counted.below`, which share the generators.
         resampled = None
         if len(counted.groups) > 2:
             resampled = _resampled(counted.counts, generators)
-        lower, upper = (np.stack([getattr(gap, end) for gap in intervals])
-                        for end in ("lower", "upper"))  # fmt: skip
-        values = [counted.values(*of) for of in zip(metrics, among, strict=True)]
+        compared = _Compared.of(counted, metrics, among, intervals, self.table.minimum)
+        self._add(
+            [metric.name for metric in metrics],
+            Where(counted.attribute),
+            compared.values,
+            compared.sizes,
+            compared.ends(),
+            compared.statuses,
+            bounded=counted.intervals.bounded,
+        )
+        gaps = compared.only_gaps()
+        self._probabilities_below(counted, gaps)
+        if resampled is not None:
+            self._debiased_gaps(counted, gaps, resampled)
+        if all(interval.surely is not None for interval in intervals):
+            self._pairs_that_differ(counted, gaps)
+
+    def _probabilities_below(self, counted: Counted, gaps: _Compared) -> None:
+        """Add the probability that each gap is under epsilon."""
+        below = [
+            counted.below(metric, self.epsilon, groups)
+            for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
+        ]
+        if not isinstance(counted.intervals, PosteriorIntervals):  # whose interval is its own
+            below = list(probability_below(below, *gaps.ends(), self.epsilon, level=self.level))
+        below = [
+            np.where(np.isnan(value), NAN, probability)
+            for value, probability in zip(gaps.values, below, strict=True)
+        ]
+        setting = Setting(epsilon=self.epsilon)
+        self._add_statistic(BELOW_EPSILON, counted, gaps, below, gaps.statuses, setting=setting)
+
+    def _debiased_gaps(self, counted: Counted, gaps: _Compared, resampled: Counts) -> None:
+        """Add the gaps less what chance adds to them."""
+        corrected = [
+            _debiased(counted, metric, groups, resampled)
+            for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
+        ]
+        statuses = [
+            Statuses.of(status, value.shape)
+            for status, value in zip(gaps.statuses, gaps.values, strict=True)
+        ]
+        for status, value in zip(statuses, corrected, strict=True):
+            without_value = np.isnan(value) & status.has_value
+            status.flag(without_value, "undefined", "no resample has the rates of every group")
+        self._add_statistic(DEBIASED, counted, gaps, corrected, statuses)
+
+    def _pairs_that_differ(self, counted: Counted, gaps: _Compared) -> None:
+        """Add how many pairs of groups surely differ, where there is a gap."""
+        pairs = [
+            _pairs(interval, value)
+            for interval, value in zip(gaps.intervals, gaps.values, strict=True)
+        ]
+        is_row = ~np.isnan(np.reshape(gaps.values, (len(gaps.values), -1, 1)))
+        self._add_statistic(PAIRS_THAT_DIFFER, counted, gaps, pairs, gaps.statuses, there=is_row)
+
+    def _add_statistic(
+        self,
+        statistic: str,
+        counted: Counted,
+        gaps: _Compared,
+        values: Sequence[Floats],
+        statuses: Sequence[Statuses],
+        **options: Any,
+    ) -> None:
+        """Add a further statistic of each gap, which has no interval."""
+        names = [metric.name for metric in gaps.metrics]
+        no_ends = np.full((len(names), *gaps.values[0].shape), NAN)
+        self._add(
+            names,
+            Where(counted.attribute),
+            values,
+            gaps.sizes,
+            (no_ends, no_ends),
+            statuses,
+            statistic=statistic,
+            **options,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The largest gaps and smallest ratios of an attribute's groups, one entry for each metric.
+
+    Attributes
+    ----------
+    among : (..., G) the groups that are compared.
+    values, sizes : (...) the gap or ratio, and the rows of its smallest group.
+    """
+
+    metrics: Sequence[Metric]
+    among: Sequence[Mask]
+    intervals: Sequence[GapInterval]
+    values: Sequence[Floats]
+    sizes: Sequence[NDArray[np.int64]]
+    statuses: Sequence[Statuses]
+
+    @classmethod
+    def of(
+        cls,
+        counted: Counted,
+        metrics: Sequence[Metric],
+        among: Mask,
+        intervals: Sequence[GapInterval],
+        minimum: int,
+    ) -> _Compared:
+        """Return the values of metrics among groups (M, ..., G), flagged under `minimum` rows."""
+        values = [counted.values(*pair) for pair in zip(metrics, among, strict=True)]
         sizes = [
             np.where(groups, counted.sizes(metric.rates), np.iinfo(np.int64).max).min(axis=(0, -1))
             for metric, groups in zip(metrics, among, strict=True)
         ]
         statuses = [
-            counted.gap_status(metric, self.table.minimum, groups, value)
+            counted.gap_status(metric, minimum, groups, value)
             for metric, groups, value in zip(metrics, among, values, strict=True)
         ]
-        where, bounded = Where(counted.attribute), counted.intervals.bounded
-        names = [metric.name for metric in metrics]
-        self._add(names, where, values, sizes, (lower, upper), statuses, bounded=bounded)
-        gaps = [m for m, metric in enumerate(metrics) if metric.is_gap]
-        nothing = np.full((len(gaps), *values[0].shape), NAN)
+        return cls(metrics, list(among), intervals, values, sizes, statuses)
 
-        def more(statistic: str, values: Sequence[Floats], statuses: Sequence[Statuses],
-                 **options: Any) -> None:  # fmt: skip
-            """Add what else there is to say of the gaps."""
-            rows, own = [sizes[m] for m in gaps], [names[m] for m in gaps]
-            ends = nothing, nothing
-            self._add(own, where, values, rows, ends, statuses, statistic=statistic, **options)
+    def only_gaps(self) -> _Compared:
+        """Return the gaps, without the ratios."""
+        kept = [m for m, metric in enumerate(self.metrics) if metric.is_gap]
+        return _Compared(
+            [self.metrics[m] for m in kept],
+            [self.among[m] for m in kept],
+            [self.intervals[m] for m in kept],
+            [self.values[m] for m in kept],
+            [self.sizes[m] for m in kept],
+            [self.statuses[m] for m in kept],
+        )
 
-        own = [statuses[m] for m in gaps]
-        below = [counted.below(metrics[m], self.epsilon, among[m]) for m in gaps]
-        if not isinstance(counted.intervals, PosteriorIntervals):  # whose interval is its own
-            ends = lower[gaps], upper[gaps]
-            below = list(probability_below(below, *ends, self.epsilon, level=self.level))
-        below = [np.where(np.isnan(values[m]), NAN, p) for m, p in zip(gaps, below, strict=True)]
-        more(BELOW_EPSILON, below, own, setting=Setting(epsilon=self.epsilon))
-        if resampled is not None:
-            corrected = [_debiased(counted, metrics[m], among[m], resampled) for m in gaps]
-            flagged = [Statuses.of(statuses[m], values[m].shape) for m in gaps]
-            for status, value in zip(flagged, corrected, strict=True):
-                gone = np.isnan(value) & status.has_value
-                status.flag(gone, "undefined", "no resample has the rates of every group")
-            more(DEBIASED, corrected, flagged)
-        if all(gap.surely is not None for gap in intervals):
-            pairs = [_pairs(intervals[m], values[m]) for m in gaps]
-            there = ~np.isnan(np.reshape([values[m] for m in gaps], (len(gaps), -1, 1)))
-            more(PAIRS_THAT_DIFFER, pairs, own, there=there)
+    def ends(self) -> tuple[Floats, Floats]:
+        """Return the lower and the upper ends (M, ...) of the intervals."""
+        lower = np.stack([interval.lower for interval in self.intervals])
+        upper = np.stack([interval.upper for interval in self.intervals])
+        return lower, upper
 
 
 def _pairs(gap: GapInterval, value: Floats) -> Floats:
@@ -391,15 +489,17 @@ def _resampled(counts: Counts, generators: Generators) -> Counts:
     if counts.ndim == 2:
         return drawn[0]
     # The cells come first in memory, so that sums over them are of whole arrays.
-    return np.moveaxis(np.stack([np.moveaxis(of, -1, 0) for of in drawn], axis=2), 0, -1)
+    return np.moveaxis(
+        np.stack([np.moveaxis(resample, -1, 0) for resample in drawn], axis=2), 0, -1
+    )
 
 
 def _debiased(counted: Counted, metric: Metric, among: Mask, resampled: Counts) -> Floats:
     """Return gaps (...) less what chance adds to them, among groups (..., G)."""
     corrected = np.full(among.shape[:-1], NAN)
-    for groups, here in patterns(among):
-        own, drawn = counted.counts[here], resampled[:, here]
-        corrected[here] = debiased(metric, own[..., groups, :], drawn[..., groups, :])
+    for groups, places in patterns(among):
+        counts, drawn = counted.counts[places], resampled[:, places]
+        corrected[places] = debiased(metric, counts[..., groups, :], drawn[..., groups, :])
     return corrected
 
 
@@ -429,15 +529,15 @@ def evaluate_group_thresholds(
     if validation is None or missing or not relaxations:
         return
     test, held_out = (_ScoredGroups(part, part.coded[attribute]) for part in (data, validation))
-    of_gaps = metrics_of(BINARY, "widest")
+    gap_metrics = metrics_of(BINARY, "widest")
     shape = len(CONSTRAINTS), len(relaxations), len(_MEASURES), data.splits
     values, statuses = np.full(shape, NAN), Statuses.ok(shape)
-    of_errors = data.sizes[:, 0], validation.sizes[:, 0]
-    fewest = [[of_errors[0], test.fewest(of_gaps[name]), of_errors[1]] for name in CONSTRAINTS]
-    hulls: dict[int, list[RocHull]] = {}  # of a split, made once for all constraints
+    rows, validation_rows = data.sizes[:, 0], validation.sizes[:, 0]
+    fewest = [[rows, test.fewest(gap_metrics[name]), validation_rows] for name in CONSTRAINTS]
+    hulls: dict[int, list[RocHull]] = {}  # by split, made once for all constraints
     on_test: dict[int, list[Floats]] = {}
     for c, name in enumerate(CONSTRAINTS):
-        metric, splits = of_gaps[name], []
+        metric, splits = gap_metrics[name], []
         for s in range(data.splits):
             reason = test.lacking(metric, s) or held_out.lacking(
                 metric, s, " of the validation rows"
@@ -445,20 +545,20 @@ def evaluate_group_thresholds(
             if not reason:
                 splits.append(s)
                 continue
-            here = np.zeros(shape, bool)
-            here[c, ..., s] = True
-            statuses.flag(here, "undefined", reason)
+            lacking = np.zeros(shape, bool)
+            lacking[c, ..., s] = True
+            statuses.flag(lacking, "undefined", reason)
         for s in splits:
             if s not in hulls:
                 hulls[s] = [RocHull.of(*rows) for rows in held_out.of_split(s)]
                 pairs = zip(hulls[s], test.of_split(s), strict=True)
                 on_test[s] = [hull.counts_of(*rows) for hull, rows in pairs]
         weights = least_error([hulls[s] for s in splits], metric.rates, relaxations)
-        for s, of_split in zip(splits, weights, strict=True):
-            own = [hull.counts for hull in hulls[s]]
-            judged, chosen_on = (expected_counts(of_split, of) for of in (on_test[s], own))
-            errors = [error_rate(total(counts))[:, 0] for counts in (judged, chosen_on)]
-            values[c, ..., s] = np.stack([errors[0], metric(judged), errors[1]], axis=-1)
+        for s, split_weights in zip(splits, weights, strict=True):
+            tested = expected_counts(split_weights, on_test[s])
+            validated = expected_counts(split_weights, [hull.counts for hull in hulls[s]])
+            errors = [error_rate(total(counts))[:, 0] for counts in (tested, validated)]
+            values[c, ..., s] = np.stack([errors[0], metric(tested), errors[1]], axis=-1)
     settings = [
         Setting(constraint=name, relaxation=relaxation)
         for name in CONSTRAINTS
@@ -509,10 +609,10 @@ class _ScoredGroups:
         sizes = [rate.size(self._labels) for rate in metric.rates]
         return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
 
-    def lacking(self, metric: Metric, place: int, of: str = "") -> str:
+    def lacking(self, metric: Metric, place: int, whose: str = "") -> str:
         """Return which label that the metric's rates rest on a group of a split lacks, if any."""
         for rate in metric.rates:
             rows = rate.size(self._labels[place])
             if not rows.all():
-                return f"{rate.empty} in group '{self.groups.names[int(rows.argmin())]}'{of}"
+                return f"{rate.empty} in group '{self.groups.names[int(rows.argmin())]}'{whose}"
         return ""

@@ -49,11 +49,11 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
     Of a metric that is taken at several points, such as rates of abstention, none is returned.
     """
     summary = values_of(summary)
-    mine = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
-    mine = mine[(mine["group"] == "") & mine["attribute"].isin(["", protect])]
-    mine = mine[mine["attribute"] == mine["attribute"].min()]  # of everyone, where there is one
-    mine = mine[(mine["binning"] != "mass") & mine["outcome"].isna()]
-    if len(mine) != 1:
+    rows = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
+    rows = rows[(rows["group"] == "") & rows["attribute"].isin(["", protect])]
+    rows = rows[rows["attribute"] == rows["attribute"].min()]  # of everyone, where there is one
+    rows = rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
+    if len(rows) != 1:
         return _UNKNOWN
-    row = mine.iloc[0]
+    row = rows.iloc[0]
     return float(row["mean"]), float(row["lower"]), float(row["upper"])

@@ -31,8 +31,10 @@ class ImpactRatio:
 
     Attributes
     ----------
-    rows : of the group. rate, rate_lower, rate_upper : the share selected, with its interval.
-    reference : the group compared with. given : whether somebody named it; otherwise it is the one
+    rows : of the group.
+    rate, rate_lower, rate_upper : the share selected, with its interval.
+    reference : the group compared with.
+    given : whether somebody named it; otherwise it is the one
         selected most often, and the interval allows for its truly being another.
     ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
         one.
@@ -111,7 +113,8 @@ def impact_ratios_at(
     Parameters
     ----------
     rows : of the groups, by which it is known whom others may be compared with.
-    at : level -> the rates with their limits. correlation : (G, G) of their errors.
+    at : level -> the rates with their limits.
+    correlation : (G, G) of their errors.
     """
     given, rates = reference in names, at(level)
     if given:
@@ -144,7 +147,8 @@ def among_best(score: Floats, share: float, *, high: bool) -> tuple[NDArray[np.b
 
     Parameters
     ----------
-    score : (..., n). high : whether high scores are good.
+    score : (..., n).
+    high : whether high scores are good.
     """
     cut = np.quantile(score, 1 - share if high else share, axis=-1)
     edge = cut[..., None]

@@ -71,9 +71,11 @@ class LabelledIntervals(CountIntervals):
         if not self.whenever:
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
-        known = np.array([[needs_no_label(rate)] for rate in rates])
-        both = (array(successes, sizes, level=levels) for array in (rate_limits, sequence_limits))
-        return Limits(*(np.where(known, *ends) for ends in zip(*both, strict=True)))
+        without_labels = np.array([[needs_no_label(rate)] for rate in rates])
+        both_limits = (
+            array(successes, sizes, level=levels) for array in (rate_limits, sequence_limits)
+        )
+        return Limits(*(np.where(without_labels, *ends) for ends in zip(*both_limits, strict=True)))
 
     def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.
@@ -88,8 +90,8 @@ class LabelledIntervals(CountIntervals):
 
     def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
         groups = self.counts.shape[0]
-        each = [np.broadcast_to(self.correlation(rate), (groups, groups)) for rate in rates]
-        return np.stack(each)
+        correlations = [np.broadcast_to(self.correlation(rate), (groups, groups)) for rate in rates]
+        return np.stack(correlations)
 
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates of a group."""
@@ -148,7 +150,7 @@ def counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
     counts = np.zeros((*shares.shape[1:], 4))
     for rate, share in zip(rates, shares, strict=True):
         top, whole = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
-        others = whole & ~top
+        rest_of_whole = whole & ~top
         counts[..., top] = (share / top.sum())[..., None]
-        counts[..., others] = ((1 - share) / others.sum())[..., None]
+        counts[..., rest_of_whole] = ((1 - share) / rest_of_whole.sum())[..., None]
     return counts

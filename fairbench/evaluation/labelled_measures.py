@@ -92,7 +92,8 @@ class LabelledMeans:
 
     Attributes
     ----------
-    target : (n,) the labels. columns : (n,) each, by the names that metrics need.
+    target : (n,) the labels.
+    columns : (n,) each, by the names that metrics need.
     groups : (n,) categorical, the group of every row.
     """
 

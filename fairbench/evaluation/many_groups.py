@@ -86,8 +86,8 @@ class PooledGroups:
             attributes=parts_of(self.attribute, self.groups),
             draws=min(self.draws, DRAWS),
         )
-        found = {name: posteriors.take(r) for r, name in enumerate(rates)}
-        return found | {error_rate.name: found[accuracy.name].complement}
+        by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
+        return by_rate | {error_rate.name: by_rate[accuracy.name].complement}
 
     def of(self, rate: Rate) -> Pooled:
         """Return the posterior of one rate, of S splits."""
@@ -138,7 +138,7 @@ class PooledGroups:
 
 
 def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuses:
-    """Say of each group (R, S, G) whether its pooled rate is to be believed."""
+    """Return statuses (R, S, G) of pooled rates: which ones rest on too little to be believed."""
     statuses = Statuses.ok(sizes.shape)
     surprises = posterior.surprise
     unlike = np.zeros(sizes.shape, bool)
@@ -242,13 +242,13 @@ def pooled(
     names = _names(groups, columns, len(n))
     codes = _codes(list(columns.values())) if columns else None
     posterior = pool(y, n, rng(seed, "posterior"), attributes=codes, draws=draws)
-    first, last = posterior.ranks(level)
+    lowest_rank, highest_rank = posterior.ranks(level)
     table = pd.DataFrame(
         {
             "n": n.astype(int) if (n == np.round(n)).all() else n,
             **estimates_of(y, n, posterior, level=level),
-            "rank_lower": first,
-            "rank_upper": last,
+            "rank_lower": lowest_rank,
+            "rank_upper": highest_rank,
             "worst": posterior.worst(largest=worst == "largest"),
             "exception": adjusted(posterior.surprise) < EXCEPTIONAL,
             "differs": adjusted(differs_from_rest(y, n)) <= false_discovery_rate,
@@ -270,8 +270,8 @@ def estimates_of(
 ) -> dict[str, Floats]:
     """Return each group's rate (G,), by its own counts and among the others, with intervals."""
     raw, (lower, upper) = rate_limits(successes, sizes, level=level), posterior.interval(level)
-    own = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
-    return {**own, "pooled": posterior.mean, "lower": lower, "upper": upper}
+    raw_columns = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
+    return {**raw_columns, "pooled": posterior.mean, "lower": lower, "upper": upper}
 
 
 def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:
@@ -333,8 +333,8 @@ def with_class(rows: pd.DataFrame) -> pd.Series:
     """Return the metric of each row, with the class that it is of, of several classes."""
     if "outcome" not in rows or rows["outcome"].isna().all():
         return rows["metric"]
-    named = rows["metric"].astype(str) + CLASS + rows["outcome"].astype(str)
-    return rows["metric"].astype(str).where(rows["outcome"].isna(), named)
+    with_outcome = rows["metric"].astype(str) + CLASS + rows["outcome"].astype(str)
+    return rows["metric"].astype(str).where(rows["outcome"].isna(), with_outcome)
 
 
 def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:

@@ -27,11 +27,14 @@ def counts_of_rates(
 
     Parameters
     ----------
-    label : (n,) 0, 1, or NaN where unknown. prediction : (n,) 0 or 1.
+    label : (n,) 0, 1, or NaN where unknown.
+    prediction : (n,) 0 or 1.
     codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
     """
-    known, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)
-    counts = binary_confusion(label[known], prediction[known], codes[known], n_groups=len(rows))
+    labelled, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)
+    counts = binary_confusion(
+        label[labelled], prediction[labelled], codes[labelled], n_groups=len(rows)
+    )
     successes, sizes = shares_of(list(SHOWN), counts)
     successes[at], sizes[at] = np.bincount(codes, prediction), rows
     some = sizes.sum(axis=1) > 0

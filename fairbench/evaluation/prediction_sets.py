@@ -40,13 +40,16 @@ def interval_batches(
     """
     if not ends:
         return
-    covered, widths, own = [], [], []
+    covered, widths, statuses_of_levels = [], [], []
     for lower, upper in ends.values():
         covered.append(((lower <= target) & (target <= upper)).astype(float))
         with np.errstate(invalid="ignore"):
             widths.append(upper - lower)
-        own.append(parts.statuses(~(upper >= lower), "interval"))
-    statuses, settings = Statuses.stacked(own), [Setting(level=level) for level in ends]
+        statuses_of_levels.append(parts.statuses(~(upper >= lower), "interval"))
+    statuses, settings = (
+        Statuses.stacked(statuses_of_levels),
+        [Setting(level=level) for level in ends],
+    )
     rows = _rows("coverage", settings, place, called=True)
     yield rate_batch(np.stack(covered), rows, parts, statuses)
     infinite = np.isinf(np.stack(widths))
@@ -66,7 +69,7 @@ def set_batches(
     ----------
     columns : among them ``set_<class>_<percent>``, 1 where the class is in the set.
     """
-    sets = {level: each for level in levels if len(each := label_sets(columns, level))}
+    sets = {level: label_set for level in levels if len(label_set := label_sets(columns, level))}
     if not sets:
         return
     settings, code = [Setting(level=level) for level in sets], target.astype(np.intp)
@@ -82,7 +85,7 @@ def set_batches(
 
 
 def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
-    """Add what there is to say of sets of labels, of everyone and of each group."""
+    """Add the coverage and the size of sets of labels, everyone's and each group's."""
     counted = data.with_weight()
     parts = Parts.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
@@ -94,8 +97,8 @@ def label_sets(columns: Columns, level: float) -> Floats:
     """Return whether each of C labels is in each row's set, (C, n); C is 0 where there is none."""
     percent = f"{100 * level:g}"
     matches = [match for name in columns if (match := _SET.fullmatch(name))]
-    own = {int(match[1]): columns[match[0]] for match in matches if match[2] == percent}
-    return np.array([own[k] for k in sorted(own)], float)
+    by_class = {int(match[1]): columns[match[0]] for match in matches if match[2] == percent}
+    return np.array([by_class[k] for k in sorted(by_class)], float)
 
 
 def _rows(
@@ -142,10 +145,10 @@ def _size_batch(
     value = np.where(statuses.is_ok, parts.mean_of(size), np.nan)
 
     def limits(level: Level) -> Limits:
-        each = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
-        ends = (np.moveaxis(_by_size(end, classes), 1, -1) for end in at_levels(at, each))
-        found = weighted_sum_limits(Limits(*ends), sign, correlation)
-        return around(value, Limits(*(1 + end for end in found)), 0.0)
+        event_level = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
+        ends = (np.moveaxis(_by_size(end, classes), 1, -1) for end in at_levels(at, event_level))
+        size_limits = weighted_sum_limits(Limits(*ends), sign, correlation)
+        return around(value, Limits(*(1 + end for end in size_limits)), 0.0)
 
     papers = partial(parts.normal_ends, size)
     whys = [parts.too_few(1)] * len(rows)
@@ -164,13 +167,13 @@ def _correlation(mean: Floats) -> Floats:
     """
     mean = np.moveaxis(mean, 1, -1)
     places = np.arange(mean.shape[-1])
-    both = mean[..., np.maximum.outer(places, places)]
-    both[..., 0, 1:] = both[..., 1:, 0] = 0
+    together = mean[..., np.maximum.outer(places, places)]
+    together[..., 0, 1:] = together[..., 1:, 0] = 0
     spread = np.sqrt(mean * (1 - mean))
     product = spread[..., :, None] * spread[..., None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (both - mean[..., :, None] * mean[..., None, :]) / product
-    return np.where(product > 0, np.clip(found, -1, 1), np.eye(len(places)))
+        correlation = (together - mean[..., :, None] * mean[..., None, :]) / product
+    return np.where(product > 0, np.clip(correlation, -1, 1), np.eye(len(places)))
 
 
 def _totals(values: Floats, parts: Parts) -> Floats | None:
@@ -182,8 +185,8 @@ def _shares(successes: Floats, parts: Parts) -> tuple[Floats, LimitsAt]:
     if parts.sample is None or parts.repeated is None:
         count = np.concatenate(
             [
-                sums(own, groups.codes, groups.cells)
-                for groups, own in parts.by_attribute(successes)
+                sums(of_attribute, groups.codes, groups.cells)
+                for groups, of_attribute in parts.by_attribute(successes)
             ],
             axis=-1,
         )
@@ -196,7 +199,7 @@ def _shares(successes: Floats, parts: Parts) -> tuple[Floats, LimitsAt]:
     ]
 
     def at_level(level: Level) -> Limits:
-        found = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
-        return Limits(*(np.stack(ends) for ends in zip(*found, strict=True)))
+        of_surveys = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
+        return Limits(*(np.stack(ends) for ends in zip(*of_surveys, strict=True)))
 
     return parts.mean_of(successes), at_level

@@ -90,6 +90,7 @@ def _is_level(name: str) -> bool:
 def _check(
     values: NDArray[np.float64], name: str, task: Task, method: str, *, classes: int
 ) -> None:
+    """Refuse the first kind of value that a column of predictions cannot have."""
     if _INTERVAL.fullmatch(name):
         _refuse(np.isnan(values), "NaN", name, method)
         return
@@ -210,20 +211,20 @@ class Labelled:
         """Return the rows of one split alone."""
         if self.splits == 1:
             return self
-        here = self.slices[place]
+        rows = self.slices[place]
 
         def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
-            return None if table is None else table.iloc[here]
+            return None if table is None else table.iloc[rows]
 
-        groups = {name: labels.iloc[here] for name, labels in self.groups.items()}
+        groups = {name: labels.iloc[rows] for name, labels in self.groups.items()}
         return replace(
             self,
-            target=self.target[here],
-            predictions=self.predictions.iloc[here],
+            target=self.target[rows],
+            predictions=self.predictions.iloc[rows],
             groups=groups,
             truth=part(self.truth),
             features=part(self.features),
-            encoded=None if self.encoded is None else self.encoded[here],
+            encoded=None if self.encoded is None else self.encoded[rows],
             rows=(),
         )
 
@@ -365,8 +366,8 @@ class Parts:
         rows: Sequence[int] = (),
     ) -> Parts:
         """Return everyone of `count` rows, and the groups of each attribute's labels."""
-        named = (Groups.of(name, labels, rows) for name, labels in groups.items())
-        return cls((Groups.everyone(count, rows), *named), design)
+        by_name = (Groups.of(name, labels, rows) for name, labels in groups.items())
+        return cls((Groups.everyone(count, rows), *by_name), design)
 
     @classmethod
     def of_labelled(cls, data: Labelled) -> Parts:
@@ -377,8 +378,10 @@ class Parts:
     def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> Parts:
         """Return the predictions in another order of rows, see `Groups.of`, sampled by a design."""
         everyone = Groups.everyone(len(order), data.rows)
-        named = (Groups.of(name, of, data.rows, order=order) for name, of in data.groups.items())
-        return cls((everyone, *named), design)
+        by_name = (
+            Groups.of(name, labels, data.rows, order=order) for name, labels in data.groups.items()
+        )
+        return cls((everyone, *by_name), design)
 
     def __len__(self) -> int:
         """Return the number of cells."""
@@ -392,8 +395,10 @@ class Parts:
     @cached_property
     def codes(self) -> Codes:
         """The cell of every row, for each attribute in turn."""
-        first = (here.start for here, _ in self.placed)
-        return np.concatenate([g.codes + at for g, at in zip(self.attributes, first, strict=True)])
+        starts = (cells.start for cells, _ in self.placed)
+        return np.concatenate(
+            [g.codes + start for g, start in zip(self.attributes, starts, strict=True)]
+        )
 
     @cached_property
     def placed(self) -> list[tuple[slice, Groups]]:
@@ -426,7 +431,7 @@ class Parts:
         """Return the means (..., C) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
             return self.sample.means(self._in_turn(values))
-        parts = [sums(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
+        parts = [sums(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.concatenate(parts, axis=-1) / self.size)
 
@@ -452,21 +457,23 @@ class Parts:
         return Moments.of_sampled(mean, totals, self.sample), totals
 
     def _moments(self, values: Floats) -> Moments:
-        found = [Moments.of_groups(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
-        return Moments.joined(found)
+        moments = [
+            Moments.of_groups(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)
+        ]
+        return Moments.joined(moments)
 
     def tail_index(self, values: Floats) -> Floats:
         """Return how heavy the upper tails (..., C) of such values are."""
-        found = [tail_index(mine, g.codes, g.cells) for g, mine in self.by_attribute(values)]
-        return np.concatenate(found, axis=-1)
+        indices = [tail_index(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
+        return np.concatenate(indices, axis=-1)
 
     def normal_ends(self, values: Floats, level: float) -> Floats:
         """Return both ends (2, ..., C) of normal intervals of the means of such values."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = self._moments(values)
-            half = quantile(level) * found.sd / np.sqrt(found.size)
-            both = np.stack([found.mean - half, found.mean + half])
-        return np.asarray(np.where(np.isfinite(found.mean), both, np.nan))
+            moments = self._moments(values)
+            half = quantile(level) * moments.sd / np.sqrt(moments.size)
+            ends = np.stack([moments.mean - half, moments.mean + half])
+        return np.asarray(np.where(np.isfinite(moments.mean), ends, np.nan))
 
     def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> Statuses:
         """Return the status (C,) of each cell; invalid where rows (n,) are `bad`."""

@@ -32,7 +32,8 @@ def shares_of_places(
 
     Parameters
     ----------
-    score : (n,) the highest first. lists : (n,) which list a row is in, where there are several.
+    score : (n,) the highest first.
+    lists : (n,) which list a row is in, where there are several.
     groups : attribute -> (n,) categorical labels.
     top : how many places are the first, or which share of them.
     level : of the intervals.
@@ -46,24 +47,27 @@ def shares_of_places(
     is that this is under four fifths. surely : whether all such statements together say that it is
     not 1.
     """
-    one = np.zeros(len(score), np.intp) if lists is None else lists
-    kinds = {TOP: top_weights(score, one, top), EXPOSURE: exposure_weights(score, one)}
+    list_codes = np.zeros(len(score), np.intp) if lists is None else lists
+    kinds = {
+        TOP: top_weights(score, list_codes, top),
+        EXPOSURE: exposure_weights(score, list_codes),
+    }
     questions = len(kinds) * sum(len(labels.cat.categories) for labels in groups.values())
     parts = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for kind, weight in kinds.items():
-            shown, wider = (
+            at_level, wider = (
                 weighted_shares(weight, codes, len(names), lists=lists, level=reach)
                 for reach in (level, 1 - error_rate / questions)
             )
             # The errors' correlation depends on the level a little, and so does what is wider.
-            lower = np.minimum(shown.ratios.lower, wider.ratios.lower)
-            upper = np.maximum(shown.ratios.upper, wider.ratios.upper)
+            lower = np.minimum(at_level.ratios.lower, wider.ratios.lower)
+            upper = np.maximum(at_level.ratios.upper, wider.ratios.upper)
             about = {"attribute": attribute, "group": names, "kind": kind}
-            counted = {"rows": np.bincount(codes), "of_rows": shown.rows.value}
-            ends = _ends("share", shown.shares) | _ends("ratio", shown.ratios)
-            sure = {"below": shown.below, "surely": (lower > 1) | (upper < 1)}
+            counted = {"rows": np.bincount(codes), "of_rows": at_level.rows.value}
+            ends = _ends("share", at_level.shares) | _ends("ratio", at_level.ratios)
+            sure = {"below": at_level.below, "surely": (lower > 1) | (upper < 1)}
             parts.append(pd.DataFrame(about | counted | ends | sure))
     return pd.concat(parts, ignore_index=True)
 
@@ -90,17 +94,18 @@ def shares_by_length(
 
     Parameters
     ----------
-    score : (n,) the highest first. codes : (n,) the group 0 .. G - 1 of each row.
+    score : (n,) the highest first.
+    codes : (n,) the group 0 .. G - 1 of each row.
     lists : (n,) which list a row is in, where there are several.
 
     Returns
     -------
     Numbers of places (L,), up to those of the longest list, and the shares (L, G).
     """
-    one = np.zeros(len(score), np.intp) if lists is None else lists
-    spread = np.round(np.geomspace(1, np.bincount(one).max(), _LENGTHS))
+    list_codes = np.zeros(len(score), np.intp) if lists is None else lists
+    spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))
     lengths = np.unique(np.asarray(spread, np.float64))
-    tops = [top_weights(score, one, length) for length in lengths]
+    tops = [top_weights(score, list_codes, length) for length in lengths]
     shares = [weighted_shares(top, codes, groups, lists=lists).shares for top in tops]
     return lengths, Limits(*np.stack(shares, axis=1))
 

@@ -67,7 +67,7 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
     parts = Parts.of_labelled(counted)
     batches = list(_batches(counted, levels, parts))
-    add_estimates(table, parts, batches, then=parity)
+    add_estimates(table, parts, batches, after_each=parity)
 
 
 def _batches(data: Labelled, levels: Sequence[float], parts: Parts) -> Iterator[Batch]:
@@ -81,7 +81,7 @@ def _batches(data: Labelled, levels: Sequence[float], parts: Parts) -> Iterator[
 
     metrics = metrics_of(REGRESSION)
     yield from declared_batches(metrics.values(), data.target, columns, parts, KINDS, statuses)
-    ends = {level: each for level in levels if (each := _ends(data, level)) is not None}
+    ends = {level: level_ends for level in levels if (level_ends := _ends(data, level)) is not None}
     yield from interval_batches(data.target, ends, parts, len(metrics))
 
 
@@ -96,13 +96,13 @@ def _parity(table: MetricTable, data: Labelled, attribute: str) -> None:
     for s, part in enumerate(data.each_split()):
         groups = part.coded[attribute]
         sizes = groups.size[0]
-        for place, (status, distances, known) in enumerate(_distances(part, groups)):
+        for place, (status, distances, has_limits) in enumerate(_distances(part, groups)):
             if status != OK:
-                here = np.zeros(shape, bool)
-                here[place, s] = True
-                statuses.flag(here, status.kind, status.reason)
+                flagged = np.zeros(shape, bool)
+                flagged[place, s] = True
+                statuses.flag(flagged, status.kind, status.reason)
                 continue
-            limits = distance_limits(distances, sizes, level=table.level, known=known)
+            limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
             values[place, s, 0] = limits.value
             ends[:, place, s, 0] = limits.lower, limits.upper
     table.add_bounded(
@@ -151,7 +151,7 @@ def _sd_column(data: Labelled) -> str | None:
 
 
 def _bad(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
-    """Say which rows do not hold what a metric can be computed from, and what is wrong there."""
+    """Return which rows a metric cannot be computed from, and what is wrong with them."""
     mean = columns["prediction"]
     for need in metric.needs:
         if need.startswith("sd"):
@@ -173,6 +173,7 @@ def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:
 
 
 def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
+    """Return the root mean squared errors of all cells, with their intervals."""
     # Halves of numbers that do not overflow have differences that do not.
     target, prediction = (values / 2 for values in arrays)
     errors = parts.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
@@ -184,19 +185,20 @@ def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
         value = 2 * scale * np.sqrt(parts.mean_of(squares))
 
     def limits(level: Level) -> Limits:
-        found = root_limits(moments, index, level=level)
+        root = root_limits(moments, index, level=level)
         with np.errstate(over="ignore"):
-            return Limits(*(2 * scale * end for end in found))
+            return Limits(*(2 * scale * end for end in root))
 
     return value, limits, few, totals
 
 
 def _explained(arrays: Sequence[Floats], parts: Parts) -> Closed:
+    """Return the coefficients of determination of all cells, with their intervals."""
     target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
-    found = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
+    explained = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
     few = parts.too_few(ROOT_ROWS)
-    limits = lambda level: scores.explained_limits(found, level=level)  # noqa: E731
-    return 1 - found.left, limits, few, found.totals
+    limits = lambda level: scores.explained_limits(explained, level=level)  # noqa: E731
+    return 1 - explained.left, limits, few, explained.totals
 
 
 KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
@@ -236,6 +238,7 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
 
 
 def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
+    """Add the rank correlation of uncertainties with the true standard deviations."""
     bad = ~(np.isfinite(values) & (values >= 0))
     correlation, statuses = np.full((data.splits, 1), NAN), Statuses.ok((data.splits, 1))
     n = np.bincount(data.split, minlength=data.splits)[:, None]
@@ -269,7 +272,7 @@ def _add_rmse(
     bad: Mask,
     column: str,
 ) -> None:
-    """Add a root mean squared error of estimates (n,), of which some may be `bad`."""
+    """Add the root mean squared error of estimates (n,); a split with `bad` rows has none."""
     statuses = Statuses.ok((data.splits, 1))
     wrong = np.bincount(data.split, bad, data.splits).astype(int)
     n = np.bincount(data.split, minlength=data.splits)

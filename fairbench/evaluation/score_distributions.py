@@ -26,7 +26,8 @@ class GroupScores:
 
     Attributes
     ----------
-    mean : with its interval. difference : the mean less that of the reference group, with its
+    mean : with its interval.
+    difference : the mean less that of the reference group, with its
         interval; NaN of that group itself. Ends are NaN of too few rows.
     quantiles : those that a tenth, half and nine tenths of the scores are at most.
     density : share of the scores in each of the bins between `edges`, which all groups have.
@@ -53,7 +54,7 @@ def score_distributions(
         low, high = bounds
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
-    shown = []
+    distributions = []
     for attribute, labels in groups.items():
         means, shared = group_means(score, labels, design, bounds)
         differences = difference_limits(means, means.take([0]), shared)
@@ -71,8 +72,10 @@ def score_distributions(
                 "density": (density / density.sum()).tolist(),
             }
             less = differences.at(g) if g else _NAN
-            shown.append(GroupScores(attribute, name, len(rows), means.at(g), less, **shape))
-    return shown
+            distributions.append(
+                GroupScores(attribute, name, len(rows), means.at(g), less, **shape)
+            )
+    return distributions
 
 
 def group_means(

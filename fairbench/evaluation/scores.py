@@ -79,47 +79,47 @@ class ScoreEvaluation:
             batches.append(calibration_batch(_CALIBRATION, [bins], parts, self.bins, level, place))
         batches += set_batches(target, columns, self.levels, parts, len(metrics) + 1)
 
-        def then(groups: Groups) -> None:
+        def add_calibration(groups: Groups) -> None:
             if "score" not in columns:
                 return
             self._multicalibration(parts, bins, groups)
             if not groups.attribute:
                 self._diagram(target, columns["score"], groups, design)
 
-        add_estimates(self.table, parts, batches, then=then)
+        add_estimates(self.table, parts, batches, after_each=add_calibration)
 
     def _multicalibration(self, parts: Parts, bins: Bins, groups: Groups) -> None:
-        """Add the largest calibration error of an attribute's groups, or of all there are."""
+        """Add the largest calibration error of an attribute's groups, or of all groups."""
         if len(parts.attributes) == 1:
             return
         cells = np.concatenate(
             [
-                np.arange(here.start, here.stop).reshape(groups.splits, -1)
-                for here, of in parts.placed
-                if not groups.attribute or of.attribute == groups.attribute
+                np.arange(cells.start, cells.stop).reshape(groups.splits, -1)
+                for cells, placed in parts.placed
+                if not groups.attribute or placed.attribute == groups.attribute
             ],
             axis=1,
         )
         size = parts.size[cells]
         among = size >= probability.FEWEST
-        some = among.any(axis=1)
-        diagrams = _those_of(bins, 1, cells)
+        has_value = among.any(axis=1)
+        diagrams = _of_binning(bins, 1, cells)
         limits = largest_calibration_error(diagrams, among, level=self.table.level)
         plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
-        value = np.where(some, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
-        ends = np.where(some, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+        value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
+        ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
         if parts.design is not None and parts.design.clustered:
             ends = np.full_like(ends, NAN)
         least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
         status = Statuses.ok((groups.splits, 1))
         few = f"no group has {probability.FEWEST} rows"
-        status.flag(~some[:, None], "undefined", few)
+        status.flag(~has_value[:, None], "undefined", few)
         self.table.add_bounded(
             (_MULTICALIBRATION,) * 2,
             value[..., None],
-            np.where(some, least, size.max(axis=1))[:, None],
+            np.where(has_value, least, size.max(axis=1))[:, None],
             (ends[0][:, None], ends[1][:, None]),
-            _of_clusters(0),
+            _why_clustered(0),
             Where(groups.attribute),
             statistic=(VALUE, DEBIASED),
             setting=Setting(bins=self.bins),
@@ -129,6 +129,7 @@ class ScoreEvaluation:
     def _diagram(
         self, target: Floats, score: Floats, everyone: Groups, design: Design | None
     ) -> None:
+        """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
         cells = self.bins * everyone.codes + probability.bins_of_width(score, self.bins)
         present, place, size = np.unique(cells, return_inverse=True, return_counts=True)
         # The bins of a split that have rows are numbered from 0.
@@ -136,10 +137,10 @@ class ScoreEvaluation:
         number = np.arange(len(present)) - np.searchsorted(split, split)
         shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
 
-        def by_number(values: NDArray[Any], nothing: float) -> NDArray[Any]:
-            every = np.full(shape, nothing, values.dtype)
-            every[number, split, 0] = values
-            return every
+        def by_number(values: NDArray[Any], fill: float) -> NDArray[Any]:
+            bins = np.full(shape, fill, values.dtype)
+            bins[number, split, 0] = values
+            return bins
 
         rows = by_number(size, 0)
         for name, limits in zip(
@@ -191,7 +192,7 @@ def largest_calibration_error(
     return Limits(*(np.where(counted, end, -np.inf).max(axis=-1) for end in ends))
 
 
-def _those_of(bins: Bins, binning: int, groups: Codes) -> Bins:
+def _of_binning(bins: Bins, binning: int, groups: Codes) -> Bins:
     """Return the diagrams (G, B) of some groups, in bins of one kind."""
     share = None if bins.share is None else bins.share[binning, groups]
     size, positives, score = (
@@ -224,22 +225,23 @@ def calibration_batch(
         ]
 
     def limits(level: Level) -> Limits:
-        # Groups are compared by the second of each two.
-        each = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
-        found = _mean_calibration(diagrams, each)
+        # Rows come in pairs, and groups are compared by the second row of each, the debiased one.
+        debiased_level = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
+        errors = _mean_calibration(diagrams, debiased_level)
         if clustered:
-            found = Limits(found.value, *(np.full_like(end, NAN) for end in found[1:]))
-        return Limits(*(np.repeat(end, 2, axis=0) for end in found))
+            errors = Limits(errors.value, *(np.full_like(end, NAN) for end in errors[1:]))
+        return Limits(*(np.repeat(end, 2, axis=0) for end in errors))
 
     value = np.stack([errors, corrected], axis=1).reshape(len(rows), -1)
-    return Batch(rows, value, of_every(parts, len(rows)), [_of_clusters] * len(rows), limits)
+    return Batch(rows, value, of_every(parts, len(rows)), [_why_clustered] * len(rows), limits)
 
 
 def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
     """Return the mean of several calibration errors (2, C), with intervals that hold at once."""
-    each = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
-    found = [calibration_limits(bins, level=each) for bins in diagrams]
-    return Limits(*(np.mean(ends, axis=0) for ends in zip(*found, strict=True)))
+    # Bonferroni's correction, so that the intervals of all classes hold at once.
+    class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
+    errors = [calibration_limits(bins, level=class_level) for bins in diagrams]
+    return Limits(*(np.mean(ends, axis=0) for ends in zip(*errors, strict=True)))
 
 
 def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bins: int) -> Bins:
@@ -250,7 +252,7 @@ def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bin
     return _all_bins(parts, target[order].astype(np.float64), score[order], bins)
 
 
-def _of_clusters(c: int) -> str:
+def _why_clustered(c: int) -> str:
     return "no interval is known to hold for clustered rows"
 
 
@@ -276,8 +278,10 @@ def _all_bins(parts: Parts, target: Floats, score: Floats, bins: int) -> Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
     design = parts.design if parts.design is not None and parts.design.weighted else None
     weight = None if design is None else design.weight
-    found = [_cells(groups, target, score, bins=bins, weight=weight) for groups in parts.attributes]
-    size, positives, mean, mass = np.concatenate(found, axis=2)
+    of_attributes = [
+        _cells(groups, target, score, bins=bins, weight=weight) for groups in parts.attributes
+    ]
+    size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
     if weight is None:
         return Bins(size, positives, mean)
     return Bins(size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300))
@@ -318,15 +322,16 @@ def _bins(cell: Codes, label: Floats, score: Floats, cells: int, weight: Floats 
 
 
 def _area(arrays: Sequence[Floats], parts: Parts) -> Closed:
+    """Return the areas under the ROC curves of all cells, with their intervals."""
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
     everyone = parts.attributes[0].codes
     later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
     ordered = bool(later.all())
     if parts.design is None and ordered:
-        found = _in_a_row([_areas_of(g, target, score) for g in parts.attributes])
+        areas = _joined_areas([_areas_of(g, target, score) for g in parts.attributes])
     else:
-        found = scores.areas(
+        areas = scores.areas(
             parts.rows(target),
             parts.rows(score),
             parts.codes,
@@ -334,11 +339,11 @@ def _area(arrays: Sequence[Floats], parts: Parts) -> Closed:
             design=parts.repeated,
             order=parts.order if ordered else None,
         )
-    few = parts.too_rare(scores.RARE_ROWS, np.minimum(found.positives, found.negatives), 1)
-    return found.area, lambda level: scores.area_limits(found, level=level), few, found.totals
+    few = parts.too_rare(scores.RARE_ROWS, np.minimum(areas.positives, areas.negatives), 1)
+    return areas.area, lambda level: scores.area_limits(areas, level=level), few, areas.totals
 
 
-def _in_a_row(several: Sequence[scores.Areas]) -> scores.Areas:
+def _joined_areas(several: Sequence[scores.Areas]) -> scores.Areas:
     """Return areas of several sets of groups of unsampled rows as those of all."""
     names = ("area", "positives", "negatives", "variance")
     joined = (np.concatenate([getattr(sample, name) for sample in several]) for name in names)

@@ -78,8 +78,8 @@ class SomeLabels:
     @property
     def labels(self) -> int:
         """How many rows have a label."""
-        known = ~np.isnan(self.label)
-        return int(known.sum() if self.times is None else self.times[known].sum())
+        labelled = ~np.isnan(self.label)
+        return int(labelled.sum() if self.times is None else self.times[labelled].sum())
 
     @property
     def rows(self) -> int:
@@ -143,21 +143,21 @@ class SomeLabels:
     ) -> Counted:
         """Return the labelled rows of an attribute's groups, with what makes their intervals."""
         rows = self._by(groups)
-        known, weight, kept = rows.labelled, None, np.ones(len(rows.label), bool)
+        has_label, weight, kept = rows.labelled, None, np.ones(len(rows.label), bool)
         if self.strata is not None:
             # Each label stands for as many rows of its group as were chosen from at one rate.
             sizes = strata_sizes(rows.group, self.strata)
             labels = np.zeros_like(sizes)
-            np.add.at(labels, (rows.group[known], self.strata[known]), 1)
-            weight = weights(sizes, labels)[rows.group[known], self.strata[known]]
+            np.add.at(labels, (rows.group[has_label], self.strata[has_label]), 1)
+            weight = weights(sizes, labels)[rows.group[has_label], self.strata[has_label]]
             kept = labels[rows.group, self.strata] > 0
         labelled = LabelledRows(
             rows.score[kept],
             rows.prediction[kept],
             rows.group[kept],
             rows.n_groups,
-            (np.cumsum(kept) - 1)[known],
-            rows.label[known].astype(np.int64),
+            (np.cumsum(kept) - 1)[has_label],
+            rows.label[has_label].astype(np.int64),
             weight,
         )
         intervals = LabelledIntervals.of(labelled, rows.counts(), level, generator)
@@ -176,7 +176,7 @@ class SomeLabels:
         compared : positions of the groups.
         """
         groups, names = self.groups[counted.attribute].cat.codes.to_numpy(), len(counted.groups)
-        rows, known = tally(groups, self.times, least=names), ~np.isnan(self.label)
+        rows, labelled_rows = tally(groups, self.times, least=names), ~np.isnan(self.label)
         if not isinstance(counted.intervals, CountIntervals):
             draws = counted.intervals.draws
             draws = draws[generator.permutation(len(draws))[:WORLDS]]
@@ -187,11 +187,11 @@ class SomeLabels:
             luck = special.ndtri(sobol(len(compared), WORLDS, generator))[: len(draws)]
             return KnownRates(0, 0, rate(draws)[:, compared], added, luck)
         (successes,), (sizes,) = counted.intervals.effective_counts([rate])
-        of_known = None if self.times is None else self.times[known]
-        labelled = tally(groups[known], of_known, least=names)
+        times_labelled = None if self.times is None else self.times[labelled_rows]
+        labelled = tally(groups[labelled_rows], times_labelled, least=names)
         worth = sizes / np.maximum(labelled, 1)
         worth = np.where(labelled > 0, worth, sizes.sum() / self.labels)
-        left = rows if known.all() else rows - labelled
+        left = rows if labelled_rows.all() else rows - labelled
         x, n, added = successes[compared], sizes[compared], (worth * left / left.sum())[compared]
         truth, luck = np.split(sobol(2 * len(x), WORLDS, generator), 2, axis=1)
         rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
@@ -209,15 +209,17 @@ class SomeLabels:
             weighted = WeightedScores(rows, self.label, score, self.strata, bins, self.whenever)
             weighted.run(self.groups)
             return
-        known = np.flatnonzero(~np.isnan(self.label))
-        predictions = pd.DataFrame({"score": score[known], "prediction": self.prediction[known]})
-        groups = {name: labels.iloc[known] for name, labels in self.groups.items()}
-        data = Labelled(self.label[known], predictions, groups, Task.BINARY, design=self.design)
+        labelled = np.flatnonzero(~np.isnan(self.label))
+        predictions = pd.DataFrame(
+            {"score": score[labelled], "prediction": self.prediction[labelled]}
+        )
+        groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
+        data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
         ScoreEvaluation(rows, bins).run(data)
 
 
 def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
-    """Return counts with posterior draws of them, of which probabilities are counted."""
+    """Return counts with posterior draws of them, by which probabilities are estimated."""
     if not isinstance(counted.intervals, CountIntervals):
         return counted
     generator = rng(seed, "settled", counted.attribute)

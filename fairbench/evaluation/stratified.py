@@ -45,7 +45,8 @@ def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
 
     Parameters
     ----------
-    columns : categorical labels. source : where they are from, for the error.
+    columns : categorical labels.
+    source : where they are from, for the error.
 
     Raises
     ------
@@ -71,7 +72,8 @@ class Stratified:
 
     Attributes
     ----------
-    groups : their names, the reference first. within : what the strata are of.
+    groups : their names, the reference first.
+    within : what the strata are of.
     strata : the names of the strata.
     """
 
@@ -108,9 +110,9 @@ class Stratified:
 
     def left_out(self, rate: Rate, pairs: Mask) -> list[str]:
         """Return the strata with rows that some of the pairs (G, G) are not compared over."""
-        there = self.rows(rate) > 0
-        shared = there[:, None] & there[None]
-        missing = np.asarray(there.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
+        has_rows = self.rows(rate) > 0
+        shared = has_rows[:, None] & has_rows[None]
+        missing = np.asarray(has_rows.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
         return [name for name, out in zip(self.strata, missing, strict=True) if out]
 
 
@@ -214,8 +216,8 @@ class _Standardising:
             rates = self.counted.standardised(metric.rates[0])
             is_ratio = metric.interval == "ratio"
             limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
-            first = _of_pairs(limits, others, [0] * len(others))
-            self._add(metric, where, first, [(g, 0) for g in others])
+            to_reference = _of_pairs(limits, others, [0] * len(others))
+            self._add(metric, where, to_reference, [(g, 0) for g in others])
 
     def _gaps(self) -> None:
         """Add the largest gaps of any two groups, and the ratio of selection rates."""
@@ -229,9 +231,9 @@ class _Standardising:
                 limits = _of_pairs(several[0].ratios(level=self.level), [1], [0])
             else:
                 limits = smallest_ratio(several[0], among[0], level=self.level)
-            every = [(one, other) for one in groups for other in groups if one < other]
+            all_pairs = [(group, other) for group in groups for other in groups if group < other]
             of_one = Limits(*(np.reshape(end, 1) for end in limits))
-            self._add(metric, where, of_one, every, together=True)
+            self._add(metric, where, of_one, all_pairs, together=True)
 
     def _add(
         self,
@@ -242,15 +244,15 @@ class _Standardising:
         *,
         together: bool = False,
     ) -> None:
-        """Add values (G,) of pairs, or one of all pairs together, with what speaks against them."""
+        """Add a value for each pair, or one of all pairs together, with what is wrong with it."""
         rows, reasons = np.zeros(len(limits.value), np.int64), []
-        for place, of in enumerate([pairs] if together else [[pair] for pair in pairs]):
-            rows[place], reason = self._weakest(metric, of)
+        for place, compared in enumerate([pairs] if together else [[pair] for pair in pairs]):
+            rows[place], reason = self._weakest(metric, compared)
             reasons.append(reason)
         status = Statuses.ok(limits.value.shape)
-        nothing = rows == 0
-        status.flag(nothing, "undefined", lambda place: reasons[place])
-        status.flag(np.isnan(limits.value) & ~nothing, "undefined", "the rate compared with is 0")
+        no_rows = rows == 0
+        status.flag(no_rows, "undefined", lambda place: reasons[place])
+        status.flag(np.isnan(limits.value) & ~no_rows, "undefined", "the rate compared with is 0")
         lacking = np.array([bool(reason) for reason in reasons]) & status.is_ok
         status.flag(lacking, "insufficient", lambda place: reasons[place])
         shape = 1, 1, len(limits.value)
@@ -263,40 +265,40 @@ class _Standardising:
             setting=Setting(within=self.counted.within),
             interval=(limits.lower.reshape(shape), limits.upper.reshape(shape)),
             status=Statuses(*(array.reshape(shape) for array in status)),
-            bounded=bool((~nothing).all()),
+            bounded=bool((~no_rows).all()),
         )
 
     def _weakest(self, metric: Metric, pairs: Sequence[tuple[int, int]]) -> tuple[int, str]:
-        """Return the rows of the smallest group of pairs, and what they cannot show; empty if all.
+        """Return the rows of the smallest group of pairs, and what is wrong with the value, if any.
 
-        Of a group that shares strata with none, the others are compared.
+        Pairs that share no stratum are left out, as long as any pair does.
         """
         counted, fewest, reasons = self.counted, [], []
         for rate in metric.rates:
             rates, compared, alone = counted.standardised(rate), [], []
-            for one, other in pairs:
-                if rates.rows[one, other]:
-                    compared.append((one, other))
+            for pair in pairs:
+                if rates.rows[pair]:
+                    compared.append(pair)
                 else:
-                    alone.append((one, other))
+                    alone.append(pair)
             if not compared:
-                return 0, self._nothing(rate, pairs[0])
+                return 0, self._why_no_rows(rate, pairs[0])
             least = {
-                (int(rates.rows[one, other]), counted.groups[one])
+                (int(rates.rows[g, other]), counted.groups[g])
                 for pair in compared
-                for one, other in (pair, pair[::-1])
+                for g, other in (pair, pair[::-1])
             }
             fewest.append(min(least))
             among = np.zeros(rates.value.shape, bool)
             among[tuple(zip(*compared, strict=True))] = True
             if alone:
-                reasons.append(f"without a pair of groups: {self._nothing(rate, alone[0])}")
+                reasons.append(f"without a pair of groups: {self._why_no_rows(rate, alone[0])}")
             elif left_out := counted.left_out(rate, among):
                 covered = min(rates.covered[pair] for pair in compared)
                 listed = ", ".join(map(quoted, left_out[:3]))
-                more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+                rest = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
                 reasons.append(
-                    f"of {covered:.1%} of these people: without {listed}{more}, where a group has "
+                    f"of {covered:.1%} of these people: without {listed}{rest}, where a group has "
                     "no rows"
                 )
         (rows, group), minimum = min(fewest), self.table.minimum
@@ -304,7 +306,7 @@ class _Standardising:
             return rows, f"n={rows} in group '{group}'"
         return rows, reasons[0] if reasons else ""
 
-    def _nothing(self, rate: Rate, pair: tuple[int, int]) -> str:
+    def _why_no_rows(self, rate: Rate, pair: tuple[int, int]) -> str:
         groups, sizes = self.counted.groups, self.counted.rows(rate).sum(axis=1)
         for g in pair:
             if not sizes[g]:

@@ -65,7 +65,7 @@ def summarise(
 
     Parameters
     ----------
-    per : further columns, such as ``run``, each of whose values is summed up by itself.
+    per : further columns, such as ``run``, each of whose values is summarised by itself.
     level : of the intervals.
     intervals : False leaves them out (NaN). They need the rates of all groups, and the rows of
         ``fit_seconds``, which say how many rows were trained on.
@@ -79,7 +79,8 @@ def summarise(
     """
     code, settings = setting_codes(metrics)
     keys = metrics[[*per, *_BY]].assign(_setting=code)
-    # Which group each row is of, found once: texts are slow to group by.
+    # The rows that are summarised together have one number. It is found once, as grouping by
+    # texts is slow.
     cell = keys.groupby(list(keys), sort=False, observed=True).ngroup().to_numpy()
     means = (
         metrics[["value", "n"]]
@@ -87,27 +88,29 @@ def summarise(
         .agg(mean=("value", "mean"), sd=("value", "std"), n=("n", "median"),
              repeats=("value", "count"))
     )  # fmt: skip
-    first = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
-    place = first["_setting"].to_numpy()
+    rows = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
+    place = rows["_setting"].to_numpy()
     outcomes = settings["outcome"].astype(object).fillna("") if "outcome" in settings else [""]
     outcome = np.asarray(outcomes, object)[place if len(outcomes) > 1 else place * 0]
-    lower, upper = np.full((2, len(first)), np.nan)
-    estimand = np.full(len(first), "", object)
+    lower, upper = np.full((2, len(rows)), np.nan)
+    estimand = np.full(len(rows), "", object)
     if intervals:
-        about = first.assign(outcome=outcome)
+        about = rows.assign(outcome=outcome)
         for cells, run in _runs(metrics, cell, about, per, level):
             lower[cells], upper[cells], estimand[cells] = run.intervals()
-        means["mean"] = _borne_out(about, means["mean"].to_numpy(), lower, upper, settings, level)
-    del first["_setting"]
-    summary = pd.concat([first, means], axis=1).assign(lower=lower, upper=upper, estimand=estimand)
-    statuses = _outside(summary, _statuses(metrics, cell, len(means)))
-    summary = pd.concat([summary[[*first, *_COLUMNS]], statuses], axis=1)
+        means["mean"] = _within_intervals(
+            about, means["mean"].to_numpy(), lower, upper, settings, level
+        )
+    del rows["_setting"]
+    summary = pd.concat([rows, means], axis=1).assign(lower=lower, upper=upper, estimand=estimand)
+    statuses = _flag_outside(summary, _statuses(metrics, cell, len(means)))
+    summary = pd.concat([summary[[*rows, *_COLUMNS]], statuses], axis=1)
     return summary.assign(
         **{name: settings[name].array.take(place) for name in SETTINGS if name in settings}
     )
 
 
-def _borne_out(
+def _within_intervals(
     keys: pd.DataFrame,
     mean: Floats,
     lower: Floats,
@@ -115,7 +118,7 @@ def _borne_out(
     settings: pd.DataFrame,
     level: float,
 ) -> Floats:
-    """Return the means (C,), of probabilities of small gaps as far as the gaps' intervals allow.
+    """Return the means (C,), with probabilities of small gaps no surer than the gaps' intervals.
 
     The papers' posterior, whose tables do not count the pairs that differ, stays as it is.
     """
@@ -131,14 +134,14 @@ def _borne_out(
     counted[gap[statistic == PAIRS_THAT_DIFFER]] = True
     below = below[counted[gap[below]]]
     epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[below]]
-    at, borne_out = value[gap[below]], mean.copy()
-    ends = lower[at], upper[at]
-    borne_out[below] = probability_below(mean[below], ends[0], ends[1], epsilon, level=level)
-    return borne_out
+    place, bounded = value[gap[below]], mean.copy()
+    ends = lower[place], upper[place]
+    bounded[below] = probability_below(mean[below], ends[0], ends[1], epsilon, level=level)
+    return bounded
 
 
 def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd.DataFrame:
-    """Return status and reason: ok, or what is most frequent and in how many repeats there is any.
+    """Return the most frequent flag of each group, or ok, and a reason with how many rows have one.
 
     Parameters
     ----------
@@ -148,21 +151,21 @@ def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd
     place, kinds = group[flagged].tolist(), list(metrics["status"].to_numpy(object)[flagged])
     often = Counter(zip(place, kinds, metrics["reason"].to_numpy(object)[flagged], strict=True))
     rank = {kind: code for code, kind in enumerate(STATUSES)}
-    # The most frequent, of equals the first in this order.
-    first: dict[int, tuple[int, int, str]] = {}
+    # The most frequent status; of several as frequent, the first in this order.
+    chosen: dict[int, tuple[int, int, str]] = {}
     for (at, kind, why), count in often.items():
         candidate = (-count, rank[kind], why)
-        first[at] = min(first.get(at, candidate), candidate)
+        chosen[at] = min(chosen.get(at, candidate), candidate)
     total, flags = (np.bincount(array, minlength=groups) for array in (group, group[flagged]))
     code, reason = np.zeros(groups, np.int8), np.full(groups, "", object)
-    for at, (_, kind_code, why) in first.items():
+    for at, (_, kind_code, why) in chosen.items():
         code[at], reason[at] = kind_code, f"{why} ({flags[at]} of {total[at]})"
     statuses = pd.Categorical.from_codes(code, list(STATUSES))
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
 
 
-def _outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
-    """Say of means that lie outside their intervals, where nothing else is wrong with them."""
+def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
+    """Flag means that lie outside their intervals, where nothing else is wrong with them."""
     mean, slack = summary["mean"].to_numpy(), 1e-12
     outside = mean < summary["lower"].to_numpy() - slack
     outside |= mean > summary["upper"].to_numpy() + slack
@@ -175,7 +178,7 @@ def _outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
 def _runs(
     metrics: pd.DataFrame, cell: Cells, keys: pd.DataFrame, per: Sequence[str], level: float
 ) -> Iterator[tuple[Cells, _Run]]:
-    """Yield which rows of the summary are of a run, and its values split by split."""
+    """Yield each run's rows in the summary, and its values in every split."""
     split = metrics.groupby(_SPLIT, sort=False).ngroup().to_numpy()
     places = metrics[_SPLIT].iloc[np.flatnonzero(~pd.Series(split).duplicated())].to_numpy()
     tables = np.full((4, len(keys), len(places)), np.nan)
@@ -187,12 +190,12 @@ def _runs(
         of_run = keys.groupby(list(per), sort=False, observed=True).ngroup().to_numpy()
     for run in range(of_run.max(initial=-1) + 1):
         cells = np.flatnonzero(of_run == run)
-        mine = tables[:, cells]
-        there = np.isfinite(mine[3]).any(axis=0)
-        value, lower, upper, n = mine[:, :, there]
-        of_splits = (value, lower, upper, np.nan_to_num(n), places[there])
+        run_tables = tables[:, cells]
+        has_split = np.isfinite(run_tables[3]).any(axis=0)
+        value, lower, upper, n = run_tables[:, :, has_split]
+        of_splits = (value, lower, upper, np.nan_to_num(n), places[has_split])
         variant, metric, statistic, attribute, group, outcome = texts[:, cells]
-        # What else is said of a metric than its value has none of the intervals of its name.
+        # Only the value of a metric has the intervals that are known for the metric's name.
         of_values = np.where(statistic == VALUE, metric, "").astype(object)
         about = variant, of_values, attribute, group, outcome
         yield cells, _Run(*about, *of_splits, level=level)
@@ -245,11 +248,11 @@ class _Run:
             self._of_rates(ends)
             for cells in self._by_attribute():
                 self._of_groups(cells, ends)
-        none = np.isnan(ends.lower) | np.isnan(ends.upper)
-        lower, upper = (np.where(none, np.nan, array) for array in (ends.lower, ends.upper))
-        own = self.splits.estimand
-        estimand = np.where(ends.of_rates, own + _OF_RATES, own).astype(object)
-        return lower, upper, np.where(none, "", estimand)
+        no_interval = np.isnan(ends.lower) | np.isnan(ends.upper)
+        lower, upper = (np.where(no_interval, np.nan, array) for array in (ends.lower, ends.upper))
+        of_splits = self.splits.estimand
+        estimand = np.where(ends.of_rates, of_splits + _OF_RATES, of_splits).astype(object)
+        return lower, upper, np.where(no_interval, "", estimand)
 
     @cached_property
     def splits(self) -> Splits:
@@ -270,16 +273,16 @@ class _Run:
 
     def _test_share(self) -> float:
         """Return the share of rows that is tested; one half, which is careful, if unknown."""
-        own = (self.attribute == "") & (self.variant == "")
-        tested = self.n[own & np.isin(self.metric, ("error_rate", "rmse"))]
-        trained = self.n[own & (self.metric == "fit_seconds")]
+        of_everyone = (self.attribute == "") & (self.variant == "")
+        tested = self.n[of_everyone & np.isin(self.metric, ("error_rate", "rmse"))]
+        trained = self.n[of_everyone & (self.metric == "fit_seconds")]
         if not (tested.any() and trained.any()):
             return 0.5
         return float(tested.mean() / (tested.mean() + trained.mean()))
 
     def _of_values(self) -> _Ends:
         """Return the ends of means of values that have intervals in the splits, or are smooth."""
-        known = [find(name) for name in self.metric]
+        metrics = [find(name) for name in self.metric]
         means = mean_limits(
             self.value, self.lower, self.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
@@ -290,10 +293,10 @@ class _Run:
         lower = np.where(positive, np.clip(means.lower, 0, None), means.lower)
         upper = np.where(share, np.clip(means.upper, None, 1), means.upper)
         # Of a folded value the splits' own ends are averaged: nothing is gained by repeating.
-        folded = np.array([metric is not None and _is_folded(metric) for metric in known], bool)
+        folded = np.array([metric is not None and _is_folded(metric) for metric in metrics], bool)
         single = folded | (np.isfinite(self.value).sum(axis=1) == 1)
-        for ends, own in ((lower, self.lower), (upper, self.upper)):
-            ends[single] = finite_mean(own[single])
+        for ends, split_ends in ((lower, self.lower), (upper, self.upper)):
+            ends[single] = finite_mean(split_ends[single])
         has_ends = np.isfinite(self.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
         lower[~has_ends], upper[~has_ends] = np.nan, np.nan
         return _Ends(lower, upper, np.zeros(len(lower), bool))
@@ -329,13 +332,13 @@ class _Run:
 
     def _by_attribute(self) -> Iterator[dict[str, dict[str, int]]]:
         """Yield the metrics of each attribute's groups, by class: metric -> group -> place."""
-        found: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
+        attributes: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
         wanted = np.isin(self.metric, [*_rates_of_counts(), *_compared()])
         for i in np.flatnonzero(wanted & (self.attribute != "")):
             key = (self.variant[i], self.attribute[i], self.outcome[i])
-            of_attribute = found.setdefault(key, {})
+            of_attribute = attributes.setdefault(key, {})
             of_attribute.setdefault(self.metric[i], {})[self.group[i]] = int(i)
-        yield from found.values()
+        yield from attributes.values()
 
     def _of_groups(self, cells: dict[str, dict[str, int]], ends: _Ends) -> None:
         """Write the ends of what compares an attribute's groups, all of a kind together."""
@@ -351,10 +354,10 @@ class _Run:
                 if len(others) == of_rates.shape[1] - 1:
                     pairs.setdefault(metric.interval, []).append((others, of_rates[0]))
                 continue
-            there = np.isfinite(self.value[of_rates]).any(axis=-1).all(axis=0)
-            if there.sum() > 1:
-                key = metric.is_gap, len(of_rates), there.tobytes()
-                gaps.setdefault(key, []).append((places[""], of_rates[:, there]))
+            has_rates = np.isfinite(self.value[of_rates]).any(axis=-1).all(axis=0)
+            if has_rates.sum() > 1:
+                key = metric.is_gap, len(of_rates), has_rates.tobytes()
+                gaps.setdefault(key, []).append((places[""], of_rates[:, has_rates]))
         for kind, several in pairs.items():
             others, of_rate = (np.stack(column) for column in zip(*several, strict=True))
             rates, is_ratio = self._rates(of_rate), kind == "ratio"
@@ -362,7 +365,7 @@ class _Run:
             ends.put(others, limits, of_rates=is_ratio)
         for (is_gap, count, _), of_gaps in gaps.items():
             at = np.array([place for place, _ in of_gaps])
-            of_rates = np.stack([each for _, each in of_gaps], axis=1)
+            of_rates = np.stack([cells_of_gap for _, cells_of_gap in of_gaps], axis=1)
             ends.put(at, self._gaps(of_rates, count, is_gap=is_gap), of_rates=True)
 
     def _gaps(self, of_rates: Cells, count: int, *, is_gap: bool) -> Limits:
@@ -379,8 +382,8 @@ class _Run:
 def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
     rates = metrics_of(BINARY, "rate").values()
-    found = [rate.name for rate in rates if [r.weights for r in rate.rates] == [(1, 1)]]
-    return [*found, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
+    names = [rate.name for rate in rates if [term.weights for term in rate.rates] == [(1, 1)]]
+    return [*names, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
 
 
 def _compared() -> Mapping[str, Metric]:

@@ -108,7 +108,8 @@ class Statuses:
 
     Attributes
     ----------
-    kind : places in `STATUSES`. reason : texts, empty where there is nothing to be said.
+    kind : places in `STATUSES`.
+    reason : texts, empty where there is nothing to be said.
     """
 
     kind: NDArray[np.int8]
@@ -134,9 +135,9 @@ class Statuses:
         return cls(*(np.stack(arrays, axis) for arrays in zip(*several, strict=True)))
 
     @classmethod
-    def where(cls, first: Mask, one: Statuses, other: Statuses) -> Statuses:
-        """Return one's statuses where `first` holds, the other's elsewhere."""
-        return cls(*(np.where(first, a, b) for a, b in zip(one, other, strict=True)))
+    def where(cls, condition: Mask, one: Statuses, other: Statuses) -> Statuses:
+        """Return one's statuses where a condition holds, the other's elsewhere."""
+        return cls(*(np.where(condition, a, b) for a, b in zip(one, other, strict=True)))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         """Yield both arrays."""
@@ -158,7 +159,7 @@ class Statuses:
         return np.asarray(self.kind <= _INSUFFICIENT)
 
     def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
-        """Put another status in some places of these very arrays.
+        """Change the status of some places, in place.
 
         Parameters
         ----------
@@ -172,8 +173,8 @@ class Statuses:
         if isinstance(why, str):
             self.reason[places] = why
         else:
-            named = zip(*(axis.tolist() for axis in places), strict=True) if places else [()]
-            texts = _texts([why(*place) for place in named])
+            indices = zip(*(axis.tolist() for axis in places), strict=True) if places else [()]
+            texts = _texts([why(*place) for place in indices])
             self.reason[places] = texts if places else texts[0]
 
 
@@ -296,7 +297,8 @@ class MetricTable:
             self._flag_few(statuses, statistics, least, whose)
             lower, upper = _without_width_zero(lower, upper, statuses)
             reasons = [
-                lacking or without_interval(*of) for of in zip(names, statistics, strict=True)
+                lacking or without_interval(*name_and_statistic)
+                for name_and_statistic in zip(names, statistics, strict=True)
             ]
             _explain_no_interval(statuses, lower, reasons)
         self.blocks.append(
@@ -320,8 +322,8 @@ class MetricTable:
         self, statuses: Statuses, statistics: Sequence[str], least: NDArray[np.int64], whose: str
     ) -> None:
         """Mark values as insufficient that rest on fewer rows than the minimum."""
-        own = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
-        few = own & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
+        of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
+        few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
         statuses.flag(few, "insufficient", lambda *place: f"n={least[place]}{whose}")
 
     def add_bounded(
@@ -396,10 +398,10 @@ def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tup
 
 
 def _explain_no_interval(statuses: Statuses, lower: Floats, reasons: Sequence[str]) -> None:
-    """Say of values (M, S, G) that are ok and have no interval why, by the metric's reason (M,)."""
-    bare = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
-    if bare.any():
-        statuses.reason[bare] = _texts(reasons)[np.nonzero(bare)[0]]
+    """Give values (M, S, G) that are ok but have no interval their metric's reason (M,)."""
+    unexplained = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
+    if unexplained.any():
+        statuses.reason[unexplained] = _texts(reasons)[np.nonzero(unexplained)[0]]
 
 
 def _without_values(block: Block, reason: str) -> Block:
@@ -409,6 +411,10 @@ def _without_values(block: Block, reason: str) -> Block:
 
 
 def _unsampled(block: Block, design: Design) -> Block:
+    """Return a block without what holds for unweighted, independent rows alone.
+
+    Of weighted rows these are the values, of clustered ones the intervals.
+    """
     status, value = Statuses.of(block.status, block.value.shape), block.value
     sure = np.array([statistic == OUTSIDE_BAND for statistic in block.statistics])[:, None, None]
     none = np.isnan(block.lower) & np.isnan(block.upper) & ~sure
@@ -448,7 +454,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     """Return the columns of all rows, by split and then as they were added, and their splits."""
     subjects: dict[tuple[str, str, str, Setting], int] = {}
     groups: dict[str, int] = {}
-    of_subject, of_group, of_split, there = [], [], [], []
+    of_subject, of_group, of_split, is_row = [], [], [], []
     for block in blocks:
         shape = block.value.shape
         described = zip(block.metrics, block.statistics, block.settings, strict=True)
@@ -460,14 +466,14 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         of_subject.append(np.broadcast_to(np.array(subject)[:, None, None], shape).ravel())
         of_group.append(np.broadcast_to(np.array(group), shape).ravel())
         of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
-        there.append(
+        is_row.append(
             np.ones(block.value.size, bool) if block.there is None else block.there.ravel()
         )
     if not blocks:
         return _empty_table(), np.zeros(0, np.intp)
     split = np.concatenate(of_split)
     rows = np.argsort(split, kind="stable")
-    rows = rows[np.concatenate(there)[rows]]
+    rows = rows[np.concatenate(is_row)[rows]]
 
     def column(values: Iterable[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([array.ravel() for array in values])[rows]
@@ -495,15 +501,15 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
 
 
 def _settings(settings: Sequence[Setting], place: NDArray[np.intp]) -> dict[str, Any]:
-    """Return the columns of settings, of which `place` (n,) says each row's."""
+    """Return the columns of settings; `place` (n,) is the position of each row's setting."""
     types = {**SETTINGS, **STRATA}
     values = {name: [setting[i] for setting in settings] for i, name in enumerate(types)}
-    taken = {name: column for name, column in values.items() if set(column) != {None}}
+    used = {name: column for name, column in values.items() if set(column) != {None}}
     empty = {dtype: _empty(dtype, len(place)) for dtype in set(SETTINGS.values())}
     return {
-        name: pd.array(taken[name], dtype).take(place) if name in taken else empty[dtype]
+        name: pd.array(used[name], dtype).take(place) if name in used else empty[dtype]
         for name, dtype in types.items()
-        if name in SETTINGS or name in taken
+        if name in SETTINGS or name in used
     }
 
 
@@ -534,7 +540,7 @@ def no_rows(group: str) -> str:
 
 
 def invalid_rows(bad: Mask, what: str) -> Status:
-    """Say of how many rows a metric cannot be computed; ok where there is none."""
+    """Return the status of a metric that some rows are invalid for; ok where none is."""
     if not bad.any():
         return OK
     return Status("invalid", f"{what} invalid in {int(bad.sum())} of {len(bad)} rows")

@@ -1,4 +1,4 @@
-"""What tuning makes small: a declared metric of some rows, with what each row adds to its error.
+"""What tuning minimises: a declared metric of some rows, with what each row adds to its error.
 
 A goal knows the rows that it is given and nothing else. The search gives it validation rows alone;
 test rows reach it once, for the trial that was chosen and the untuned default.
@@ -42,7 +42,7 @@ class GoalRows:
     groups: int
 
     def looks(self, fresh: float = np.inf) -> Looks:
-        """Return which rows share a person, when so many fresh ones will judge."""
+        """Return which rows share a person, for a trial that `fresh` new persons will judge."""
         return Looks(self.unit, self.fold, fresh)
 
     def first(self, folds: int) -> GoalRows:
@@ -97,8 +97,8 @@ class Goal:
             )
         if self.metric.rates:
             return self._of_rates(rows)
-        given = [rows.columns[name] for name in self.metric.needs]
-        loss = np.asarray(self.metric(rows.target, *given), float)
+        columns = [rows.columns[name] for name in self.metric.needs]
+        loss = np.asarray(self.metric(rows.target, *columns), float)
         mean, sides = np.array([loss.mean()]), np.array([[self.sign]])
         return GoalEstimate(mean, (loss - mean)[:, None] / len(loss), np.zeros(1), sides, self.sign)
 
@@ -107,28 +107,40 @@ class Goal:
         cells = (2 * rows.target + rows.columns["prediction"]).astype(np.int64)
         groups = [rows.group == g for g in range(rows.groups)]
         masks = groups if self.metric.is_gap else [np.ones(len(cells), bool)]
-        found = [_rate(rate, cells, mask) for rate in self.metric.rates for mask in masks]
-        parts, influence, least = (np.stack(column, axis=-1) for column in zip(*found, strict=True))
-        known = np.isfinite(parts)
-        sides = self._sides(known, len(masks))
-        return GoalEstimate(np.where(known, parts, 0), influence, least, sides, self.sign)
+        rates = [_rate(rate, cells, mask) for rate in self.metric.rates for mask in masks]
+        values, influence, least = (
+            np.stack(column, axis=-1) for column in zip(*rates, strict=True)
+        )
+        defined = np.isfinite(values)
+        sides = self._sides(defined, len(masks))
+        return GoalEstimate(np.where(defined, values, 0), influence, least, sides, self.sign)
 
-    def _sides(self, known: NDArray[np.bool_], masks: int) -> Floats:
+    def _sides(self, defined: NDArray[np.bool_], masks: int) -> Floats:
+        """Return the weights (sides, R) of rates whose largest sum is the goal's value.
+
+        A gap has two sides for each pair of groups, one of either sign; a rate has one side.
+
+        Parameters
+        ----------
+        defined : (R,) which rates there are, those of each group after each other.
+        masks : how many groups have rates.
+        """
         count = len(self.metric.rates)
         if not self.metric.is_gap:
-            return np.full((1, count), self.sign / count)[: int(known.all())]
+            side = np.full((1, count), self.sign / count)
+            return side if defined.all() else side[:0]
         pairs = [
             (masks * rate + a, masks * rate + b)
             for rate in range(count)
             for a, b in combinations(range(masks), 2)
         ]
         sides = [
-            sign * (np.eye(len(known))[a] - np.eye(len(known))[b])
+            sign * (np.eye(len(defined))[a] - np.eye(len(defined))[b])
             for a, b in pairs
-            if known[a] and known[b]
+            if defined[a] and defined[b]
             for sign in (1.0, -1.0)
         ]
-        return np.array(sides).reshape(-1, len(known))
+        return np.array(sides).reshape(-1, len(defined))
 
 
 def _rate(rate: Rate, cells: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[Floats, ...]:
@@ -154,19 +166,18 @@ def goals(names: Sequence[str], task: str) -> tuple[Goal, ...]:
         raise UserError("objectives= is empty: name one, such as objectives=error_rate")
     if len(set(names)) < len(names):
         raise UserError(f"objectives={','.join(names)} names one twice: name each once")
-    known = {name: each for name, each in metrics_of(task).items() if _is_goal(each)}
-    if not known:
+    valid = {name: metric for name, metric in metrics_of(task).items() if _is_goal(metric)}
+    if not valid:
         raise UserError("a task of several classes cannot be tuned: take a binary one")
     for name in names:
-        if name not in known:
-            raise unknown_name("objective to tune for", name, known)
-    return tuple(Goal(known[name]) for name in names)
+        if name not in valid:
+            raise unknown_name("objective to tune for", name, valid)
+    return tuple(Goal(valid[name]) for name in names)
 
 
 def _is_goal(metric: Metric) -> bool:
     """Say whether a metric is a mean, a rate, or a gap, and which values of it are good."""
     if metric.is_gap:
         return bool(metric.rates)
-    kinds = metric.interval in ("mean", "heavy_mean") or (metric.interval == "rate")
-    made_of = set(metric.needs) <= _COLUMNS
-    return kinds and made_of and metric.better in ("higher", "lower")
+    is_mean = metric.interval in ("mean", "heavy_mean", "rate")
+    return is_mean and set(metric.needs) <= _COLUMNS and metric.better in ("higher", "lower")

@@ -53,7 +53,7 @@ def variances(data: Labelled) -> dict[str, Floats]:
         given["predictive"] = 2 * score * (1 - score)
     elif data.task is Task.MULTICLASS and "score_0" in columns:
         scores = [data.column(f"score_{k}") for k in range(len(data.classes))]
-        given["predictive"] = _variance_of(scores)
+        given["predictive"] = _label_variance(scores)
     elif data.task is Task.REGRESSION and "sd" in columns:
         sd = data.column("sd")
         given["predictive"] = np.where(sd > 0, sd, NAN) ** 2
@@ -67,8 +67,8 @@ def variances(data: Labelled) -> dict[str, Floats]:
 ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
 
 
-def _variance_of(scores: Sequence[Floats]) -> Floats:
-    """Return the sum of p (1 - p) over the classes, of two as of a label."""
+def _label_variance(scores: Sequence[Floats]) -> Floats:
+    """Return the sum of p (1 - p) over the classes; with two, the same number as for a label."""
     if len(scores) == 2:
         return 2 * scores[1] * (1 - scores[1])
     return np.asarray(sum(p * (1 - p) for p in scores))
@@ -94,16 +94,16 @@ class UncertaintyEvaluation:
         for s in range(data.splits if bad.any() else 0):
             for i, name in enumerate(given):
                 status = invalid_rows(bad[i, data.split == s], name)
-                here = np.zeros(reasons.kind.shape, bool)
-                here[i, s] = bool(status.reason)
-                reasons.flag(here, status.kind, status.reason)
+                is_invalid = np.zeros(reasons.kind.shape, bool)
+                is_invalid[i, s] = bool(status.reason)
+                reasons.flag(is_invalid, status.kind, status.reason)
         for groups in (data.everyone, *data.coded.values()):
             means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
             lowest = means.interval(self.table.level)[0][..., 0, :].T
-            found: GroupMeans | _Limits = means
+            estimates: GroupMeans | _SkewedMeans = means
             if self.table.frequentist:
-                found = _Limits.of(values, groups, self.table.level)
-            self._attribute(measures, groups, reasons, found, lowest, self._floor(data))
+                estimates = _SkewedMeans.of(values, groups, self.table.level)
+            self._attribute(measures, groups, reasons, estimates, lowest, self._floor(data))
 
     def _floor(self, data: Labelled) -> Floats:
         """Return the variance (S,) under which there is nothing to divide by."""
@@ -117,11 +117,18 @@ class UncertaintyEvaluation:
         measures: Sequence[str],
         groups: Groups,
         reasons: Statuses,
-        means: GroupMeans | _Limits,
+        means: GroupMeans | _SkewedMeans,
         lowest: Floats,
         floor: Floats,
     ) -> None:
-        """Add the measures (V, S) of one attribute, of which `lowest` is the reference's end."""
+        """Add the measures of one attribute, and how its groups compare with the reference.
+
+        Parameters
+        ----------
+        reasons : (V, S) the status of each measure.
+        lowest : (V, S) the lower end of the reference's mean.
+        floor : (S,) the mean under which nothing is divided by it.
+        """
         lower, upper = means.interval(self.table.level)
         self._add(measures, "", groups, reasons, means.mean, lower, upper)
         if len(groups) == 1:
@@ -130,18 +137,18 @@ class UncertaintyEvaluation:
         # What the paper calls F, and the probability that it is further from 1 than is fair.
         reference = means.mean[..., 0, :].T
         small = (np.fmin(lowest, reference) < floor) | (reference == 0)
-        own = Statuses.of(reasons, reference.shape)
+        ratio_reasons = Statuses.of(reasons, reference.shape)
 
-        def why(i: int, s: int) -> str:
-            what = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
-            return f"{what}, too near 0 to divide by"
+        def near_zero(i: int, s: int) -> str:
+            mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
+            return f"{mean}, too near 0 to divide by"
 
-        own.flag(small & own.is_ok, "undefined", why)
+        ratio_reasons.flag(small & ratio_reasons.is_ok, "undefined", near_zero)
         ratio = means.ratio(self.table.level)
-        self._add(measures, "_ratio", groups, own, *ratio)
+        self._add(measures, "_ratio", groups, ratio_reasons, *ratio)
         # Where the ratio has no interval, nothing is known of how sure it is either.
         outside = means.ratio_outside(self.ratio_band)
-        self._add(measures, "_ratio", groups, own, outside, band=self.ratio_band)
+        self._add(measures, "_ratio", groups, ratio_reasons, outside, band=self.ratio_band)
 
     def _add(
         self,
@@ -155,7 +162,15 @@ class UncertaintyEvaluation:
         *,
         band: float | None = None,
     ) -> None:
-        """Add the values (S, G, V) of a form of the means; one that is not "" compares groups."""
+        """Add the values (S, G, V) of the measures' means, or of what compares the means.
+
+        Parameters
+        ----------
+        form : what compares the means with the reference's, such as ``_difference``; "" of the
+            means themselves.
+        reasons : (V, S) the status of each measure.
+        band : of the probability that a ratio is outside it, where that is added.
+        """
         size, names = groups.size, groups.names
         weakest = np.broadcast_to(np.arange(len(names)), size.shape)
         if form:
@@ -163,49 +178,52 @@ class UncertaintyEvaluation:
             size, values = np.minimum(size[:, :1], size[:, 1:]), values[:, 1:]
             names = names[1:]
         value = np.moveaxis(values, -1, 0)
-        shape = value.shape
-        n = np.broadcast_to(size, shape)
-        status = Statuses.of(reasons[..., None], shape)
-
-        def where(s: int, g: int) -> str:
-            name = groups.names[weakest[s, g]]
-            return f" in group '{name}'" if name else ""
-
-        fine = status.is_ok
-        status.flag(
-            fine & (n < self.table.minimum),
-            "insufficient",
-            lambda i, s, g: f"n={n[i, s, g]}{where(s, g)}",
-        )
-        status.flag(
-            fine & (n == 0), "undefined", lambda i, s, g: no_rows(groups.names[weakest[s, g]])
-        )
+        n = np.broadcast_to(size, value.shape)
+        weakest_names = np.asarray(groups.names, object)[weakest]
+        status = self._sized(Statuses.of(reasons[..., None], value.shape), n, weakest_names)
         value = np.where(status.has_value, value, NAN)
         if self.table.frequentist:
             few = status.is_ok & (n < FEWEST)
             status.flag(few, "insufficient", lambda *at: f"n={n[at]}, an interval needs {FEWEST}")
-        gone = np.isnan(value) & status.has_value
-        status.flag(gone & (n == 1), "undefined", "the standard error of a mean needs 2 rows")
-        status.flag(gone & (n != 1), "undefined", lambda *at: status.reason[at])
-        first, ends = int(bool(form)), [np.asarray(NAN), np.asarray(NAN)]
+        without_value = np.isnan(value) & status.has_value
+        status.flag(
+            without_value & (n == 1), "undefined", "the standard error of a mean needs 2 rows"
+        )
+        status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
+        ends = [np.asarray(NAN), np.asarray(NAN)]
         if lower is not None and upper is not None:
-            ends = [np.moveaxis(end[:, first:], -1, 0) for end in (lower, upper)]
+            # What compares groups has nothing to add about the reference, the first of them.
+            start = 1 if form else 0
+            ends = [np.moveaxis(end[:, start:], -1, 0) for end in (lower, upper)]
             ends = [np.where(n > 1, end, NAN) for end in ends]
-        outside = band is not None
         self.table.add(
             [f"{measure}{form}" for measure in measures],
             value,
             n,
             Several(groups.attribute, names),
-            statistic=OUTSIDE_BAND if outside else VALUE,
-            setting=Setting(band=band) if outside else NO_SETTING,
+            statistic=VALUE if band is None else OUTSIDE_BAND,
+            setting=NO_SETTING if band is None else Setting(band=band),
             interval=(ends[0], ends[1]),
             status=status,
         )
 
+    def _sized(
+        self, status: Statuses, n: NDArray[np.int64], weakest: NDArray[np.object_]
+    ) -> Statuses:
+        """Flag the values (V, S, G) of few rows or of none; `weakest` (S, G) names the group."""
+
+        def few_rows(i: int, s: int, g: int) -> str:
+            where = f" in group '{weakest[s, g]}'" if weakest[s, g] else ""
+            return f"n={n[i, s, g]}{where}"
+
+        was_ok = status.is_ok
+        status.flag(was_ok & (n < self.table.minimum), "insufficient", few_rows)
+        status.flag(was_ok & (n == 0), "undefined", lambda i, s, g: no_rows(str(weakest[s, g])))
+        return status
+
 
 @dataclass(frozen=True)
-class _Limits:
+class _SkewedMeans:
     """The means (S, G, V) of V measures, with intervals that skewed measures leave whole.
 
     It answers as `GroupMeans` does, whose intervals take the logarithms of means to be normal:
@@ -216,7 +234,7 @@ class _Limits:
     level: float
 
     @classmethod
-    def of(cls, values: Floats, groups: Groups, level: float) -> _Limits:
+    def of(cls, values: Floats, groups: Groups, level: float) -> _SkewedMeans:
         """Return the means of measures (V, n) that are at least 0."""
         columns = np.nan_to_num(values, posinf=0, neginf=0)
         moments = Moments.of_groups(columns, groups.codes, groups.cells)
@@ -243,16 +261,16 @@ class _Limits:
     def ratio(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean over the reference's and the ends of its interval, (S, G, V) each."""
         value, lower, upper = ratio_limits(self.limits, self._reference)
-        none = np.isnan(self.limits.lower) | np.isnan(self._reference.lower)
-        return value, np.where(none, NAN, lower), np.where(none, NAN, upper)
+        no_ends = np.isnan(self.limits.lower) | np.isnan(self._reference.lower)
+        return value, np.where(no_ends, NAN, lower), np.where(no_ends, NAN, upper)
 
     def ratio_outside(self, band: float) -> Floats:
         """Return how sure it is (S, G, V) that the ratio is further than `band` from 1."""
-        below, under = (
+        below_band, below_end = (
             probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
             for ratio in (1 - band, 1 + band)
         )
-        return np.asarray(below + 1 - under)
+        return np.asarray(below_band + 1 - below_end)
 
 
 REPLICATE = "replicate="  # how the labels of variants begin that differ in their draws alone
@@ -272,15 +290,16 @@ def evaluate_consistency(
     ----------
     uncertainty : variant -> (n,) uncertainties of the same individuals.
     """
-    for prefix, chosen in (
+    for prefix, uncertainties in (
         ("consistency", [u for v, u in uncertainty.items() if not v.startswith(REPLICATE)]),
         ("noise", [u for v, u in uncertainty.items() if v.startswith(REPLICATE)]),
     ):
-        if len(chosen) > 1:
-            _add_spread(table, prefix, np.stack(chosen))
+        if len(uncertainties) > 1:
+            _add_spread(table, prefix, np.stack(uncertainties))
 
 
 def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
+    """Add the spread over the variants of individuals' uncertainties (variants, n)."""
     n, setting = values.shape[1], Setting(variants=len(values))
     bad = np.asarray(~np.isfinite(values).all(axis=0))
     status = invalid_rows(bad, "uncertainty")
@@ -311,19 +330,19 @@ def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: s
         return
     score = "score" if "score" in data.predictions else "prediction"
     values = {"prediction": data.column(score), **variances(data)}
-    neighbours = [Neighbours.of(data.encoded[here], k) for here in data.slices]
+    neighbours = [Neighbours.of(data.encoded[rows], k) for rows in data.slices]
     for name, column in values.items():
         fairness = np.concatenate(
             [
-                individual_fairness(column[here], of)
-                for here, of in zip(data.slices, neighbours, strict=True)
+                individual_fairness(column[rows], of_split)
+                for rows, of_split in zip(data.slices, neighbours, strict=True)
             ]
         )
-        for groups, outcomes in _parts(data, attribute):
+        for groups, outcomes in _groups_and_outcomes(data, attribute):
             _add_fairness(table, f"individual_fairness_{name}", fairness.T, groups, outcomes)
 
 
-def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[str]]]:
+def _groups_and_outcomes(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[str]]]:
     """Yield everyone, the groups, and each group's true negatives, false positives ..."""
     yield data.everyone, ("",)
     if attribute not in data.groups:
@@ -339,7 +358,7 @@ def _parts(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[st
 def _add_fairness(
     table: MetricTable, metric: str, fairness: Floats, groups: Groups, outcomes: Sequence[str]
 ) -> None:
-    """Add the means of fairness (k, n) in cells, of which every group has one an outcome."""
+    """Add the mean fairness of each group's rows of each outcome, from that of rows (k, n)."""
     moments = Moments.of_groups(fairness, groups.codes, groups.cells)
     value = groups.shaped(moments.mean)
     if table.frequentist:
@@ -350,21 +369,23 @@ def _add_fairness(
         lower, upper = groups.shaped(moments.mean - half), groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)
     for place, outcome in enumerate(outcomes):
-        mine = slice(place, None, len(outcomes))
-        names = groups.names[mine]
-        status = _of_fairness(value[..., mine], n[..., mine], names, outcome, table.frequentist)
+        cells = slice(place, None, len(outcomes))
+        names = groups.names[cells]
+        status = _fairness_statuses(
+            value[..., cells], n[..., cells], names, outcome, table.frequentist
+        )
         table.add(
             (metric,) * len(value),
-            value[..., mine],
-            n[..., mine],
+            value[..., cells],
+            n[..., cells],
             Several(groups.attribute, names),
             setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
-            interval=(lower[..., mine], upper[..., mine]),
+            interval=(lower[..., cells], upper[..., cells]),
             status=status,
         )
 
 
-def _of_fairness(
+def _fairness_statuses(
     value: Floats,
     n: NDArray[np.int64],
     names: Sequence[str],

@@ -23,12 +23,13 @@ _SLACK = 0.01  # by which two probabilities may miss a sum of 1
 
 @dataclass(frozen=True)
 class Aligned:
-    """What was given, in one order of rows.
+    """The arrays of a user, all with their rows in one order.
 
     Attributes
     ----------
     arrays : name -> values, of those that were given.
-    features : the sensitive ones. within : those that groups are compared within, if any.
+    features : the sensitive features.
+    within : the features within whose values groups are compared, if any.
     """
 
     arrays: Mapping[str, Any]
@@ -43,50 +44,64 @@ def in_one_order(
 
     Raises
     ------
-    UserError : two that are of different rows, or whose rows cannot be told apart by the index, or
-        the target has no index and two others are in different orders.
+    UserError : two arrays are of different rows, or of rows that their index does not tell apart;
+        or the target has no index, and two others are in different orders.
     """
     arrays = {name: values for name, values in given.items() if values is not None}
-    labels = {
-        (role, name): values
-        for role, several in (("sensitive_features", features), ("within", within))
-        for name, values in (several if isinstance(several, Mapping) else {role: several}).items()
-    }
-    named = [*arrays.items(), *((name, values) for (_, name), values in labels.items())]
-    indexed = [(name, values.index) for name, values in named
-               if isinstance(values, pd.Series | pd.DataFrame)]  # fmt: skip
+    columns = [
+        *arrays.items(),
+        *_columns("sensitive_features", features).items(),
+        *_columns("within", within).items(),
+    ]
+    indexed = [(name, values.index) for name, values in columns if _is_pandas(values)]
     if not indexed:
         return Aligned(arrays, features, within)
     first, order = indexed[0]
-    plain = any(
-        values is not None and not isinstance(values, pd.Series | pd.DataFrame)
-        for _, values in named
-    )
+    without_index = any(values is not None and not _is_pandas(values) for _, values in columns)
     for name, index in indexed:
-        _check_index(name, index, first, order, by_position=plain and first != "target")
-
-    def ordered(values: Any) -> Any:
-        is_indexed = isinstance(values, pd.Series | pd.DataFrame)
-        return values.reindex(order) if is_indexed and not values.index.equals(order) else values
-
-    def of_role(asked: str, several: Any) -> Any:
-        own = {name: ordered(values) for (role, name), values in labels.items() if role == asked}
-        return own if isinstance(several, Mapping) else own[asked]
-
+        _check_index(name, index, first, order, by_position=without_index and first != "target")
     return Aligned(
-        {name: ordered(values) for name, values in arrays.items()},
-        of_role("sensitive_features", features),
-        of_role("within", within),
+        {name: _reordered(values, order) for name, values in arrays.items()},
+        _features_reordered(features, order),
+        _features_reordered(within, order),
     )
+
+
+def _columns(role: str, features: SensitiveFeatures | None) -> Mapping[str, Any]:
+    """Return features by their names; those without names by what they are for."""
+    return features if isinstance(features, Mapping) else {role: features}
+
+
+def _is_pandas(values: Any) -> bool:
+    return isinstance(values, pd.Series | pd.DataFrame)
+
+
+def _reordered(values: Any, order: pd.Index) -> Any:
+    """Return values with their rows in an order, as they are where they have no index."""
+    if _is_pandas(values) and not values.index.equals(order):
+        return values.reindex(order)
+    return values
+
+
+def _features_reordered(features: SensitiveFeatures | None, order: pd.Index) -> Any:
+    if isinstance(features, Mapping):
+        return {name: _reordered(values, order) for name, values in features.items()}
+    return _reordered(features, order)
 
 
 def _check_index(
     name: str, index: pd.Index, first: str, order: pd.Index, *, by_position: bool
 ) -> None:
+    """Refuse rows that are not the first array's, or that plain arrays are in one order with.
+
+    Parameters
+    ----------
+    by_position : whether arrays without an index are given, too.
+    """
     if index.equals(order) or len(index) != len(order):
-        return  # of unequal lengths is told elsewhere
-    same = index.is_unique and order.is_unique and index.isin(order).all()
-    if not same:
+        return  # `check_lengths` refuses unequal lengths, in its own words
+    same_rows = index.is_unique and order.is_unique and index.isin(order).all()
+    if not same_rows:
         raise UserError(
             f"the rows of {name} and of {first} have different names (index): give both with one "
             "index, or as arrays (.to_numpy()) where their rows are in one order"
@@ -143,8 +158,8 @@ def classes_and_columns(
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
     labels = {name: _texts(name, given.pop(name)) for name in ("target", "prediction")}
-    found = {text for texts in labels.values() for text in texts}
-    names = _in_order(found - {""}) if classes is None else tuple(map(_spelled, classes))
+    present = {text for texts in labels.values() for text in texts}
+    names = _in_order(present - {""}) if classes is None else tuple(map(_spelled, classes))
     if len(names) < 2 or len(set(names)) < len(names):
         listed = ", ".join(map(quoted, names))
         raise UserError(f"classes are {listed or 'none'}: several classes are two or more, once")
@@ -172,18 +187,20 @@ def _in_order(names: set[str]) -> tuple[str, ...]:
 
 
 def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Floats:
-    code = {each: float(k) for k, each in enumerate(names)}
+    """Return the places of labels among the names of the classes."""
+    code = {label: float(k) for k, label in enumerate(names)}
     codes = np.array([code.get(text, np.nan) for text in texts])
     if np.isnan(codes).any():
         row = int(np.flatnonzero(np.isnan(codes))[0])
         listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        what = f"{name} is {quoted(texts[row])} in row {row}"
-        raise UserError(f"{what}, none of the classes {listed}")
+        raise UserError(
+            f"{name} is {quoted(texts[row])} in row {row}, none of the classes {listed}"
+        )
     return codes
 
 
 def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Floats]:
-    """Return a column a class; those of a table that has the classes' names go by these."""
+    """Return one column for each class, in their order; a table's columns may be named by them."""
     shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
     if isinstance(shares, pd.DataFrame):
         titles = [_spelled(column) for column in shares.columns]
@@ -207,20 +224,20 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     if positive is None and target.dtype.kind in "biuf":
         return None
     texts = [_spelled(label) for label in pd.unique(pd.Series(target.ravel()))]
-    found = sorted({*texts} - {""})
-    chosen = _spelled(positive) if positive is not None else ""
-    if len(found) > 2 or "" in texts:
-        which = "a missing label" if "" in texts else f"{len(found)} labels"
+    labels = sorted({*texts} - {""})
+    label_1 = _spelled(positive) if positive is not None else ""
+    if len(labels) > 2 or "" in texts:
+        which = "a missing label" if "" in texts else f"{len(labels)} labels"
         raise UserError(f"target holds {which}, and needs one of two in each row")
-    if chosen and chosen not in found:
-        listed = " and ".join(map(quoted, found))
+    if label_1 and label_1 not in labels:
+        listed = " and ".join(map(quoted, labels))
         raise UserError(f"positive is {quoted(positive)}, and target holds {listed}")
-    if chosen:
-        return next((label for label in found if label != chosen), f"not {chosen}"), chosen
-    if pair := plain_pair(found):
+    if label_1:
+        return next((label for label in labels if label != label_1), f"not {label_1}"), label_1
+    if pair := plain_pair(labels):
         return pair
-    listed = " and ".join(map(quoted, found))
-    either = " or ".join(f"positive={name!r}" for name in found)
+    listed = " and ".join(map(quoted, labels))
+    either = " or ".join(f"positive={name!r}" for name in labels)
     raise UserError(f"target holds {listed}: say which of them scores foretell: {either}")
 
 
@@ -229,11 +246,12 @@ def _spelled(value: object) -> str:
 
 
 def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
+    """Return labels as 0 and 1, given the names of both."""
     array = _one_dimensional(name, np.asarray(values, object))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
-    found = [meaning.get(_spelled(label), np.nan) for label in distinct]
-    coded: Floats = np.array(found)[codes]
+    code_of_distinct = [meaning.get(_spelled(label), np.nan) for label in distinct]
+    coded: Floats = np.array(code_of_distinct)[codes]
     if np.isnan(coded).any():
         row = int(np.flatnonzero(np.isnan(coded))[0])
         raise UserError(
@@ -244,7 +262,7 @@ def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
 
 
 def _of_positive(score: Any, names: tuple[str, str] | None) -> Any:
-    """Return the probabilities of label 1, of those of both labels where both are given."""
+    """Return the probabilities of label 1, also where those of both labels are given."""
     shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
     array = np.asarray(shares)
     if array.ndim != 2 or array.shape[1] != 2:
@@ -289,7 +307,8 @@ def sensitive_frame(
 
     Parameters
     ----------
-    what : what a column is called in errors. name : what a column without a name is called.
+    what : what a column is called in errors.
+    name : what a column without a name is called.
 
     Raises
     ------

@@ -56,36 +56,38 @@ class WeightedScores:
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, then each group's."""
-        self._part(np.arange(len(self.label)), EVERYONE)
+        self._add_part(np.arange(len(self.label)), EVERYONE)
         for attribute, labels in groups.items():
             codes = labels.cat.codes.to_numpy()
             for code, name in enumerate(labels.cat.categories):
-                self._part(np.flatnonzero(codes == code), Where(attribute, str(name)))
+                self._add_part(np.flatnonzero(codes == code), Where(attribute, str(name)))
 
-    def _part(self, rows: Rows, where: Where) -> None:
+    def _add_part(self, rows: Rows, where: Where) -> None:
         """Add the rows of a part of the pool; strata without a label are left out of it."""
         metrics = [m for m in metrics_of(BINARY, "mean").values() if m.needs == ("score",)]
         names = [metric.name for metric in metrics]
         settings = [Setting(bins=self.bins, binning=binning) for binning in ("width", "mass")]
-        known = rows[~np.isnan(self.label[rows])]
-        n = len(known)
+        labelled = rows[~np.isnan(self.label[rows])]
+        n = len(labelled)
         if not n:
             several = [*[NO_SETTING] * (len(names) + 1), *settings]
             names += ["roc_auc", _CALIBRATION, _CALIBRATION]
             status = undefined(no_rows(where.group))
             self.table.add(names, NAN, 0, where, setting=several, status=status)
             return
-        label, score, stratum = self.label[known], self.score[known], self.arms[known]
+        label, score, stratum = self.label[labelled], self.score[labelled], self.arms[labelled]
         sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
         weight = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
         design, everyone = Design.of(n, weight=weight), np.zeros(n, np.intp)
         level = self.table.level
         if self.whenever:
             level = float(lasting_level(level, n))
-        losses, others = (np.stack([m(y, score) for m in metrics]) for y in (label, 1 - label))
+        losses, other_losses = (
+            np.stack([m(y, score) for m in metrics]) for y in (label, 1 - label)
+        )
         if self.table.frequentist:  # with limits that rare labels leave whole
             sample = Sampled.of(design, everyone, 1)
-            means = OutcomeMeans.of(losses, others, label, sample, design)
+            means = OutcomeMeans.of(losses, other_losses, label, sample, design)
             value, lower, upper = (end[:, None] for end in means.limits(level=level, least=0.0))
             upper = np.minimum(upper, np.array([m.at_most for m in metrics])[:, None, None])
             lacking = f"n={n}, {int(means.size.min())} effective rows of the rarer label; an "

@@ -125,14 +125,14 @@ def _component(config: Config, group: str) -> Any:
     try:
         return make()
     except TypeError as error:
-        named = f"{group}={choice(config, group)}"
+        chosen_component = f"{group}={choice(config, group)}"
         unknown = str(error).partition("unexpected keyword argument ")[2].strip("'")
         if unknown:
             raise UserError(
-                f"{named} has no option '{unknown}': leave {group}.{unknown} out, or, where an "
-                f"experiment sets it, choose a {group} that has it"
+                f"{chosen_component} has no option '{unknown}': leave {group}.{unknown} out, or, "
+                f"where an experiment sets it, choose a {group} that has it"
             ) from error
-        raise UserError(f"{named}: {error}") from error
+        raise UserError(f"{chosen_component}: {error}") from error
 
 
 def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
@@ -176,5 +176,5 @@ def _verified(config: Config, dataset: Dataset) -> bool:
 
     A table of the user's has none, nor has what is simulated.
     """
-    own = bool(config["dataset"].get("path")) or not dataset.sources
-    return own or bool(config["data"]["verify"])
+    is_own = bool(config["dataset"].get("path")) or not dataset.sources
+    return is_own or bool(config["data"]["verify"])

@@ -37,8 +37,8 @@ def plain(cfg: DictConfig | Config) -> Config:
     if not isinstance(cfg, DictConfig):
         return cfg
     chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    own = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
-    return {**own, "hydra": {"runtime": {"choices": chosen}}}
+    settings = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
+    return {**settings, "hydra": {"runtime": {"choices": chosen}}}
 
 
 def container(node: Any) -> Any:
@@ -123,17 +123,17 @@ def telling_name(name: str, stored: Mapping[str, Any]) -> str:
     name : of the run: its data set, learner, intervention and method.
     stored : its configuration, as an `Identity` has it.
     """
-    usual, named = _usual_choices(), ("dataset", "learner", "intervention", "method")
+    usual, main_groups = _usual_choices(), ("dataset", "learner", "intervention", "method")
     parts = []
-    for group in (*named, *(group for group in COMPONENTS if group not in named)):
+    for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
         chosen = str(stored[group]["name"])
-        if group not in named and chosen != usual.get(group):
+        if group not in main_groups and chosen != usual.get(group):
             parts.append(chosen)
-        known = configurations(group).get(chosen, {})
+        usual_options = configurations(group).get(chosen, {})
         parts += [
             f"{option}={_short(value)}"
             for option, value in stored[group].items()
-            if option in known and known[option] != value
+            if option in usual_options and usual_options[option] != value
         ]
     parts += [
         f"{option}={_short(stored[option])}"
@@ -157,6 +157,6 @@ def _usual_choices() -> dict[str, Any]:
     path = HOME / "conf" / "config.yaml"
     if not path.is_file():
         return {}
-    known = yaml.safe_load(path.read_text(encoding="utf-8"))
-    chosen = [default for default in known.pop("defaults") if isinstance(default, dict)]
-    return {**known, **{name: value for default in chosen for name, value in default.items()}}
+    defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
+    chosen = [default for default in defaults.pop("defaults") if isinstance(default, dict)]
+    return {**defaults, **{name: value for default in chosen for name, value in default.items()}}

@@ -37,8 +37,8 @@ _PREPARED = 16  # runs that a process keeps prepared
 
 def too_long(minutes: float, option: str = "timeout_min") -> str:
     """Return why a task failed that took longer than it may, by an option."""
-    several = "s" * (minutes != 1)
-    return f"took longer than {minutes:g} minute{several} ({option}): finished cells are kept"
+    unit = "minute" if minutes == 1 else "minutes"
+    return f"took longer than {minutes:g} {unit} ({option}): finished cells are kept"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class Plan:
     ----------
     config : the resolved configuration.
     cells : the ids of its cells, each once.
-    finished : whether its folder is there and made from these very cells; `drawn` of its figures.
-    cost_key : what runs share whose cells cost about the same; `rows` : that each cell is of.
+    finished, drawn : whether its folder, and its figures, are there, made from these very cells.
+    cost_key : the same for runs whose cells cost about the same.
+    rows : of each cell.
     noted : whether a finished run says already what it is made for.
     key : what a worker knows the prepared run by; no two plans share it.
     """
@@ -128,7 +129,7 @@ class RunEnd:
     trace: str = ""
 
     def describe(self, seconds: float) -> str:
-        """Say what was done in some seconds."""
+        """Return what was done in some seconds, as a line for the user."""
         cells = len(self.run.cells)
         if self.computed == 0:
             return f"nothing to fit: all {cells} cells were in the store ({seconds:.1f} s)"

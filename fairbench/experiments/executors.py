@@ -308,7 +308,7 @@ def work_all(tasks: Sequence[WorkUnit], n_jobs: int, minutes: float | None = Non
 
 @dataclass
 class _Batch:
-    """A submitted job, and those of its tasks of which nothing is known yet.
+    """A submitted job, and its tasks that have not ended yet.
 
     `minutes` are those that the whole job may take.
     """
@@ -338,7 +338,7 @@ class _Batch:
             yield results.get((task.run.key, task.cell)) or _lost(task, why)
 
     def _why(self, error: Exception | None) -> str:
-        """Say why a job gave no results."""
+        """Return why a job gave no results."""
         lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
         raised = [
             line for line in lines if "Error" in line and not line.startswith(("Job", "File"))

@@ -95,8 +95,8 @@ class PlannedRun:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
         modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
         # Metrics are found in their folder, and not imported by name: a new one is new code.
-        found = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
-        modules += [module.name for module in found]
+        metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
+        modules += [module.name for module in metric_modules]
         parts = [describe(self.method), describe(self.evaluator), self.study.protect]
         if self.evaluator.weights:
             parts.append(self.dataset.weight_digest)
@@ -201,8 +201,8 @@ def _draw(run: PlannedRun, draw: DrawFigures | None, metrics: pd.DataFrame | Non
     """Draw a run's figures, if it is to have any and has none; its stored metrics by default."""
     if draw and not run.writer.has_figures():
         with run.writer.drawing() as temporary:
-            shown = run.folder.all_metrics() if metrics is None else metrics
-            draw(shown, run.name, run.protect, temporary)
+            drawn_metrics = run.folder.all_metrics() if metrics is None else metrics
+            draw(drawn_metrics, run.name, run.protect, temporary)
 
 
 def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -215,7 +215,7 @@ def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
     """Write the folder of a run; nothing in it depends on when or how fast that is done."""
-    each, cells = _seconds_per_cell(metrics), list(dict.fromkeys(cell.id for cell in run.cells))
+    per_cell, cells = _seconds_per_cell(metrics), list(dict.fromkeys(cell.id for cell in run.cells))
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
@@ -229,8 +229,8 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "versions": run.study.identity()["versions"],
         "cost": {
             "key": run.study.cost_key,
-            "seconds_per_cell": each,
-            "seconds": each * len(cells),
+            "seconds_per_cell": per_cell,
+            "seconds": per_cell * len(cells),
         },
         **machine(),
     }

@@ -218,18 +218,21 @@ class Presets:
             for job in merged:
                 value = job.pop(group, self.by_default.get(group, ""))
                 sweeps.setdefault(tuple(job.items()), {})[value] = None
-            merged = [{**dict(rest), group: ",".join(values)} for rest, values in sweeps.items()]
+            merged = [
+                {**dict(other_options), group: ",".join(values)}
+                for other_options, values in sweeps.items()
+            ]
         return [self._command(job) for job in merged]
 
     def _command(self, job: Mapping[str, str]) -> str:
-        first = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
-        shown = {
+        leading = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
+        options = {
             name: text
-            for name, text in {**first, **job}.items()
+            for name, text in {**leading, **job}.items()
             if self.by_default.get(name) != text
         }
-        sweep = ["-m"] if any("," in shown.get(group, "") for group in _MERGED) else []
-        words = [f"{name}={text}" for name, text in shown.items()]
+        sweep = ["-m"] if any("," in options.get(group, "") for group in _MERGED) else []
+        words = [f"{name}={text}" for name, text in options.items()]
         return shlex.join(["fairbench", "run", *sweep, *words])
 
 

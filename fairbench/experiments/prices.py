@@ -25,7 +25,8 @@ class Prices:
 
     Attributes
     ----------
-    exact : by the `cost_key` of a study. alike : by the names of the data set and the components.
+    exact : by the `cost_key` of a study.
+    alike : by the names of the data set and the components.
     """
 
     exact: dict[str, _Cost] = field(default_factory=dict)
@@ -36,8 +37,8 @@ class Prices:
         """Return the prices that the finished runs of a catalogue tell."""
         prices = cls()
         for run in catalogue:
-            known = run.environment
-            cost, rows = known.get("cost", {}), known.get("task", {}).get("rows", 0)
+            environment = run.environment
+            cost, rows = environment.get("cost", {}), environment.get("task", {}).get("rows", 0)
             if "key" in cost:
                 paid = _Cost(float(cost["seconds_per_cell"]), int(rows))
                 prices.exact[cost["key"]] = prices.alike[_names(run.choices)] = paid

@@ -27,7 +27,7 @@ from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Method
 from fairbench.experiments.study import Cell
 from fairbench.inference.posterior import FREQUENTIST
-from fairbench.inference.survey import design_of
+from fairbench.inference.survey import Design, design_of
 from fairbench.results.cells import Store
 from fairbench.results.predictions import TEST, VALIDATION
 
@@ -53,7 +53,11 @@ class Reading:
         """Yield what was predicted of the validation and of the test rows."""
         test = None if self.invalid else self.test
         parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
-        return (_part(fold, part, rows, of) for part, rows, of in parts if len(rows))
+        return (
+            _prediction_columns(fold, part, rows, labelled)
+            for part, rows, labelled in parts
+            if len(rows)
+        )
 
 
 def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]]:
@@ -65,7 +69,10 @@ def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]
     }
 
 
-def _part(fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None) -> Part:
+def _prediction_columns(
+    fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None
+) -> Part:
+    """Return the columns of predictions of rows; NaN where there are none."""
     keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
     columns: Part = {name: np.full(len(rows), key) for name, key in keys.items()} | {"row": rows}
     if labelled is None:
@@ -110,7 +117,8 @@ class RunEvaluation:
         name = " x ".join(self.protect)
         groups.setdefault(name, self.dataset.groups(self.protect))
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
-        # Of a fold come the run's own rows, then those of its variants, then those of them all.
+        # The rows of a fold: the run's own, then each variant's, then those of all variants
+        # together, whose number has the variant None.
         folds = list(dict.fromkeys(cell.place for cell in ordered))
         variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
         splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
@@ -120,17 +128,17 @@ class RunEvaluation:
             for v, variant in enumerate(("", *variants, None))
         }
         readings = [self.read(cell, {} if cell.variant else groups) for cell in ordered]
-        own = [reading for reading in readings if not reading.cell.variant]
-        others = [reading for reading in readings if reading.cell.variant]
-        tables = [*self._tables(own, number), *self._tables(others, number)]
+        of_run = [reading for reading in readings if not reading.cell.variant]
+        of_variants = [reading for reading in readings if reading.cell.variant]
+        tables = [*self._tables(of_run, number), *self._tables(of_variants, number)]
         for fold in folds:
-            of_fold = [reading for reading in others if reading.cell.place == fold]
+            of_fold = [reading for reading in of_variants if reading.cell.place == fold]
             consistency = MetricTable(
                 frequentist=self.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
             )
             evaluate_consistency(consistency, _uncertainties(of_fold))
             tables.append(consistency)
-        parts = [part for reading in own for part in reading.predictions(reading.cell.fold)]
+        parts = [part for reading in of_run for part in reading.predictions(reading.cell.fold)]
         return concatenate(tables, splits), _joined(parts)
 
     def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
@@ -143,17 +151,17 @@ class RunEvaluation:
             notes[name] = float(value), int(stored.notes["train_rows"])
         invalid = stored.notes.get("invalid", "")
         rows = stored.columns["row"][parts == TEST].astype(np.intp)
-        test = self._part(cell, stored.columns, parts == TEST, groups, invalid)
+        test = self._labelled(cell, stored.columns, parts == TEST, groups, invalid)
         if not cell.variant:
             test = self._described(test, cell, rows)
         held_out = parts == VALIDATION
         validation = None
         if held_out.any() and not invalid:
-            validation = self._part(cell, stored.columns, held_out, groups, invalid)
+            validation = self._labelled(cell, stored.columns, held_out, groups, invalid)
         return Reading(cell, rows, test, validation, invalid, notes)
 
     def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
-        """Add what the evaluator asks for of what the rows were predicted from."""
+        """Return test rows with the features that the evaluator's settings need."""
         features = self.dataset.features
         if isinstance(features, Sequences):
             return test
@@ -165,7 +173,7 @@ class RunEvaluation:
             test = replace(test, encoded=encoded)
         return test
 
-    def _part(
+    def _labelled(
         self,
         cell: Cell,
         columns: Mapping[str, NDArray[np.generic]],
@@ -173,37 +181,54 @@ class RunEvaluation:
         groups: dict[str, pd.Series],
         invalid: str,
     ) -> Labelled:
+        """Return some of a cell's rows, with their predictions and what they are judged by.
+
+        Parameters
+        ----------
+        columns : the stored outputs of the cell.
+        chosen : which of their rows, such as those tested.
+        invalid : why the cell has no predictions; empty where it has. Zeros then stand for them.
+        """
         rows = columns["row"][chosen].astype(np.intp)
         if invalid:
             predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
         else:
-            method = self.methods[cell.variant]
-            raw = raw_outputs({name: values[chosen] for name, values in columns.items()})
-            read = method.read(raw, self.dataset.task, rng(self.seed, "read", *self._keys(cell)))
-            predictions = read_predictions(
-                read,
-                self.dataset.task,
-                type(method).__name__,
-                keep_invalid=method.capabilities.keep_invalid,
-                classes=len(self.dataset.classes),
+            predictions = self._read_outputs(
+                cell, {name: values[chosen] for name, values in columns.items()}
             )
-        truth, design = self.dataset.truth, None
-        if self.evaluator.interval == FREQUENTIST:
-            weight = self.dataset.weight if self.evaluator.weights else None
-            parts = (
-                None if column is None else column.to_numpy()[rows]
-                for column in (weight, self.dataset.clusters)
-            )
-            design = design_of(len(rows), *parts)
+        truth = self.dataset.truth
         return Labelled(
             self.dataset.target.to_numpy(np.float64)[rows],
             predictions,
             {name: pd.Series(labels.array.take(rows)) for name, labels in groups.items()},
             self.dataset.task,
             None if truth is None else truth.iloc[rows],
-            design=design,
+            design=self._design(rows),
             classes=self.dataset.classes,
         )
+
+    def _read_outputs(self, cell: Cell, columns: Mapping[str, NDArray[np.generic]]) -> pd.DataFrame:
+        """Return the predictions that the cell's method reads from stored outputs."""
+        method, task = self.methods[cell.variant], self.dataset.task
+        generator = rng(self.seed, "read", *self._keys(cell))
+        return read_predictions(
+            method.read(raw_outputs(columns), task, generator),
+            task,
+            type(method).__name__,
+            keep_invalid=method.capabilities.keep_invalid,
+            classes=len(self.dataset.classes),
+        )
+
+    def _design(self, rows: NDArray[np.intp]) -> Design | None:
+        """Return the weights and clusters of rows, if they have any that count."""
+        if self.evaluator.interval != FREQUENTIST:
+            return None
+        weight = self.dataset.weight if self.evaluator.weights else None
+        weights_and_clusters = (
+            None if column is None else column.to_numpy()[rows]
+            for column in (weight, self.dataset.clusters)
+        )
+        return design_of(len(rows), *weights_and_clusters)
 
     def _tables(
         self, readings: Sequence[Reading], number: Mapping[Any, int]
@@ -216,10 +241,10 @@ class RunEvaluation:
         """
         alike: dict[Any, list[Reading]] = {}
         for reading in readings:
-            sampled = reading.test.design is not None  # whose clusters are of one split
             columns, held_out = tuple(reading.test.predictions), reading.validation is not None
             encoding = repr(reading.cell.study.learner.encoding)  # what sequences are cut to
-            alone = reading.cell.id if sampled else ""
+            # Clusters are those of one split, so that sampled rows are evaluated split by split.
+            alone = reading.cell.id if reading.test.design is not None else ""
             key = reading.invalid, held_out, columns, encoding, alone
             alike.setdefault(key, []).append(reading)
         for several in alike.values():
@@ -229,9 +254,9 @@ class RunEvaluation:
             for name in dict.fromkeys(name for reading in several for name in reading.notes):
                 noted = [reading.notes.get(name) for reading in several]
                 value, rows = zip(*(note or (np.nan, 0) for note in noted), strict=True)
-                there = [[note is not None] for note in noted]
+                has_note = [[note is not None] for note in noted]
                 arrays = np.reshape(value, (-1, 1)), np.reshape(rows, (-1, 1))
-                table.add(name, *arrays, there=np.array(there))
+                table.add(name, *arrays, there=np.array(has_note))
             yield table
 
     def _evaluate(self, readings: Sequence[Reading], places: Sequence[int]) -> MetricTable:

@@ -167,6 +167,7 @@ def variant_label(vary: str, value: Any) -> str:
 
 
 def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
+    """Return the variant with another value of an option, such as ``learner.gamma``."""
     group, _, option = vary.partition(".")
     components = {
         "learner": study.learner,

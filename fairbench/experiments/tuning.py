@@ -294,6 +294,7 @@ class Search:
         return trial
 
     def _fit(self, trial: Trial, folds: int | None) -> None:
+        """Fit a trial fold by fold, until all are done, or it is surely worse than the best."""
         assert trial.plan is not None
         run, parts = prepared(trial.plan), list[GoalRows]()
         cells = sorted(

@@ -70,9 +70,9 @@ class Trial:
 
     def line(self, values: Sequence[float]) -> str:
         """Return the trial as a sealed line of JSON."""
-        known = {"values": self.values, "objectives": list(values), "folds": self.folds}
-        rest = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
-        return sealed_json({**known, **rest})
+        judged = {"values": self.values, "objectives": list(values), "folds": self.folds}
+        outcome = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
+        return sealed_json({**judged, **outcome})
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class StudyRecord:
         if before != dict(space):
             differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
             was, now = (
-                ", ".join(f"{k}={each[k]}" for k in differing if k in each) or "nothing of it"
-                for each in (before, space)
+                ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
+                for side in (before, space)
             )
             raise UserError(
                 f"the study in {self.folder} was begun with {was}, which is now {now}: go on with "

@@ -53,15 +53,15 @@ def _component(
     stored: Mapping[str, Any], group: str, conf: Path, place: Path
 ) -> tuple[str, dict[str, Any]]:
     """Return the name and the options that a stored configuration has for a group."""
-    found = stored.get(group)
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    component = stored.get(group)
+    if not isinstance(component, dict) or not isinstance(component.get("name"), str):
         raise UserError(f"{place}: {group} names no component; the run is not one of this project")
     valid = {path.stem for path in (conf / group).glob("*.yaml")}
-    if found["name"] not in valid:
-        raise unknown_name(f"{group} in {place}", str(found["name"]), valid)
-    options = {name: value for name, value in found.items() if name not in ("name", VERIFIED)}
+    if component["name"] not in valid:
+        raise unknown_name(f"{group} in {place}", str(component["name"]), valid)
+    options = {name: value for name, value in component.items() if name not in ("name", VERIFIED)}
     _inert(options, f"{place}: {group}")
-    return str(found["name"]), options
+    return str(component["name"]), options
 
 
 def _inert(value: Any, where: str) -> Any:
@@ -151,13 +151,13 @@ def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = Non
 
 def damaged(run: Run, store: Store) -> list[str]:
     """Return what is wrong with each cell of a run that is missing or not as it was written."""
-    found = []
+    problems = []
     for cell in run.cells():
         try:
             store.read(cell)
         except CorruptCellError as error:
-            found.append(str(error))
-    return found
+            problems.append(str(error))
+    return problems
 
 
 def sample(run: Run, conf: Path, cells: int, seed: int = 0) -> list[Cell]:
@@ -216,11 +216,11 @@ def _largest(stored: NDArray[Any], fresh: NDArray[Any]) -> float:
 
 def changes_since(run: Run, cell: Cell) -> dict[str, str]:
     """Return what differs between where a run was made and here: CPU, commit, versions."""
-    then, now = run.environment, machine()
+    recorded, now = run.environment, machine()
     versions = cell.study.identity()["versions"]
     pairs = {
-        "CPU": (then["cpu"], now["cpu"]),
-        "commit": (then.get("git_commit"), now.get("git_commit")),
-        **{name: (version, versions.get(name)) for name, version in then["versions"].items()},
+        "CPU": (recorded["cpu"], now["cpu"]),
+        "commit": (recorded.get("git_commit"), now.get("git_commit")),
+        **{name: (version, versions.get(name)) for name, version in recorded["versions"].items()},
     }
     return {name: f"{was} then, {is_} now" for name, (was, is_) in pairs.items() if was != is_}

@@ -30,7 +30,8 @@ class WeightedShares:
 
     Attributes
     ----------
-    shares, rows : (G,) with limits. ratios : shares over shares of rows, 1 where a group has as
+    shares, rows : (G,) with limits.
+    ratios : shares over shares of rows, 1 where a group has as
         much as it has rows.
     below : (G,) how sure it is that a ratio is under four fifths; see
         :func:`fairbench.inference.rates.probability_ratio_below`.
@@ -68,15 +69,15 @@ def _over_ties(score: Floats, lists: Codes, weight_of: Callable[[Floats, Codes],
     """Return weights of places from 1, each the mean over the rows of one score in a list."""
     order = np.lexsort((-score, lists))
     sorted_lists, sorted_score = lists[order], score[order]
-    first = np.searchsorted(sorted_lists, sorted_lists, side="left")
-    places = (np.arange(len(order)) - first + 1).astype(float)
+    list_start = np.searchsorted(sorted_lists, sorted_lists, side="left")
+    places = (np.arange(len(order)) - list_start + 1).astype(float)
     weights = weight_of(places, sorted_lists)
     start = np.r_[True, (np.diff(sorted_lists) != 0) | (np.diff(sorted_score) != 0)]
     tie = np.cumsum(start) - 1
     means = np.bincount(tie, weights) / np.bincount(tie)
-    found = np.empty(len(order))
-    found[order] = means[tie]
-    return found
+    of_rows = np.empty(len(order))
+    of_rows[order] = means[tie]
+    return of_rows
 
 
 def weighted_shares(
@@ -103,25 +104,27 @@ def weighted_shares(
     correlation: list[float] = []
     for g in range(groups):
         cell = np.where(codes == g, 3, 0).astype(np.intp)
-        both = []
-        for design, found in ((weighted, shares), (plain, rows)):
+        scores = []
+        for design, of_groups in ((weighted, shares), (plain, rows)):
             counts = SurveyCounts.of(cell, np.zeros(len(cell), np.intp), design, groups=1)
             limits = counts.limits(selection_rate, level=level)
-            found.append(limits)
-            both.append(design.weight * ((codes == g) - limits.value[0]) / design.weight.sum())
+            of_groups.append(limits)
+            scores.append(design.weight * ((codes == g) - limits.value[0]) / design.weight.sum())
         correlation.append(
             _correlation_of_rows(weight, shares[-1], rows[-1])
             if lists is None
-            else _correlation_of_lists(both[0], both[1], lists)
+            else _correlation_of_lists(scores[0], scores[1], lists)
         )
-    mine, all_rows = (
-        Limits(*(np.concatenate(ends) for ends in zip(*found, strict=True)))
-        for found in (shares, rows)
+    group_shares, all_rows = (
+        Limits(*(np.concatenate(ends) for ends in zip(*limits_of_groups, strict=True)))
+        for limits_of_groups in (shares, rows)
     )
     shared = np.array(correlation)
-    ratios = ratio_limits(mine, all_rows, shared)
-    below = probability_ratio_below(mine, all_rows, FOUR_FIFTHS, level=level, correlation=shared)
-    return WeightedShares(mine, all_rows, ratios, below)
+    ratios = ratio_limits(group_shares, all_rows, shared)
+    below = probability_ratio_below(
+        group_shares, all_rows, FOUR_FIFTHS, level=level, correlation=shared
+    )
+    return WeightedShares(group_shares, all_rows, ratios, below)
 
 
 def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
@@ -149,10 +152,12 @@ def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:
     A few lists hardly say what it is, and too large a one leaves no error of a ratio: it is lower
     by its own standard error (Fisher 1921), and of three lists and fewer nothing is known of it.
     """
-    first, second = (sums(array, lists, int(lists.max()) + 1) for array in (one, other))
-    spread = np.sqrt((first**2).sum() * (second**2).sum())
-    known = len(first) - 3
-    if known <= 0 or spread <= 0:
-        return -1.0 if known <= 0 else 0.0
-    correlation = np.clip((first * second).sum() / spread, -_NEARLY, _NEARLY)
-    return float(np.tanh(np.arctanh(correlation) - 1 / np.sqrt(known)))
+    sums_of_one, sums_of_other = (
+        sums(array, lists, int(lists.max()) + 1) for array in (one, other)
+    )
+    spread = np.sqrt((sums_of_one**2).sum() * (sums_of_other**2).sum())
+    freedom = len(sums_of_one) - 3
+    if freedom <= 0 or spread <= 0:
+        return -1.0 if freedom <= 0 else 0.0
+    correlation = np.clip((sums_of_one * sums_of_other).sum() / spread, -_NEARLY, _NEARLY)
+    return float(np.tanh(np.arctanh(correlation) - 1 / np.sqrt(freedom)))

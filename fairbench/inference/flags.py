@@ -57,11 +57,11 @@ def same_rate(
 
 def _window(y: Floats, n: Floats, z: Floats, m: Floats) -> tuple[Floats, Floats]:
     """Return the first count with any weight given the margins, and how many there are."""
-    both, everyone = y + z, np.maximum(n + m, 1)
-    mean = n * both / everyone
-    variance = mean * m * (everyone - both) / (everyone * np.maximum(everyone - 1, 1))
+    positives, everyone = y + z, np.maximum(n + m, 1)
+    mean = n * positives / everyone
+    variance = mean * m * (everyone - positives) / (everyone * np.maximum(everyone - 1, 1))
     reach = _REACH * np.sqrt(variance) + 3
-    low, high = np.maximum(0, both - m), np.minimum(n, both)
+    low, high = np.maximum(0, positives - m), np.minimum(n, positives)
     start = np.maximum(low, np.minimum(y, np.floor(mean - reach)))
     stop = np.minimum(high, np.maximum(y, np.ceil(mean + reach)))
     return start, stop - start + 1
@@ -70,11 +70,11 @@ def _window(y: Floats, n: Floats, z: Floats, m: Floats) -> tuple[Floats, Floats]
 def _mid_p(y: Floats, n: Floats, z: Floats, m: Floats, start: Floats) -> Floats:
     """Sum hypergeometric probabilities, each from the one before it."""
     width = int(_window(y, n, z, m)[1].max())
-    both = (y + z)[:, None]
+    positives = (y + z)[:, None]
     count = start[:, None] + np.arange(width)
     before = count[:, :-1]
-    top = np.maximum(both - before, 0) * np.maximum(n[:, None] - before, 0)
-    bottom = count[:, 1:] * np.maximum(m[:, None] - both + count[:, 1:], 1)
+    top = np.maximum(positives - before, 0) * np.maximum(n[:, None] - before, 0)
+    bottom = count[:, 1:] * np.maximum(m[:, None] - positives + count[:, 1:], 1)
     with np.errstate(divide="ignore"):
         log = np.concatenate([np.zeros((len(y), 1)), np.cumsum(np.log(top / bottom), 1)], 1)
     weight = np.exp(log - log.max(axis=1, keepdims=True))
@@ -128,16 +128,16 @@ def adjusted(p_values: ArrayLike, *, overlapping: bool = False) -> Floats:
     """Return the smallest false discovery rates at which each would be flagged; NaN stays."""
     p = np.asarray(p_values, np.float64)
     result = np.full(p.shape, np.nan)
-    known = ~np.isnan(p)
-    order = np.argsort(p[known])
+    defined = ~np.isnan(p)
+    order = np.argsort(p[defined])
     ranks = np.arange(1, len(order) + 1)
-    ratio = p[known][order] * len(order) / ranks
+    ratio = p[defined][order] * len(order) / ranks
     if overlapping and len(order):
         ratio *= (1 / ranks).sum()
     least = np.minimum.accumulate(ratio[::-1])[::-1]
     values = np.empty(len(order))
     values[order] = np.minimum(1, least)
-    result[known] = values
+    result[defined] = values
     return result
 
 
@@ -192,6 +192,6 @@ def surely_over(successes: ArrayLike, sizes: ArrayLike, floor: float, level: flo
     p_values = np.where(y > 0, special.betainc(np.maximum(y, 1), n - y + 1, floor), 1.0)
     order = np.argsort(p_values)
     passes = p_values[order] <= (1 - level) / np.arange(len(order), 0, -1)
-    named = np.zeros(len(order), bool)
-    named[order] = np.logical_and.accumulate(passes)
-    return named
+    is_over = np.zeros(len(order), bool)
+    is_over[order] = np.logical_and.accumulate(passes)
+    return is_over

@@ -68,10 +68,10 @@ class KnownRates:
 
     def after(self, labels: float) -> tuple[Floats, Floats]:
         """Return the successes (W, G) and the sizes (G,) with so many more labels."""
-        more = labels * self.added
-        spread = np.sqrt(more * self.rates * (1 - self.rates))
-        won = np.clip(more * self.rates + self.luck * spread, 0, more)
-        return self.successes + won, self.sizes + more
+        added = labels * self.added
+        spread = np.sqrt(added * self.rates * (1 - self.rates))
+        won = np.clip(added * self.rates + self.luck * spread, 0, added)
+        return self.successes + won, self.sizes + added
 
     def settled(self, labels: int, epsilon: float, risk: float) -> float:
         """Return how often so many more labels settle the gap.
@@ -94,7 +94,8 @@ def least_number(
 
     Parameters
     ----------
-    start : a guess. most : the largest number that is looked at; None where it is not enough.
+    start : a guess.
+    most : the largest number that is looked at; None where it is not enough.
     """
     low, high = start, start
     while chance(high) < wanted:

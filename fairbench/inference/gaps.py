@@ -221,7 +221,7 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     as far from it as that. One without limits takes no part, and with fewer than two values all
     is NaN.
     """
-    found = []
+    ends_of_rates = []
     for rate in rates:
         # A pair the other way round is the same with the other sign.
         first, second = np.triu_indices(rate.single.value.shape[-1], 1)
@@ -231,8 +231,8 @@ def largest_gap(*rates: GroupLimits) -> Limits:
         ends = ends_of_pairs(
             wide.take(first), single.take(first), wide.take(second), single.take(second), shared
         )
-        found.append([np.fmax.reduce(end, axis=-1, initial=np.nan) for end in ends])
-    value, lower, upper = (np.fmax.reduce(end) for end in zip(*found, strict=True))
+        ends_of_rates.append([np.fmax.reduce(end, axis=-1, initial=np.nan) for end in ends])
+    value, lower, upper = (np.fmax.reduce(end) for end in zip(*ends_of_rates, strict=True))
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
 
 
@@ -302,12 +302,12 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     the largest lower bound; -1 with fewer than two values.
     """
     groups = len(rates.single.value)
-    step, both = max(1, _BLOCK // groups), (rates.together, rates.single)
+    step, limit_kinds = max(1, _BLOCK // groups), (rates.together, rates.single)
     surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
-        of_rows = [Limits(*(end[rows, None] for end in one)) for one in both]
-        _, lowers, uppers = ends_of_pairs(of_rows[0], of_rows[1], *both)
+        of_rows = [Limits(*(end[rows, None] for end in kind)) for kind in limit_kinds]
+        _, lowers, uppers = ends_of_pairs(of_rows[0], of_rows[1], *limit_kinds)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # of one group alone
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)
@@ -319,8 +319,8 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     values = rates.single.value
     if values[low] > values[high]:
         low, high = high, low
-    known = values[~np.isnan(values)]
-    return Limits(*map(np.asarray, (np.ptp(known), max(surest, 0.0), upper))), low, high
+    defined = values[~np.isnan(values)]
+    return Limits(*map(np.asarray, (np.ptp(defined), max(surest, 0.0), upper))), low, high
 
 
 def smallest_ratio(rates: GroupLimits) -> Limits:

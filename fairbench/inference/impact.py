@@ -53,10 +53,10 @@ def ratios_to_group(
     rates : (..., G) with limits at that level.
     correlation : (..., G, G) of the groups' errors, where groups share clusters.
     """
-    one = rates.take([reference])
+    of_group = rates.take([reference])
     shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
-    ratios = ratio_limits(rates, one, shared)
-    below = probability_ratio_below(rates, one, bound, level=level, correlation=shared)
+    ratios = ratio_limits(rates, of_group, shared)
+    below = probability_ratio_below(rates, of_group, bound, level=level, correlation=shared)
     for ratio in ratios:
         ratio[..., reference] = 1.0
     below[..., reference] = float(bound > 1)
@@ -69,7 +69,7 @@ def wider_level(level: float, highest: Mask) -> float:
 
 
 def _compared(highest: Mask) -> Mask:
-    """Say which groups (G, G) each is compared with: all others that may be the highest."""
+    """Return the groups (G, G) that each is compared with: all others that may be the highest."""
     return highest & ~np.eye(len(highest), dtype=bool)
 
 
@@ -110,11 +110,11 @@ def ratios_to_highest(
         np.where(compared, upper, np.inf).min(axis=-1),
     )
     ratios = Limits(value, *(np.minimum(end, most) for end in ends))
-    each = _below_any(rates, compared, bound, level, correlation)
-    others = int(compared.sum(axis=1).max())
+    below_any = _below_any(rates, compared, bound, level, correlation)
+    rivals = int(compared.sum(axis=1).max())
     together = _below_any(wider, compared, bound, wider_level(level, highest), correlation)
-    surely = 1 - others * (1 - together)
-    below = np.clip(0.5, np.minimum(surely, each), np.maximum(surely, each))
+    surely = 1 - rivals * (1 - together)
+    below = np.clip(0.5, np.minimum(surely, below_any), np.maximum(surely, below_any))
     return ImpactLimits(ratios, below, among.argmax(axis=-1))
 
 
@@ -122,8 +122,10 @@ def _below_any(
     rates: Limits, compared: Mask, bound: float, level: float, correlation: Floats | float
 ) -> Floats:
     """Return how sure it is that the surest of the ratios compared is under a bound."""
-    each = probability_ratio_below(*pairs(rates), bound, level=level, correlation=correlation)
-    below: Floats = np.where(compared, each, 0.0).max(axis=-1)
+    probabilities = probability_ratio_below(
+        *pairs(rates), bound, level=level, correlation=correlation
+    )
+    below: Floats = np.where(compared, probabilities, 0.0).max(axis=-1)
     return below
 
 
@@ -139,11 +141,11 @@ def difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tu
     The first rate less the second over its standard error if both are alike, 0 where that is 0; and
     the p-value of Fisher's exact test, two-sided.
     """
-    (first, second), (one, other) = selected, rows
-    pooled = (first + second) / (one + other)
-    error = np.sqrt(pooled * (1 - pooled) * (1 / one + 1 / other))
-    deviations = float((first / one - second / other) / error) if error > 0 else 0.0
-    table = [[first, one - first], [second, other - second]]
+    (first, second), (first_rows, second_rows) = selected, rows
+    pooled = (first + second) / (first_rows + second_rows)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / first_rows + 1 / second_rows))
+    deviations = float((first / first_rows - second / second_rows) / error) if error > 0 else 0.0
+    table = [[first, first_rows - first], [second, second_rows - second]]
     from scipy.stats import fisher_exact  # takes a third of a second, which most audits do without
 
     return deviations, float(fisher_exact(table).pvalue)
@@ -158,8 +160,8 @@ def is_under(
     ----------
     selected, rows : whole numbers of a group, and of the group it is compared with.
     """
-    (first, second), (one, other) = selected, rows
-    return Fraction(first, one) < bound * Fraction(second, other)
+    (first, second), (first_rows, second_rows) = selected, rows
+    return Fraction(first, first_rows) < bound * Fraction(second, second_rows)
 
 
 def selections_that_turn(
@@ -179,11 +181,14 @@ def selections_that_turn(
     The fewest that take the ratio to the bound, or under it where it is not under; and, where it
     is, the fewest that give the group the higher rate. None where no number does.
     """
-    (first, second), (one, other) = selected, rows
+    (first, second), (first_rows, second_rows) = selected, rows
     under = is_under(selected, rows, bound)
-    most = min(one - first, second) if under else min(first, other - second)
+    most = min(first_rows - first, second) if under else min(first, second_rows - second)
     moved = np.arange(most + 1) * (1 if under else -1)
-    rate, compared = (first + moved) * other, (second - moved) * one  # times one * other
+    rate, compared = (
+        (first + moved) * second_rows,
+        (second - moved) * first_rows,
+    )
     below = rate * bound.denominator < compared * bound.numerator
     reversed_ = _first(rate > compared) if under else None
     return _first(below != under), reversed_

@@ -105,8 +105,8 @@ def adjusted_mean_differences(
     """
     others = [g for g in range(int(codes.max()) + 1) if g != reference and (codes == g).any()]
     members = np.column_stack([codes == g for g in others]).astype(float)
-    rest = np.column_stack([np.ones(len(values)), factors])
-    design = np.column_stack([members, rest])
+    covariates = np.column_stack([np.ones(len(values)), factors])
+    design = np.column_stack([members, covariates])
     fit = _Regression(design)
     coefficients, (_, without) = fit.coefficients(values), fit.residuals(values)
 

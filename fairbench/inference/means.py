@@ -77,10 +77,10 @@ class Moments:
         """
         scale = _extreme_scale(values, codes, groups)
         if scale is not None:
-            found = cls.of_groups(values / scale[..., codes], codes, groups)
-            sd, mean = found.sd * scale, found.mean * scale
-            ends = found.lowest * scale, found.highest * scale
-            return replace(found, mean=mean, sd=sd, lowest=ends[0], highest=ends[1])
+            of_scaled = cls.of_groups(values / scale[..., codes], codes, groups)
+            sd, mean = of_scaled.sd * scale, of_scaled.mean * scale
+            ends = of_scaled.lowest * scale, of_scaled.highest * scale
+            return replace(of_scaled, mean=mean, sd=sd, lowest=ends[0], highest=ends[1])
         sums = _Sums.of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
         for start in range(_AT_ONCE, len(codes), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
@@ -107,8 +107,8 @@ class Moments:
         ----------
         losses, other : (..., n) losses with the label (n,) that rows have, and with the other one.
         """
-        found = cls.of_groups(losses, 2 * codes + label, 2 * groups)
-        return found.reaching(*_could_be(losses, other, label, codes, groups))
+        moments = cls.of_groups(losses, 2 * codes + label, 2 * groups)
+        return moments.reaching(*_could_be(losses, other, label, codes, groups))
 
     def reaching(self, least: Floats, most: Floats) -> Moments:
         """Return these moments, of values that may lie so far out."""
@@ -129,14 +129,15 @@ class Moments:
         where weights vary, the largest of them have not been seen either.
         """
         groups = len(sample.units)
-        found = cls.of_groups(sample.pseudo_values(value, totals), sample.group, groups)
+        moments = cls.of_groups(sample.pseudo_values(value, totals), sample.group, groups)
         nearer = np.sqrt(sample.size / np.maximum(sample.units, 1))
-        size = np.broadcast_to(sample.size, found.size.shape)
+        size = np.broadcast_to(sample.size, moments.size.shape)
         lowest, highest = (
-            found.mean + nearer * (array - found.mean) for array in (found.lowest, found.highest)
+            moments.mean + nearer * (array - moments.mean)
+            for array in (moments.lowest, moments.highest)
         )
-        spread = nearer * found.sd, nearer * found.skewness
-        return cls(size, found.mean, *spread, lowest, highest, found.least, found.most)
+        spread = nearer * moments.sd, nearer * moments.skewness
+        return cls(size, moments.mean, *spread, lowest, highest, moments.least, moments.most)
 
     @classmethod
     def joined(cls, several: Sequence[Moments]) -> Moments:
@@ -165,14 +166,18 @@ def _could_be(
     order, rows = by_group(codes, groups), np.bincount(codes, minlength=groups)
     losses, other, label = losses[..., order], other[..., order], label[order]
     for g, stop in enumerate(np.cumsum(rows).tolist()):
-        mine, few = slice(stop - rows[g], stop), min(rows[g], RARE_ROWS)
+        rows_of_group, few = slice(stop - rows[g], stop), min(rows[g], RARE_ROWS)
         if not few:
             continue
         for either in (0, 1):
-            values = np.where(label[mine] == either, losses[..., mine], other[..., mine])
+            values = np.where(
+                label[rows_of_group] == either,
+                losses[..., rows_of_group],
+                other[..., rows_of_group],
+            )
             apart = np.partition(values, (few - 1, rows[g] - few), axis=-1)
-            both = apart[..., :few].mean(axis=-1), apart[..., rows[g] - few :].mean(axis=-1)
-            ends[..., 2 * g + either] = both
+            outermost = apart[..., :few].mean(axis=-1), apart[..., rows[g] - few :].mean(axis=-1)
+            ends[..., 2 * g + either] = outermost
     return ends[0], ends[1]
 
 
@@ -219,40 +224,44 @@ class _Sums:
         x = values
         if len(present) > 1:
             x = values[..., by_group(codes, groups)]
-        found = np.full((5, *x.shape[:-1], groups), np.nan)
+        moments = np.full((5, *x.shape[:-1], groups), np.nan)
         if len(present):
-            size, first = rows[present], (np.cumsum(rows) - rows)[present]
-            mean = np.add.reduceat(x, first, axis=-1) / size
+            size, starts = rows[present], (np.cumsum(rows) - rows)[present]
+            mean = np.add.reduceat(x, starts, axis=-1) / size
             away = x - np.repeat(mean, size, axis=-1)
             square = away * away
             squares, cubes = (
-                np.add.reduceat(array, first, -1) for array in (square, square * away)
+                np.add.reduceat(array, starts, -1) for array in (square, square * away)
             )
-            outermost = (f.reduceat(x, first, axis=-1) for f in (np.minimum, np.maximum))
-            found[..., present] = mean, squares, cubes, *outermost
-        return cls(rows.astype(float), *found)
+            outermost = (f.reduceat(x, starts, axis=-1) for f in (np.minimum, np.maximum))
+            moments[..., present] = mean, squares, cubes, *outermost
+        return cls(rows.astype(float), *moments)
 
     def joined(self, other: _Sums) -> _Sums:
         """Return the sums of both sets of rows together."""
-        own, its = self.size, other.size
-        size = own + its
+        rows, other_rows = self.size, other.size
+        size = rows + other_rows
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = other.mean - self.mean
-            mean = self.mean + apart * its / size
-            squares = self.squares + other.squares + apart**2 * own * its / size
-            cubes = self.cubes + other.cubes + apart**3 * own * its * (own - its) / size**2
-            cubes += 3 * apart * (own * other.squares - its * self.squares) / size
-        both = (
+            mean = self.mean + apart * other_rows / size
+            squares = self.squares + other.squares + apart**2 * rows * other_rows / size
+            cubes = (
+                self.cubes
+                + other.cubes
+                + apart**3 * rows * other_rows * (rows - other_rows) / size**2
+            )
+            cubes += 3 * apart * (rows * other.squares - other_rows * self.squares) / size
+        of_both_parts = (
             mean, squares, cubes,
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
         )  # fmt: skip
         alone = (getattr(array, name) for name in _POWERS for array in (self, other))
         pairs = zip(alone, alone, strict=True)
-        found = (
-            np.where(its == 0, mine, np.where(own == 0, others, of_both))
-            for (mine, others), of_both in zip(pairs, both, strict=True)
+        moments = (
+            np.where(other_rows == 0, a, np.where(rows == 0, b, of_both))
+            for (a, b), of_both in zip(pairs, of_both_parts, strict=True)
         )
-        return _Sums(size, *found)
+        return _Sums(size, *moments)
 
 
 _POWERS = ("mean", "squares", "cubes", "lowest", "highest")
@@ -310,11 +319,11 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
     if np.ndim(level) == 0:
         return function(float(level))
     several = np.unique(level)
-    found = function(float(several[0]))
+    limits = function(float(several[0]))
     for sample in several[1:]:
-        here, other = level == sample, function(float(sample))
-        found = Limits(*(np.where(here, *ends) for ends in zip(other, found, strict=True)))
-    return found
+        at_sample, other = level == sample, function(float(sample))
+        limits = Limits(*(np.where(at_sample, *ends) for ends in zip(other, limits, strict=True)))
+    return limits
 
 
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
@@ -381,12 +390,12 @@ def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Float
     """
     index = np.full((*values.shape[:-1], groups), np.nan)
     order, rows = by_group(codes, groups), np.bincount(codes, minlength=groups)
-    for g, mine in enumerate(np.split(order, np.cumsum(rows)[:-1])):
-        n = len(mine)
+    for g, rows_of_group in enumerate(np.split(order, np.cumsum(rows)[:-1])):
+        n = len(rows_of_group)
         if n < 2:
             continue
         outer = min(max(10, int(np.ceil(n**0.6))), n // 2)
-        apart = np.partition(values[..., mine], n - outer - 1, axis=-1)
+        apart = np.partition(values[..., rows_of_group], n - outer - 1, axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             over = np.log(apart[..., n - outer :] / apart[..., n - outer - 1, None]).mean(axis=-1)
         index[..., g] = np.where(apart[..., n - outer - 1] > 0, over, np.inf)
@@ -407,9 +416,9 @@ def scaled(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Flo
 
 def _power_of_two(size: Floats, *, beyond: float = 0.0) -> Floats:
     """Return the powers of two over sizes; 1 of 0 and where the exponent is at most `beyond`."""
-    known = (size > 0) & np.isfinite(size)
-    exponent = np.frexp(np.where(known, size, 1.0))[1]
-    return np.where(known & (np.abs(exponent) > beyond), np.ldexp(1.0, exponent), 1.0)
+    finite = (size > 0) & np.isfinite(size)
+    exponent = np.frexp(np.where(finite, size, 1.0))[1]
+    return np.where(finite & (np.abs(exponent) > beyond), np.ldexp(1.0, exponent), 1.0)
 
 
 def unseen_distance(index: Floats, usual: float) -> Floats:
@@ -614,7 +623,7 @@ def _least_if_shown(count: Floats, total: Floats, tail: float) -> Floats:
     for _ in range(24):
         middle = (low + high) / 2
         shown = special.betainc(RARE_ROWS, total - RARE_ROWS + 1, middle)
-        more = special.betainc(count, total - count + 1, middle)
-        under = more < tail * shown
+        fewer_rows = special.betainc(count, total - count + 1, middle)
+        under = fewer_rows < tail * shown
         low, high = np.where(under, middle, low), np.where(under, high, middle)
     return np.where(count > RARE_ROWS, low, 0.0)

@@ -41,8 +41,8 @@ def _shares(rate: Rate, place: NDArray[np.int64]) -> tuple[Floats, Floats]:
 
 def rates_of(cells: Floats, rate: Rate, *, level: float) -> tuple[Limits, Limits]:
     """Return a rate of both classifiers in every group, from cells (G, 8)."""
-    both = (_shares(rate, place) for place in (_FIRST, _SECOND))
-    first, second = (rate_limits(cells @ top, cells @ whole, level=level) for top, whole in both)
+    weights = (_shares(rate, place) for place in (_FIRST, _SECOND))
+    first, second = (rate_limits(cells @ top, cells @ whole, level=level) for top, whole in weights)
     return first, second
 
 
@@ -134,6 +134,11 @@ def _groups(cells: Floats, rate: Rate, place: NDArray[np.int64], level: float) -
 
 
 def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
+    """Return how much the gap between two groups changes, with its limits.
+
+    With the groups' differences d and d' of the two sets of predictions, the change |d'| - |d| is
+    the smaller in size of d' - d and d' + d, with the sign of their product.
+    """
     change = difference(cells, rate, level=level)
     apart = difference_limits(change.take(1), change.take(0))
     first, second = rates_of(cells, rate, level=level)
@@ -141,9 +146,9 @@ def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
     total = difference_limits(second, mirrored, -correlation(cells, rate))
     together = difference_limits(total.take(1), total.take(0))
     corners = [
-        _smaller(float(one), float(other))
-        for one in (apart.lower, apart.upper)
-        for other in (together.lower, together.upper)
+        _smaller(float(end_apart), float(end_together))
+        for end_apart in (apart.lower, apart.upper)
+        for end_together in (together.lower, together.upper)
     ]
     # Within the rectangle the smaller of the two is monotone between the axes, and 0 on them.
     crosses = any(array.lower < 0 < array.upper for array in (apart, together))
@@ -152,6 +157,6 @@ def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
     return Limits(np.asarray(value), np.asarray(min(ends)), np.asarray(max(ends)))
 
 
-def _smaller(one: float, other: float) -> float:
+def _smaller(first: float, second: float) -> float:
     """Return the smaller size of two numbers, with the sign of their product."""
-    return float(np.sign(one) * np.sign(other) * min(abs(one), abs(other)))
+    return float(np.sign(first) * np.sign(second) * min(abs(first), abs(second)))

@@ -149,11 +149,11 @@ class _Model:
     def likelihood(self, effects: Floats, strength: Floats) -> tuple[Floats, Floats]:
         """Return (log probability of the counts, odds to be an exception), (R, M, G) each."""
         y, n = self.successes, self.sizes
-        first = strength * special.expit(effects @ self.design.T)
-        second = np.maximum(strength - first, _TINY)
+        alpha = strength * special.expit(effects @ self.design.T)
+        beta = np.maximum(strength - alpha, _TINY)
         like = special.gammaln(strength) - special.gammaln(strength + n)
-        like += special.gammaln(first + y) - special.gammaln(first)
-        like += special.gammaln(second + n - y) - special.gammaln(second)
+        like += special.gammaln(alpha + y) - special.gammaln(alpha)
+        like += special.gammaln(beta + n - y) - special.gammaln(beta)
         odds = np.exp(np.minimum(self.alone - like, 600.0)) * (EXCEPTION / (1 - EXCEPTION))
         return like + np.log1p(odds), odds
 
@@ -200,8 +200,8 @@ class _Model:
         at = (columns[:, :, None] * width + columns[:, None, :]).reshape(groups, -1)
         starts = np.arange(groups + 1) * at.shape[1]
         squares = csr_array((np.ones(at.size), at.ravel(), starts), (groups, width**2))
-        found = weights.reshape(-1, groups) @ squares
-        return np.asarray(found.reshape(*weights.shape[:2], width, width))
+        sums = weights.reshape(-1, groups) @ squares
+        return np.asarray(sums.reshape(*weights.shape[:2], width, width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,13 +263,13 @@ def pool_rates(
     model = _Model(y[:, None], n[:, None], *_design(attributes, groups))
     sample = _sampled(model, generators)
     weights = sample.weights[:, None]
-    first = sample.strength * sample.centre
+    alpha = sample.strength * sample.centre
     exception = sample.odds / (1 + sample.odds)
-    expected = (1 - exception) * (first + model.successes) / (sample.strength + model.sizes)
+    expected = (1 - exception) * (alpha + model.successes) / (sample.strength + model.sizes)
     expected += exception * (model.successes + 0.5) / (model.sizes + 1)
     spread = np.exp(sample.log_spreads[..., -1:])
     mean, spreads, exceptions = ((weights @ of)[:, 0] for of in (expected, spread, exception))
-    found = Pooled(
+    pooled = Pooled(
         _rate_draws(model, sample, exception, generators, draws),
         mean,
         spreads[:, 0],
@@ -281,7 +281,7 @@ def pool_rates(
     def shaped(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(samples, rates, *values.shape[1:]), 0, 1)
 
-    return Pooled(*(shaped(getattr(found, field.name)) for field in fields(found)))
+    return Pooled(*(shaped(getattr(pooled, field.name)) for field in fields(pooled)))
 
 
 def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]:
@@ -368,8 +368,8 @@ def _t_draws(modes: Floats, precision: Floats, generators: Generators) -> tuple[
     """Return multivariate t draws (R, M * _EACH, B) around M modes, and their log densities."""
     root = np.linalg.cholesky(precision)
     rates, points, size = modes.shape
-    each = rates // len(generators), points * _EACH
-    drawn = [(g.standard_normal((*each, size)), g.chisquare(_DEGREES, each)) for g in generators]
+    shape = rates // len(generators), points * _EACH
+    drawn = [(g.standard_normal((*shape, size)), g.chisquare(_DEGREES, shape)) for g in generators]
     normals, squares = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
     scale = squares / _DEGREES
     away = normals / np.sqrt(scale)[..., None]
@@ -402,13 +402,13 @@ def _rate_draws(
     )
     rates = []
     for s, generator in enumerate(generators):
-        here = slice(s * share, (s + 1) * share)
-        alone = generator.random(apart[here].shape) < apart[here]
-        first = np.where(alone, 0.5, strength[here] * centre[here])
-        second = np.where(alone, 0.5, strength[here] * (1 - centre[here]))
-        y, n = model.successes[here], model.sizes[here]
-        a = generator.standard_gamma(first + y)
-        b = generator.standard_gamma(second + n - y)
+        of_split = slice(s * share, (s + 1) * share)
+        alone = generator.random(apart[of_split].shape) < apart[of_split]
+        alpha = np.where(alone, 0.5, strength[of_split] * centre[of_split])
+        beta = np.where(alone, 0.5, strength[of_split] * (1 - centre[of_split]))
+        y, n = model.successes[of_split], model.sizes[of_split]
+        a = generator.standard_gamma(alpha + y)
+        b = generator.standard_gamma(beta + n - y)
         rates.append(a / np.maximum(a + b, _TINY))
     return np.concatenate(rates)
 
@@ -429,9 +429,9 @@ def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
     surprise: Floats = np.where(n > 0, 2 * special.ndtr(-deviation), 1.0)
     r, g = np.nonzero(surprise < _LOOK)
     points = special.ndtr(_normals(strength.shape[1], 1)[:, 0])
-    first = np.maximum(strength[r, :, 0] * centre[r, :, g], _TINY)
-    second = np.maximum(strength[r, :, 0] - first, _TINY)
-    rates = special.betaincinv(first, second, points)
+    alpha = np.maximum(strength[r, :, 0] * centre[r, :, g], _TINY)
+    beta = np.maximum(strength[r, :, 0] - alpha, _TINY)
+    rates = special.betaincinv(alpha, beta, points)
     tail = (weights[r, :, g] * below(y[r, g, None], rows[r, 0, g, None], rates)).sum(axis=1)
     surprise[r, g] = 2 * np.minimum(tail, 1 - tail)
     return surprise

@@ -149,10 +149,10 @@ def margins(joint: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     classes = round(joint.shape[-1] ** (1 / 3))
     cube = joint.reshape(*joint.shape[:-1], classes, classes, classes)
     # Sums of slices keep the memory order of the draws; a reduction over an axis would not.
-    first = reduce(np.add, (cube[..., :, :, c] for c in range(classes)))
-    second = reduce(np.add, (cube[..., :, c, :] for c in range(classes)))
+    first_counts = reduce(np.add, (cube[..., :, :, c] for c in range(classes)))
+    second_counts = reduce(np.add, (cube[..., :, c, :] for c in range(classes)))
     shape = (*joint.shape[:-1], classes**2)
-    return first.reshape(shape), second.reshape(shape)
+    return first_counts.reshape(shape), second_counts.reshape(shape)
 
 
 def paired_draws(

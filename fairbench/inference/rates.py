@@ -124,9 +124,9 @@ def quick_limits(counts: Floats, size: Floats, *, level: float = 0.95) -> Limits
     for group in np.flatnonzero(~many.all(axis=0)):
         rows, n = ~many[:, group], size[group]
         grid = np.unique(np.clip([_UNDER, n - _UNDER], 0, n))
-        known = rate_limits(grid, n, level=level)
-        lower[rows, group] = np.interp(counts[rows, group], grid, known.lower)
-        upper[rows, group] = np.interp(counts[rows, group], grid, known.upper)
+        limits = rate_limits(grid, n, level=level)
+        lower[rows, group] = np.interp(counts[rows, group], grid, limits.lower)
+        upper[rows, group] = np.interp(counts[rows, group], grid, limits.upper)
     with np.errstate(invalid="ignore"):
         return Limits(counts / sizes, lower, upper)
 
@@ -140,10 +140,10 @@ def _quick_ends(counts: Floats, size: Floats, level: float) -> tuple[Floats, Flo
     failures, bend = size - counts, (wide**2 - 3) / 6
     ends = []
     for sign, a in ((1, added), (-1, 1 - added)):
-        first, second = 1 / (2 * (counts + a) - 1), 1 / (2 * (failures - a) + 1)
-        mean = 2 / (first + second)
+        low_inverse, high_inverse = 1 / (2 * (counts + a) - 1), 1 / (2 * (failures - a) + 1)
+        mean = 2 / (low_inverse + high_inverse)
         spread = sign * wide * np.sqrt(mean + bend) / mean
-        shift = (second - first) * (bend + 5 / 6 - 2 / (3 * mean))
+        shift = (high_inverse - low_inverse) * (bend + 5 / 6 - 2 / (3 * mean))
         ratio = (failures + 1 - a) / (counts + a)
         ends.append(1 / (1 + ratio * np.exp(2 * (spread - shift))))
     return ends[0], ends[1]
@@ -203,7 +203,8 @@ def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> L
 
     Parameters
     ----------
-    weight : (K,), each above or below 0. correlation : (..., K, K) of the rates' errors.
+    weight : (K,), each above or below 0.
+    correlation : (..., K, K) of the rates' errors.
     """
     up, down = rates.upper - rates.value, rates.value - rates.lower
     signed = correlation * np.sign(weight)[:, None] * np.sign(weight)

@@ -85,15 +85,15 @@ def reliability_diagram(
     bins come from all rows, as a pool's are known before any label is.
     """
     cell = bin_of(score, bins) + bins * (0 if group is None else group)
-    shape, known = (n_groups, bins), ~np.isnan(correct)
+    shape, labelled = (n_groups, bins), ~np.isnan(correct)
 
     def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:
-        each = None if weights is None else weights[rows]
-        counted = np.bincount(cell[rows], weights=each, minlength=n_groups * bins)
+        row_weights = None if weights is None else weights[rows]
+        counted = np.bincount(cell[rows], weights=row_weights, minlength=n_groups * bins)
         return counted.reshape(shape).astype(np.float64)
 
     everyone = np.ones(len(score), bool)
-    size, labels, right = sums(everyone), sums(known), sums(known, correct)
+    size, labels, right = sums(everyone), sums(labelled), sums(labelled, correct)
     middle = np.broadcast_to((np.arange(bins) + 0.5) / bins, shape)
     mean_score = np.where(size > 0, sums(everyone, score) / np.maximum(size, 1), middle)
     prior = centred(middle if midpoints else mean_score, strength)
@@ -115,9 +115,9 @@ def accuracy_posterior(correct: Floats, group: Codes, prior: Beta) -> Beta:
     -----
     Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3: a Beta-binomial for each group.
     """
-    known = ~np.isnan(correct)
+    labelled = ~np.isnan(correct)
     right, wrong = (
-        np.bincount(group[known], weights=array[known], minlength=len(prior.successes))
+        np.bincount(group[labelled], weights=array[labelled], minlength=len(prior.successes))
         for array in (correct, 1 - correct)
     )
     return prior.after(right, wrong)

@@ -33,7 +33,7 @@ from fairbench.inference.rates import Limits, difference_limits, rate_limits, ra
 def mean_table_draws(
     tables: Floats, test_share: float, *, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Draw the expectation of confusion tables of which there is one a repeat.
+    """Draw the expectation of confusion tables, given one for each repeat.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
         stretched: Floats = centre + (draws - centre) * (least / spread)
     # Draws without any spread cannot be stretched: they become those of the counts, half as wide.
     moved = centre + _LEAST * (counted - np.median(counted, axis=0))
-    found = np.where(spread >= least, draws, stretched)
-    return np.where(spread > 0, found, moved[np.arange(len(draws)) % len(moved)])
+    widened = np.where(spread >= least, draws, stretched)
+    return np.where(spread > 0, widened, moved[np.arange(len(draws)) % len(moved)])
 
 
 def _spread(draws: Floats) -> Floats:
@@ -212,7 +212,7 @@ def mean_limits(
         # Logarithms are of ratios alone: the exponential of another value could be infinite.
         logs = (np.where(ratio, limit, 0.0) for limit in limits)
         return Limits(
-            *(np.where(ratio, np.exp(log), each) for log, each in zip(logs, limits, strict=True))
+            *(np.where(ratio, np.exp(log), end) for log, end in zip(logs, limits, strict=True))
         )
 
 
@@ -223,15 +223,15 @@ def _of_differences(values: Floats, splits: Splits, level: float) -> Floats:
         squared = np.where(np.isfinite(values), values - finite_mean(values)[..., None], 0.0) ** 2
         variance = squared.sum(axis=-1) / (count - 1) * splits.of_differences(count)
         quantile = special.stdtrit(np.maximum(count - 1, 1), (1 + level) / 2)
-        known = (count > 1) & (variance > 0)  # of fits that do not differ, nothing is known
-        return np.where(known, quantile * np.sqrt(variance), np.nan)
+        varies = (count > 1) & (variance > 0)  # of fits that do not differ, nothing is known
+        return np.where(varies, quantile * np.sqrt(variance), np.nan)
 
 
 def finite_mean(values: Floats) -> Floats:
     """Return the means of the finite values (..., S) over the last axis; NaN where none is."""
-    known = np.isfinite(values)
+    finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(known, values, 0).sum(axis=-1) / known.sum(axis=-1)
+        mean: Floats = np.where(finite, values, 0).sum(axis=-1) / finite.sum(axis=-1)
     return mean
 
 
@@ -280,10 +280,10 @@ class RunRates:
     @cached_property
     def effective_size(self) -> Floats:
         """How many rows of one split the means are worth, as far as their counts go, (..., G)."""
-        known = np.isfinite(self.values) & (self.sizes > 0)
+        counted = np.isfinite(self.values) & (self.sizes > 0)
         count = np.isfinite(self.values).sum(axis=-1).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            harmonic = count / np.where(known, 1 / self.sizes, 0).sum(axis=-1)
+            harmonic = count / np.where(counted, 1 / self.sizes, 0).sum(axis=-1)
             size: Floats = harmonic / self.splits.variance(np.maximum(count, 1))
         return np.nan_to_num(size)
 

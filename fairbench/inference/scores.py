@@ -104,8 +104,10 @@ class _Tied:
 
     Attributes
     ----------
-    group : (B,). first : (B,) where each begins among the rows in order.
-    mass : (2, B) weight of the rows of label 0 and 1. whole : (2, G) of all of a group.
+    group : (B,).
+    first : (B,) where each begins among the rows in order.
+    mass : (2, B) weight of the rows of label 0 and 1.
+    whole : (2, G) of all of a group.
     rows : how many there are.
     """
 
@@ -189,7 +191,7 @@ def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
     return units
 
 
-def area_limits(found: Areas, *, level: Level = 0.95) -> Limits:
+def area_limits(estimates: Areas, *, level: Level = 0.95) -> Limits:
     """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
 
     Notes
@@ -199,14 +201,16 @@ def area_limits(found: Areas, *, level: Level = 0.95) -> Limits:
     Newcombe's (2006, "Confidence intervals for an effect size measure based on the Mann-Whitney
     statistic", part 2, method 5), which holds there, and where the area is 1.
     """
-    area = found.area
+    area = estimates.area
     with np.errstate(invalid="ignore", divide="ignore"):
-        reach = _quantile(level, found.units) * np.sqrt(found.variance) / (area * (1 - area))
+        reach = (
+            _quantile(level, estimates.units) * np.sqrt(estimates.variance) / (area * (1 - area))
+        )
         centre = special.logit(area)
     inside = (area > 0) & (area < 1) & np.isfinite(reach)
     ends = [np.where(inside, special.expit(centre + sign * reach), area) for sign in (-1, 1)]
-    low, high = _newcombe(found, level)
-    enough = np.minimum(found.positives, found.negatives) >= RARE_ROWS
+    low, high = _newcombe(estimates, level)
+    enough = np.minimum(estimates.positives, estimates.negatives) >= RARE_ROWS
     lower, upper = np.fmin(ends[0], low), np.fmax(ends[1], high)
     return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
@@ -219,14 +223,14 @@ def _quantile(level: Level, units: Floats | None = None) -> Floats:
     return np.asarray(special.stdtrit(np.maximum(units - 1, 1), tail))
 
 
-def _newcombe(found: Areas, level: Level) -> Floats:
+def _newcombe(estimates: Areas, level: Level) -> Floats:
     """Return the furthest areas on either side whose own normal interval would reach the one found.
 
     Both ends, (2, ...), are found by bisection, to seven digits.
     """
-    m, n, area = found.positives, found.negatives, found.area
+    m, n, area = estimates.positives, estimates.negatives, estimates.area
     inner, outer = np.stack([area, area]), np.stack([np.zeros_like(area), np.ones_like(area)])
-    rows, many = _quantile(level, found.units) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
+    rows, many = _quantile(level, estimates.units) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
     for _ in range(24):
         middle = (inner + outer) / 2
         spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
@@ -341,12 +345,12 @@ def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
     rare scores, may not have been seen.
     """
     rows = bins.size.sum(axis=-1)
-    each = bins.weight * bins.error
+    noise_of_bins = bins.weight * bins.error
     # Labels so rare that they hardly occur in a bin make less noise than a normal variable.
     usual = np.clip((bins.size * bins.error) ** 2 / _USUAL, 0, 1)
-    noise, normal = (each * usual).sum(axis=-1), (each**2 * usual).sum(axis=-1)
+    noise, normal = (noise_of_bins * usual).sum(axis=-1), (noise_of_bins**2 * usual).sum(axis=-1)
     unseen, reach = (1 - error) / (rows + 1), _quantile(level, rows + 1)
-    fixed = (each**2).sum(axis=-1) + _between(bins, error) + unseen**2
+    fixed = (noise_of_bins**2).sum(axis=-1) + _between(bins, error) + unseen**2
 
     def allowed(k: Floats) -> Floats:
         added = _folded_bias(k)
@@ -425,7 +429,7 @@ def explained(
     return Explained(left, moments, tails, totals)
 
 
-def explained_limits(found: Explained, *, level: Level = 0.95) -> Limits:
+def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
     """Return coefficients of determination with intervals, NaN under `ROOT_ROWS` rows.
 
     Notes
@@ -436,15 +440,15 @@ def explained_limits(found: Explained, *, level: Level = 0.95) -> Limits:
     the sample and one row more, one and a half times as far out as the outermost, and five times
     where the tail is heavy.
     """
-    each = found.influence
-    left, right = unseen_distance(found.tails, UNSEEN)
-    above = with_one_more(each, right * each.highest, level)
-    below = with_one_more(each, -left * each.lowest, level)
+    influences = shares.influence
+    left, right = unseen_distance(shares.tails, UNSEEN)
+    above = with_one_more(influences, right * influences.highest, level)
+    below = with_one_more(influences, -left * influences.lowest, level)
     with np.errstate(over="ignore"):
-        lower, upper = 1 - found.left * np.exp(above), 1 - found.left * np.exp(-below)
-    known = (each.size >= ROOT_ROWS) & (found.left > 0) & np.isfinite(found.left)
-    value = 1 - found.left
-    return Limits(value, np.where(known, lower, np.nan), np.where(known, upper, np.nan))
+        lower, upper = 1 - shares.left * np.exp(above), 1 - shares.left * np.exp(-below)
+    has_limits = (influences.size >= ROOT_ROWS) & (shares.left > 0) & np.isfinite(shares.left)
+    value = 1 - shares.left
+    return Limits(value, np.where(has_limits, lower, np.nan), np.where(has_limits, upper, np.nan))
 
 
 def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95) -> Limits:
@@ -455,13 +459,13 @@ def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95
     Bonett and Wright (2000), "Sample size requirements for estimating Pearson, Kendall and Spearman
     correlations": Fisher's transformation, with variance (1 + r^2 / 2) / (n - 3).
     """
-    found, rows = np.asarray(value, float), np.asarray(size, float)
+    correlation, rows = np.asarray(value, float), np.asarray(size, float)
     with np.errstate(invalid="ignore", divide="ignore"):
-        centre = np.arctanh(np.clip(found, -1, 1))
-        reach = quantile(level) * np.sqrt((1 + found**2 / 2) / (rows - 3))
+        centre = np.arctanh(np.clip(correlation, -1, 1))
+        reach = quantile(level) * np.sqrt((1 + correlation**2 / 2) / (rows - 3))
         lower, upper = np.tanh(centre - reach), np.tanh(centre + reach)
     enough = rows >= RANK_ROWS
-    return Limits(found, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
+    return Limits(correlation, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
 def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: float = 0.95) -> Limits:
@@ -473,7 +477,8 @@ def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: floa
 
     Parameters
     ----------
-    loss : (n,) whether each row is an error. uncertainty : (n,) what orders the rows.
+    loss : (n,) whether each row is an error.
+    uncertainty : (n,) what orders the rows.
 
     Notes
     -----

@@ -106,8 +106,8 @@ class StandardisedRates:
             of_row = np.where(shared, weight / n, 0.0)
             variance = (weight * of_row * _spread(x, n)).sum(axis=-1) + of_shares
             effective = _effective(value, variance, of_row, n)
-            both = np.sqrt(variance * variance.swapaxes(-1, -2))
-            correlation = np.where(both > 0, common / both, 0.0)
+            product = np.sqrt(variance * variance.swapaxes(-1, -2))
+            correlation = np.where(product > 0, common / product, 0.0)
             covered = whole / everyone.sum(axis=-1)
         rows = n.sum(axis=-1).astype(np.int64)
         return cls(value, effective, np.clip(correlation, -1, 1), rows, covered)
@@ -170,7 +170,7 @@ def _pairs(limits: Limits) -> tuple[Limits, Limits]:
 
 
 def _wider(compared: Mask, level: float, rates: int) -> Floats:
-    """Return the levels (..., 1, 1) at which what is said of all pairs holds at once."""
+    """Return the levels (..., 1, 1) at which the intervals of all pairs hold at once."""
     groups = np.maximum(compared.any(axis=-1).sum(axis=-1), 2)
     return simultaneous_levels(level, groups, rates)[..., None, None]
 
@@ -189,7 +189,8 @@ def largest_difference(
 
     Parameters
     ----------
-    several : of each rate, such as both of equalized odds. compared : the pairs of each.
+    several : of each rate, such as both of equalized odds.
+    compared : the pairs of each.
 
     Returns
     -------

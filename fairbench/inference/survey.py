@@ -77,8 +77,8 @@ class Design:
         if not self.clustered:
             # Every row is its own cluster, numbered as it comes: totals by cluster are the rows'.
             return Design(weight, np.arange(len(weight)), len(weight), clustered=False)
-        found, unit = np.unique(self.unit[rows], return_inverse=True)
-        return Design(weight, unit, len(found), clustered=True)
+        units, unit = np.unique(self.unit[rows], return_inverse=True)
+        return Design(weight, unit, len(units), clustered=True)
 
     def totals(self, scores: Floats) -> Floats:
         """Return the sums by cluster (..., units) of values of rows (..., n)."""
@@ -120,10 +120,10 @@ def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
     marks = np.asarray(clusters)
     if marks.shape != (rows,):
         raise UserError(f"clusters has shape {marks.shape}; it must be one mark a row")
-    unit, found = pd.factorize(marks)
+    unit, distinct = pd.factorize(marks)
     if (unit < 0).any():
         raise UserError(f"clusters is missing in row {int(np.flatnonzero(unit < 0)[0])}")
-    return unit.astype(np.intp), len(found)
+    return unit.astype(np.intp), len(distinct)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +239,8 @@ class Sampled:
         """
         units, share = self.units[self.group], self.totals(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
-            others = np.where(units > 1, (units - 1) / (1 - share), 1.0)
-        values: Floats = value[..., self.group] + others * totals
+            stretch = np.where(units > 1, (units - 1) / (1 - share), 1.0)
+        values: Floats = value[..., self.group] + stretch * totals
         return values
 
     @cached_property
@@ -278,15 +278,15 @@ def _pairs(design: Design, group: Codes, groups: int) -> tuple[Codes, Codes, Cod
     """Return each row's pair of a cluster and a group (n,), and both of every pair (P,)."""
     if not design.clustered:
         return design.unit, design.unit, group
-    found, pair = np.unique(design.unit * groups + group, return_inverse=True)
-    return pair, found // groups, found % groups
+    distinct, pair = np.unique(design.unit * groups + group, return_inverse=True)
+    return pair, distinct // groups, distinct % groups
 
 
 def sums(values: Floats, codes: NDArray[np.integer[Any]], groups: int) -> Floats:
     """Return the sums (..., G) of values (..., n) by group."""
     flat = np.reshape(values, (int(np.prod(np.shape(values)[:-1])), len(codes)))
-    found = [np.bincount(codes, scores, groups) for scores in flat]
-    return np.reshape(np.asarray(found, float), (*np.shape(values)[:-1], groups))
+    group_sums = [np.bincount(codes, scores, groups) for scores in flat]
+    return np.reshape(np.asarray(group_sums, float), (*np.shape(values)[:-1], groups))
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,11 +58,12 @@ def right_or_wrong(counts: Counts) -> Counts:
 
 
 def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
-    """Return a form of the classes' gaps (C, ...), of which some may be NaN: they have no say.
+    """Return a form of the classes' gaps (C, ...); gaps of NaN are left out.
 
     Parameters
     ----------
-    form : one of `FORMS`. shares : (C, ...) how often each class is predicted, or is the label.
+    form : one of `FORMS`.
+    shares : (C, ...) how often each class is predicted, or is the label.
 
     Notes
     -----
@@ -94,13 +95,14 @@ def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15
 
     Parameters
     ----------
-    target : (n,) codes. scores : (n, C); of two classes it is the log loss of a label.
+    target : (n,) codes.
+    scores : (n, C); of two classes it is the log loss of a label.
     """
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:
         return log_loss_rows(code, p[:, 1], floor=floor)
-    own = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
-    losses: Floats = -np.log(np.clip(own, floor, 1 - floor))
+    of_label = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
+    losses: Floats = -np.log(np.clip(of_label, floor, 1 - floor))
     return losses
 
 
@@ -111,7 +113,8 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    target : (n,) codes. scores : (n, C) probabilities.
+    target : (n,) codes.
+    scores : (n, C) probabilities.
     """
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:

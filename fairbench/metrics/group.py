@@ -105,6 +105,7 @@ def _of_groups(
     *rates: Rate,
     better: Better = "lower",
 ) -> Metric:
+    """Return the declaration of a metric that compares the rates of all groups."""
     return Metric(
         name=function.__name__,
         label=label,
@@ -211,9 +212,9 @@ def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Coun
     resampled : (T, ..., G, 4) multinomial counts around them.
     """
     samples = metric(resampled)
-    known = ~np.isnan(samples)
+    defined = ~np.isnan(samples)
     with np.errstate(invalid="ignore"):
-        mean = np.where(known, samples, 0.0).sum(axis=0) / known.sum(axis=0)
+        mean = np.where(defined, samples, 0.0).sum(axis=0) / defined.sum(axis=0)
     corrected: Floats = np.maximum(0.0, 2 * metric(counts) - mean)
     return corrected
 
@@ -269,7 +270,8 @@ def counts_at(
 
     Parameters
     ----------
-    target : (n,) labels 0 / 1; all 0 without any. codes : (n,) the groups.
+    target : (n,) labels 0 / 1; all 0 without any.
+    codes : (n,) the groups.
     """
     distinct, place = np.unique(thresholds, return_inverse=True)
     steps, groups = len(distinct) + 1, int(codes.max(initial=0)) + 1
@@ -278,12 +280,12 @@ def counts_at(
     cells = np.bincount((2 * codes + label) * steps + passed, minlength=2 * groups * steps)
     not_selected = cells.reshape(groups, 2, steps).cumsum(axis=-1)
     negative, whole = not_selected[..., :-1], not_selected[..., -1:]
-    both = np.stack([negative, whole - negative], axis=2)  # (G, label, decision, K)
-    return np.moveaxis(both.reshape(groups, 4, steps - 1).take(place, axis=-1), -1, 0)
+    by_decision = np.stack([negative, whole - negative], axis=2)  # (G, label, decision, K)
+    return np.moveaxis(by_decision.reshape(groups, 4, steps - 1).take(place, axis=-1), -1, 0)
 
 
 def _at_thresholds(tn: Floats, fn: Floats) -> Floats:
-    """Return the counts (V, 4) at thresholds of which the last is over all rows."""
+    """Return the counts (V, 4) at thresholds; the last one is above all scores."""
     return np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
 
 
@@ -298,7 +300,9 @@ def expected_counts(weights: Weights, counts: Sequence[Floats]) -> Floats:
     weights : the probability of each threshold, as :func:`least_error` has them.
     counts : (V, 4) those at each threshold of each group.
     """
-    return np.stack([w @ own for w, own in zip(weights, counts, strict=True)], axis=-2)
+    return np.stack(
+        [w @ group_counts for w, group_counts in zip(weights, counts, strict=True)], axis=-2
+    )
 
 
 def least_error(
@@ -334,7 +338,8 @@ class _LeastCost:
 
     Attributes
     ----------
-    thresholds : (H,) the places of those that are mixed. rate, cost : (H,) of each, by rate.
+    thresholds : (H,) the places of those that are mixed.
+    rate, cost : (H,) of each, by rate.
     size : how many thresholds there are in all, V.
     """
 
@@ -401,9 +406,11 @@ def _at_several_rates(
     samples: Sequence[Sequence[RocHull]], rates: Sequence[Rate], relaxations: Sequence[float]
 ) -> list[Weights]:
     """Return the thresholds of each sample whose values of several rates may differ."""
-    found = [[np.zeros((len(relaxations), len(hull.costs))) for hull in of] for of in samples]
+    solved = [
+        [np.zeros((len(relaxations), len(hull.costs))) for hull in hulls] for hulls in samples
+    ]
     programmes, places = [], []
-    for hulls, weights in zip(samples, found, strict=True):
+    for hulls, weights in zip(samples, solved, strict=True):
         best = [hull.costs.argmin() for hull in hulls]
         counts = np.stack([hull.counts[v] for hull, v in zip(hulls, best, strict=True)])
         width = np.max([gap(rate, counts) for rate in rates])
@@ -412,17 +419,17 @@ def _at_several_rates(
         programme = _Programme(hulls, rates)
         for e, relaxation in enumerate(relaxations):
             if width <= relaxation:
-                for own, v in zip(weights, best, strict=True):
-                    own[e, v] = 1
+                for of_group, v in zip(weights, best, strict=True):
+                    of_group[e, v] = 1
             else:
                 programmes.append((programme, relaxation))
                 places.append((weights, e))
     for start in range(0, len(programmes), _AT_ONCE):
-        here = slice(start, start + _AT_ONCE)
-        for (weights, e), solution in zip(places[here], _solved(programmes[here]), strict=True):
-            for own, mixture in zip(weights, solution, strict=True):
-                own[e] = mixture
-    return found
+        batch = slice(start, start + _AT_ONCE)
+        for (weights, e), solution in zip(places[batch], _solved(programmes[batch]), strict=True):
+            for of_group, mixture in zip(weights, solution, strict=True):
+                of_group[e] = mixture
+    return solved
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,10 +451,10 @@ class _Programme:
     def rows(self) -> Floats:
         """The matrix of the constraints: highest rates, lowest rates, sums of weights."""
         groups, counts = len(self.hulls), np.concatenate([hull.counts for hull in self.hulls])
-        own = np.repeat(np.eye(groups), [len(hull.counts) for hull in self.hulls], axis=1)
+        of_group = np.repeat(np.eye(groups), [len(hull.counts) for hull in self.hulls], axis=1)
         lowest = np.repeat(np.eye(len(self.rates)), groups, axis=0)
-        above = np.hstack([np.vstack([own * rate(counts) for rate in self.rates]), -lowest])
-        whole = np.hstack([own, np.zeros((groups, len(self.rates)))])
+        above = np.hstack([np.vstack([of_group * rate(counts) for rate in self.rates]), -lowest])
+        whole = np.hstack([of_group, np.zeros((groups, len(self.rates)))])
         return np.vstack([above, -above, whole])
 
     def limits(self, relaxation: float) -> Floats:
@@ -474,4 +481,4 @@ def _solved(programmes: Sequence[tuple[_Programme, float]]) -> list[Weights]:
     rows = block_diag([programme.rows for programme, _ in programmes], format="csc")
     solution = milp(np.concatenate(costs), constraints=LinearConstraint(rows, *limits)).x
     parts = np.split(solution, np.cumsum([len(cost) for cost in costs])[:-1])
-    return [of.weights(part) for (of, _), part in zip(programmes, parts, strict=True)]
+    return [programme.weights(part) for (programme, _), part in zip(programmes, parts, strict=True)]

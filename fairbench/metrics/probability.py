@@ -183,8 +183,8 @@ def bins_of_mass(
         return index
     order = np.lexsort((weight, score, codes))
     mass = np.bincount(codes, weight, groups)
-    group, each = codes[order], weight[order]
-    before = np.cumsum(each) - each - (np.cumsum(mass) - mass)[group]
+    group, row_weight = codes[order], weight[order]
+    before = np.cumsum(row_weight) - row_weight - (np.cumsum(mass) - mass)[group]
     # A hair more, lest rounding puts the first row of a bin in the one before.
     start = (before / mass[group] * bins + 1e-9).astype(np.int64)
     index[order] = np.minimum(start, bins - 1)
@@ -237,7 +237,7 @@ def reliabilities(
     with np.errstate(invalid="ignore"):
         shares = [np.bincount(cell, w, minlength=bins * groups) / size for w in (score, target)]
     of_groups = zip(*(array.reshape(groups, bins) for array in (size, *shares)), strict=True)
-    return [Reliability(*(each[row[0] > 0] for each in row)) for row in of_groups]
+    return [Reliability(*(column[row[0] > 0] for column in row)) for row in of_groups]
 
 
 def expected_calibration_error(

@@ -95,10 +95,10 @@ class Rate:
     @property
     def weights(self) -> tuple[int, int]:
         """How much a row of the numerator's cells counts, and one of the denominator's others."""
-        others = [
+        failures = [
             w for w, top in zip(self.denominator, self.numerator, strict=True) if w and not top
         ]
-        return max(self.numerator), others[0]
+        return max(self.numerator), failures[0]
 
 
 def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Floats, Floats]:

@@ -69,7 +69,8 @@ class Metric:
         negative; see `at_most`.
     fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
     rates : what a function of counts rests on, which says when it is undefined.
-    epsilon : the difference that makes no difference in practice; `relative` : of the median value.
+    epsilon : the difference that makes no difference in practice.
+    relative : whether `epsilon` is a share of the median value.
     undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
     shown : where the table of a run shows it: ``everyone``, ``groups``, ``gaps``.
     special : a module of fairbench.evaluation of its own adds its rows.
@@ -142,16 +143,16 @@ def declared() -> tuple[Metric, ...]:
     ValueError : two metrics of one task have one name, or one of counts is not that of its rates.
     """
     package = import_module("fairbench.metrics")
-    found: dict[tuple[str, str], Metric] = {}
+    metrics: dict[tuple[str, str], Metric] = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{info.name}")
         for value in vars(module).values():
             if not isinstance(value, Metric):
                 continue
-            if found.setdefault((value.name, value.task), value) is not value:
+            if metrics.setdefault((value.name, value.task), value) is not value:
                 raise ValueError(f"two metrics are called {value.name}: see {info.name}.py")
             _check_rates(value, info.name)
-    return tuple(found.values())
+    return tuple(metrics.values())
 
 
 def _check_rates(metric: Metric, module: str) -> None:
@@ -191,17 +192,17 @@ _MADE_OF = {
 @lru_cache(maxsize=16)
 def metrics_of(task: str, *intervals: Interval) -> Mapping[str, Metric]:
     """Return the metrics of a task by name, of these kinds of interval or of any."""
-    mine = [metric for metric in declared() if metric.task == task]
+    of_task = [metric for metric in declared() if metric.task == task]
     return MappingProxyType(
-        {metric.name: metric for metric in mine if not intervals or metric.interval in intervals}
+        {metric.name: metric for metric in of_task if not intervals or metric.interval in intervals}
     )
 
 
 @lru_cache(maxsize=1024)
 def find(name: str) -> Metric | None:
     """Return the metric of a name, of the first task that has it; None of what is not declared."""
-    named = [metric for metric in declared() if metric.name == name]
-    return min(named, key=lambda each: each.task, default=None)
+    matching = [metric for metric in declared() if metric.name == name]
+    return min(matching, key=lambda metric: metric.task, default=None)
 
 
 def label(name: str) -> str:

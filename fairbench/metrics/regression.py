@@ -311,6 +311,11 @@ class _Mixture:
 
 
 def _largest_gap(mixtures: Sequence[_Mixture], tolerance: float) -> float:
+    """Return the largest gap between the distribution functions, by halving intervals.
+
+    An interval is halved as long as the gap within it may exceed the largest found by more than
+    the tolerance.
+    """
     points = _start(mixtures)
     low, high = points[:-1], points[1:]
     at_points = np.stack([mixture.cdf(points) for mixture in mixtures])

@@ -10,7 +10,7 @@ from fairbench.metrics.registry import BINARY, Metric
 
 
 def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
-    """Return 1 for each row of which any modality has more frames than are read, 0 for others.
+    """Return 1 for each row with more frames than are read in any modality, 0 for others.
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Flo
 
 def truncated_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
     """Return the share of each row's frames, of all modalities together, that is cut off."""
-    own = np.asarray(frames, float)
-    share: Floats = np.maximum(own - np.asarray(read), 0).sum(axis=1) / own.sum(axis=1)
+    lengths = np.asarray(frames, float)
+    share: Floats = np.maximum(lengths - np.asarray(read), 0).sum(axis=1) / lengths.sum(axis=1)
     return share
 
 

@@ -70,7 +70,9 @@ def _varying(runs: Sequence[Run], groups: Sequence[str]) -> list[tuple[str, str]
     """
     varying = []
     for group in groups:
-        parts = list({id(part): part for run in runs for part in [_part(run, group)]}.values())
+        parts = list(
+            {id(part): part for run in runs for part in [_component_settings(run, group)]}.values()
+        )
         names = dict.fromkeys(name for part in parts for name in part if name != "name")
         varying += [
             (group, name)
@@ -80,7 +82,7 @@ def _varying(runs: Sequence[Run], groups: Sequence[str]) -> list[tuple[str, str]
     return varying
 
 
-def _part(run: Run, group: str) -> Mapping[str, Any]:
+def _component_settings(run: Run, group: str) -> Mapping[str, Any]:
     part: Mapping[str, Any] = run.summarised["config"].get(group, _NOTHING)
     return part
 
@@ -90,7 +92,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 def _options(run: Run, varying: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     for group, name in varying:
-        part = _part(run, group)
+        part = _component_settings(run, group)
         if name in part:
             yield f"{group}.{name}", part[name]
 
@@ -206,7 +208,8 @@ class Catalogue:
             return included, ""
         counts = {purpose: left_out[purpose] for purpose in PURPOSES if left_out[purpose]}
         listed = " and ".join(
-            f"{number} {purpose} run{'s' * (number > 1)}" for purpose, number in counts.items()
+            f"{number} {purpose} {'run' if number == 1 else 'runs'}"
+            for purpose, number in counts.items()
         )
         all_purposes = ",".join(
             purpose

@@ -149,10 +149,10 @@ class Store:
             table = read_table(path)
             meta = json.loads(table.schema.metadata[_META])
             columns = {name: table[name].to_numpy() for name in table.column_names}
-            mine, cell = meta["id"] == cell_id, StoredCell(columns, meta["notes"])
+            is_asked, cell = meta["id"] == cell_id, StoredCell(columns, meta["notes"])
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise CorruptCellError(f"{path}: {' '.join(str(error).split())[:200]}") from error
-        if not mine:
+        if not is_asked:
             raise CorruptCellError(f"{path}: the content is another cell's")
         return cell
 

@@ -71,8 +71,8 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
-    found = [*cells, *_leftovers(store.root)]
-    return [garbage for garbage in found if _untouched(garbage.path, before)]
+    unused = [*cells, *_leftovers(store.root)]
+    return [garbage for garbage in unused if _untouched(garbage.path, before)]
 
 
 def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
@@ -177,14 +177,14 @@ def _unread(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
         run_folder for run_folder in _folders(results / "runs") if run_folder.name not in without
     ]
     finished = [read_environment(folder) for folder in folders]
-    for folder, key, what in (
+    for folder, key, description in (
         ("splits", "rows", "rows of no run"),
         ("data", "data", "people of no run"),
     ):
-        read = {known.get(key) for known in finished}
+        read = {environment.get(key) for environment in finished}
         for path in _files(results / folder, ".parquet"):
             if path.stem not in read and _is_stored(path):
-                yield _garbage(path, what)
+                yield _garbage(path, description)
 
 
 def _is_stored(path: Path) -> bool:

@@ -86,8 +86,8 @@ class _Summed(io.RawIOBase):
 
     def cut(self) -> str:
         """Return the sha256 of what was written since the last time."""
-        found, self._sum = self._sum.hexdigest(), hashlib.sha256()
-        return found
+        checksum, self._sum = self._sum.hexdigest(), hashlib.sha256()
+        return checksum
 
 
 class PackFileWriter:
@@ -264,10 +264,10 @@ class PackFile:
         if (place := self._place(name)) is None:
             raise KeyError(name)
         group = bisect_right(self._ends, place)
-        first = self._ends[group - 1] if group else 0
-        start = self._starts[place] - self._starts[first]
-        found = _row_group(self, group).slice(start, self._about["rows"][place])
-        return Packed(found, self.note(place))
+        first_of_group = self._ends[group - 1] if group else 0
+        start = self._starts[place] - self._starts[first_of_group]
+        rows = _row_group(self, group).slice(start, self._about["rows"][place])
+        return Packed(rows, self.note(place))
 
     def note(self, place: int) -> str:
         """Return what was noted of a table."""
@@ -278,7 +278,7 @@ class PackFile:
     def row_group(self, group: int) -> pa.Table:
         """Return a row group, with the column of ids."""
         self.check(group)
-        texts = check_parquet(self.parquet, self._part, str(self.path), groups=[group])
+        texts = check_parquet(self.parquet, self._bytes_at, str(self.path), groups=[group])
         if prefixed := [name for name, size in texts.items() if size.prefixed]:
             raise DamagedError(f"column {prefixed[0]} is not packed as one is here")
         table = self.parquet.read_row_group(group)
@@ -286,7 +286,7 @@ class PackFile:
             check_memory(sum(map(written_out, table[name].chunks)), str(self.path))
         return table
 
-    def _part(self, first: int, size: int) -> bytes:
+    def _bytes_at(self, first: int, size: int) -> bytes:
         return self._content[first : first + size]
 
     @property

@@ -177,11 +177,11 @@ class Collected:
                 self._differ(f"cell {cell} ({column})", stores[0].root, other.root)
 
     def _compare_runs(self) -> None:
-        for first, *others in self.runs.values():
-            self.shared += bool(others)
-            for other in others:
-                if what := difference(first, other):
-                    self._differ(f"run {first.id} ({what})", first.results, other.results)
+        for first, *copies in self.runs.values():
+            self.shared += bool(copies)
+            for other in copies:
+                if differing_part := difference(first, other):
+                    self._differ(f"run {first.id} ({differing_part})", first.results, other.results)
 
     def _differ(self, what: str, first: Path, other: Path) -> None:
         if not self.contents.first:

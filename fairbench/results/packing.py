@@ -91,7 +91,7 @@ def write_pack(sources: Sequence[Sequence[Run]], out: Path, contents: Contents) 
             "format": FORMAT,
             "options": {n: v for n, v in asdict(contents).items() if n != "first"},
             "left_out": dict(sorted(collected.left_out.items())),
-            "files": {name: _entry(each) for name, each in sorted(listed.items())},
+            "files": {name: _entry(file_entry) for name, file_entry in sorted(listed.items())},
         }
         write_text(place / PACK, sealed_json(about, indent=1))
         half.clear({PACK, *listed})
@@ -167,12 +167,12 @@ class _Half:
             waiting, number = same, 1
             while waiting:
                 name = f"{kind}-{series}-{number:03d}.parquet"
-                names = self._kept(name, waiting) or self._write(name, kind, waiting)
+                names = self._whole_file(name, waiting) or self._write(name, kind, waiting)
                 listed[name] = Listed(kind, names[0], names[-1], len(names), self.sums[name])
                 waiting, number = waiting[len(names) :], number + 1
         return listed
 
-    def _kept(self, name: str, tables: Sequence[SourceTable]) -> list[str]:
+    def _whole_file(self, name: str, tables: Sequence[SourceTable]) -> list[str]:
         """Return what is in a file that was written before, if it is whole; nothing otherwise."""
         try:
             file = PackFile(self.path / name, self.sums[name])
@@ -183,7 +183,7 @@ class _Half:
 
     def _write(self, name: str, kind: str, tables: Sequence[SourceTable]) -> list[str]:
         names, self.sums[name] = _write_file(self.path / name, kind, tables)
-        sums = {file: list(astuple(known)) for file, known in self.sums.items()}
+        sums = {file: list(astuple(file_sums)) for file, file_sums in self.sums.items()}
         noted = sealed_json({"plan": self.plan, "sums": sums})
         write_text(self.path / _PLAN, noted, lasting=False)
         return names

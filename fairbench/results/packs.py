@@ -95,6 +95,7 @@ def open_pack(folder: Path) -> Pack:
 
 @lru_cache(maxsize=4)
 def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
+    """Return the pack in a folder; its index is read again once it has changed."""
     try:
         index = unsealed_json(read_bytes(folder / PACK, _LARGEST))
         if index["format"] > FORMAT:

@@ -116,7 +116,7 @@ def read_predictions(
         raise DamagedError("its notes name no columns of predictions")
     wanted = {name: at for name, at in place.items() if columns is None or name in columns}
     values = {name: table[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
-    found = pd.DataFrame(values)
+    predictions = pd.DataFrame(values)
     try:
         rows = _rows(results, split)
     except UNREADABLE as error:
@@ -124,9 +124,9 @@ def read_predictions(
             f"{rows_path(results, split)} is missing or damaged: repeat the command of a run of "
             "this split, which fits nothing that is in the store"
         ) from error
-    if len(rows) != len(found):
-        raise ValueError(f"{len(found)} rows, and {len(rows)} in its split")
-    return pd.concat([rows, found], axis="columns")
+    if len(rows) != len(predictions):
+        raise ValueError(f"{len(predictions)} rows, and {len(rows)} in its split")
+    return pd.concat([rows, predictions], axis="columns")
 
 
 def split_table(results: Path, split: str) -> pa.Table:

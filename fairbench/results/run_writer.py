@@ -71,14 +71,14 @@ class RunWriter:
         Damaged files are set aside, those that runs share too.
         """
         run = Run(self.path)
-        known = run.environment
-        if not known and is_file(self.path / LAST):  # or one of an earlier version
+        environment = run.environment
+        if not environment and is_file(self.path / LAST):  # or one of an earlier version
             set_aside(self.path / LAST, _AGAIN)
-        if known.get("fingerprint") != fingerprint:
+        if environment.get("fingerprint") != fingerprint:
             return False
         shared = (
-            rows_stored(run.results, known["rows"]),
-            stored_people(run.results, known["data"]) is not None,
+            rows_stored(run.results, environment["rows"]),
+            stored_people(run.results, environment["data"]) is not None,
         )
         return all(shared) and not self.set_aside(damaged_files(run))
 
@@ -92,10 +92,10 @@ class RunWriter:
 
     def note_purpose(self, asked: str) -> None:
         """Note what a finished run is made for, if that counts for more than what it was."""
-        known = Run(self.path).environment
+        environment = Run(self.path).environment
         if (purpose := self.purpose(asked)) != Run(self.path).purpose:
             with Store(self.path.parents[1]).lock(self.path.name):
-                seal_run(self.path, {**known, "purpose": purpose}, known["files"])
+                seal_run(self.path, {**environment, "purpose": purpose}, environment["files"])
 
     def set_aside(self, names: Sequence[str]) -> Sequence[str]:
         """Set damaged files of the run aside; return those that are missing now."""
@@ -164,10 +164,10 @@ class RunWriter:
             "metrics.parquet": parquet_bytes(_table(tables.metrics)),
             "predictions.parquet": predictions,
         }
-        known = {**environment, "data": dataset.digest, "rows": rows, "config": config}
+        record = {**environment, "data": dataset.digest, "rows": rows, "config": config}
         with self._alone():
             write_files(self.path, contents)
-            seal_run(self.path, known, {name: sha256(contents[name]) for name in FILES})
+            seal_run(self.path, record, {name: sha256(contents[name]) for name in FILES})
 
 
 def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
@@ -178,8 +178,8 @@ def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | No
     files : name -> sha256; by default of the files that are there.
     """
     if files is None:
-        there = [name for name in FILES if is_file(path / name)]
-        files = {name: sha256(read_bytes(path / name, most_memory())) for name in there}
+        present = [name for name in FILES if is_file(path / name)]
+        files = {name: sha256(read_bytes(path / name, most_memory())) for name in present}
     record = sealed_json({**known, "files": files}, indent=1)
     write_bytes(path / LAST, record.encode(), shows=True)
 

@@ -48,7 +48,7 @@ WRITTEN = "written"  # index entry: when the record was written, in seconds sinc
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """A finished run: the folder ``results/runs/<id>``, of which ``environment.json`` comes last.
+    """A finished run: the folder ``results/runs/<id>``; its ``environment.json`` is written last.
 
     That file is sealed and has the sha256 of the others: what is read is what was written.
     It needs nothing else than the results folder it lies in: neither raw data, nor a checkout's
@@ -242,9 +242,11 @@ class Run:
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        found = self._packed_summary() if self.pack else self._summary()
-        texts = [name for name in ("feature", "outcome") if name in found]
-        return found.assign(**{name: found[name].where(found[name] != "") for name in texts})
+        summary_table = self._packed_summary() if self.pack else self._summary()
+        texts = [name for name in ("feature", "outcome") if name in summary_table]
+        return summary_table.assign(
+            **{name: summary_table[name].where(summary_table[name] != "") for name in texts}
+        )
 
     def _packed_summary(self) -> pd.DataFrame:
         from fairbench.results.shapes import check_plain, check_summary

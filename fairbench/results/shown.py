@@ -30,7 +30,7 @@ def run_html(run: Run) -> str:
     """Return the headline metrics of a run as a table of HTML."""
     import pandas as pd
 
-    shown = _headline(values_of(run.summary()), run.protect)
+    headline = _headline(values_of(run.summary()), run.protect)
     rows = [
         {
             "metric": label(row.metric),
@@ -39,7 +39,7 @@ def run_html(run: Run) -> str:
             "95 % interval": interval(row.lower, row.upper, 4),
             "rows": count(row.n),
         }
-        for row in shown.itertuples()
+        for row in headline.itertuples()
     ]
     return _html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
 
@@ -61,7 +61,8 @@ def _titled(runs: Sequence[Run], place: str, most: int) -> tuple[str, pd.DataFra
     table = pd.DataFrame([dict(_row(run)) for run in runs[:most]])
     alike = [name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2]
     table = table.drop(columns=alike)
-    title = f"{len(runs)} finished run{'s' * (len(runs) != 1)} in {place}"
+    noun = "run" if len(runs) == 1 else "runs"
+    title = f"{len(runs)} finished {noun} in {place}"
     if len(runs) > most:
         title += f", of which the first {most} are shown; select(...) chooses others"
     return title, table.dropna(axis=1, how="all").fillna("") if len(table) else table
@@ -95,9 +96,9 @@ def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
     plain = (summary["variant"] == "") & summary["outcome"].isna()
     summary = summary[plain & (summary["binning"] != "mass")]
-    everyone, mine = summary["attribute"] == "", summary["attribute"] == protect
+    everyone, of_metric = summary["attribute"] == "", summary["attribute"] == protect
     whole = summary["group"] == ""
-    parts = (("everyone", everyone), ("gaps", mine & whole), ("groups", mine & ~whole))
+    parts = (("everyone", everyone), ("gaps", of_metric & whole), ("groups", of_metric & ~whole))
     shown = {
         part: [metric.name for metric in declared() if part in metric.shown] for part, _ in parts
     }

@@ -45,12 +45,13 @@ def sweep_name(words: Sequence[str], parts: Sequence[str]) -> str:
     parts : what is part of a run, in the order in which it is named: ``dataset``, ``split`` ...
     """
     order = [_EXPERIMENT, *parts]
-    own = [word for word in words if _part(word) in order]
-    name = shlex.join(sorted(own, key=lambda word: order.index(_part(word))))
+    job_name = [word for word in words if _config_group(word) in order]
+    name = shlex.join(sorted(job_name, key=lambda word: order.index(_config_group(word))))
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 12]}... {digest(name, 8)}"
 
 
-def _part(word: str) -> str:
+def _config_group(word: str) -> str:
+    """Return the group of a word such as ``learner.gamma=1``."""
     return word.partition("=")[0].partition(".")[0]
 
 
@@ -74,15 +75,15 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
     ----------
     parts : as of :func:`sweep_name`.
     """
-    found = []
-    sweeps = results / "sweeps"
-    for folder in (sweeps / name for name in names_in(sweeps)[1]):
+    sweeps = []
+    parent = results / "sweeps"
+    for folder in (parent / name for name in names_in(parent)[1]):
         if is_file(folder / _OUTCOMES):
             try:
-                found.append(_read(folder, parts))
+                sweeps.append(_read(folder, parts))
             except (OSError, ValueError, KeyError, TypeError):
                 warn(f"{folder} is left out: {_OUTCOMES} or {_ASKED} in it cannot be read")
-    return [sweep for sweep in found if sweep.runs]
+    return [sweep for sweep in sweeps if sweep.runs]
 
 
 def _read(folder: Path, parts: Sequence[str]) -> Sweep:
@@ -96,11 +97,11 @@ def _read(folder: Path, parts: Sequence[str]) -> Sweep:
 
 
 def _name_of_jobs(jobs: Iterable[str], parts: Sequence[str]) -> str:
-    """Return the name of a sweep of which only the jobs were kept: its preset, or all values."""
+    """Return the name of a sweep whose jobs alone were kept: its preset, or all values."""
     values: dict[str, dict[str, None]] = {}
     for job in jobs:
         for word in shlex.split(job):
             option, _, value = word.partition("=")
             values.setdefault(option, {})[value] = None
     asked = {_EXPERIMENT: values[_EXPERIMENT]} if _EXPERIMENT in values else values
-    return sweep_name([f"{option}={','.join(each)}" for option, each in asked.items()], parts)
+    return sweep_name([f"{option}={','.join(given)}" for option, given in asked.items()], parts)

@@ -90,8 +90,8 @@ class _Unpacking:
         packed, store = self._stores
         if store.has(cell):
             return False
-        found = packed.read(cell)
-        store.write(cell, found.columns, found.notes)
+        cells = packed.read(cell)
+        store.write(cell, cells.columns, cells.notes)
         return True
 
     def _splits(self, split: str) -> bool:
@@ -118,17 +118,17 @@ def _write_run(run: Run, path: Path) -> bool:
     """Write the folder of a run unless it is there; its time is that at which it was finished."""
     if read_environment(path):
         return False
-    known = dict(run.environment)
+    environment = dict(run.environment)
     contents = {
-        "config.yaml": config_text(known["config"]).encode(),
+        "config.yaml": config_text(environment["config"]).encode(),
         "cells.txt": run.content("cells.txt"),
         "summary.csv": summary_text(run.table("summary")).encode(),
         "metrics.parquet": parquet_bytes(run.table("metrics")),
         "predictions.parquet": parquet_bytes(run.table("predictions")),
     }
     write_files(path, contents)
-    known.pop("files")
-    seal_run(path, known, {name: sha256(contents[name]) for name in FILES})
+    environment.pop("files")
+    seal_run(path, environment, {name: sha256(contents[name]) for name in FILES})
     nanoseconds = round(run.written * 1e9)
     with open(opened(path / LAST), "rb") as file:
         os.utime(file.fileno(), ns=(nanoseconds, nanoseconds))

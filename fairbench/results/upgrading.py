@@ -50,18 +50,18 @@ def upgraded(table: pa.Table) -> pa.Table:
         return table
     place, metric = names.index("metric"), table["metric"].combine_chunks()
     coded = metric if pa.types.is_dictionary(metric.type) else metric.dictionary_encode()
-    known = _earlier_names()
-    parts = [known.get(name, (name, VALUE)) for name in coded.dictionary.to_pylist()]
+    earlier_names = _earlier_names()
+    parts = [earlier_names.get(name, (name, VALUE)) for name in coded.dictionary.to_pylist()]
     codes = coded.indices.to_numpy(zero_copy_only=False)
     kinds = list(dict.fromkeys(name for name, _ in parts))
     places = np.array([kinds.index(name) for name, _ in parts], np.int32)
     values = pa.array(kinds, coded.dictionary.type)
-    own = pa.DictionaryArray.from_arrays(places[codes], values).cast(metric.type)
-    which = np.array([STATISTICS.index(each) for _, each in parts], np.int8)
+    renamed = pa.DictionaryArray.from_arrays(places[codes], values).cast(metric.type)
+    which = np.array([STATISTICS.index(name) for _, name in parts], np.int8)
     statistic = pa.DictionaryArray.from_arrays(which[codes], pa.array(STATISTICS, pa.string()))
     if "status" in names and not pa.types.is_dictionary(table["status"].type):
         statistic = statistic.cast(pa.string())
-    table = table.set_column(place, table.schema.field(place), own)
+    table = table.set_column(place, table.schema.field(place), renamed)
     return table.add_column(place + 1, "statistic", statistic)
 
 
@@ -69,10 +69,10 @@ def upgraded(table: pa.Table) -> pa.Table:
 def _earlier_names() -> Mapping[str, tuple[str, str]]:
     """Return every name that said which statistic it was of: -> metric and statistic."""
     names = {f"{metric}{end}": (metric, which) for metric, end, which in _earlier()}
-    known = {name: parts for name, parts in names.items() if find(name) is None}
+    undeclared = {name: parts for name, parts in names.items() if find(name) is None}
     # Groups were always compared by their debiased errors; their names said nothing of it.
     compared = [f"{error}_{by}" for error in _CALIBRATION for by in ("difference", "gap")]
-    return MappingProxyType(known | {name: (name, DEBIASED) for name in compared})
+    return MappingProxyType(undeclared | {name: (name, DEBIASED) for name in compared})
 
 
 def _earlier() -> Iterator[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import (
     UncertaintyEvaluation,
-    _Limits,
+    _SkewedMeans,
     variances,
 )
 from tests.evaluation.labelled import by_place, labelled
@@ -142,7 +142,7 @@ def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows
     }[measure]
     truth = sample(2_000_000).mean()
     values = sample((sum(rows), count)).T
-    result = _Limits.of(values, Groups("g", ("a", "b"), np.repeat([0, 1], rows)), 0.95)
+    result = _SkewedMeans.of(values, Groups("g", ("a", "b"), np.repeat([0, 1], rows)), 0.95)
     for (lower, upper), true in (
         (result.interval(0.95), truth),
         (result.difference(0.95)[1:], 0),

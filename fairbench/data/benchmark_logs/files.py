@@ -7,7 +7,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,7 @@ def list_of(values: dict[str, Any], key: str, name: str) -> list[Any]:
     return part or []
 
 
-def text_of(values: dict[str, Any], key: str) -> str:
+def text_of(values: Mapping[str, Any], key: str) -> str:
     """Return the text under a key, empty where there is none, or it is another thing."""
     text = values.get(key)
     return text.strip() if isinstance(text, str) else ""
@@ -178,7 +178,7 @@ class LogArchive:
 
     @classmethod
     def of(cls, path: Path, name: str) -> LogArchive:
-        """Return an archive, of which the directory was read.
+        """Return an archive, once its directory was read.
 
         Raises
         ------
@@ -225,6 +225,7 @@ class LogArchive:
 
 
 def _unpacked(content: bytes, packing: int, size: int) -> bytes:
+    """Return the content of a file in a zip archive, of at most one byte more than `size`."""
     if packing == _STORED:
         return content
     if packing == _DEFLATED:

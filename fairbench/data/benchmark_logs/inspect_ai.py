@@ -171,7 +171,7 @@ def _row(sample: Any, name: str) -> dict[str, Any]:
     for scorer, score in part_of(sample, "scores", name).items():
         value = as_object(score, f"score '{scorer}' of {name}").get("value")
         if isinstance(value, dict):
-            row |= {f"{scorer}/{part}": own for part, own in value.items()}
+            row |= {f"{scorer}/{part}": part_value for part, part_value in value.items()}
         else:
             row[scorer] = value
     return row
@@ -190,10 +190,10 @@ def _tasks(logs: Sequence[_Log]) -> list[str]:
 def _check_once(logs: Sequence[_Log], methods: Sequence[str], tasks: Sequence[str]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for log, method, task in zip(logs, methods, tasks, strict=True):
-        first = seen.setdefault((method, task), log.name)
-        if first != log.name:
+        earlier = seen.setdefault((method, task), log.name)
+        if earlier != log.name:
             raise DataError(
-                f"{first} and {log.name} are both of model {quoted(method)} on task "
+                f"{earlier} and {log.name} are both of model {quoted(method)} on task "
                 f"{quoted(task)}, with the same settings: keep one of them"
             )
 
@@ -206,8 +206,10 @@ def _counting(logs: Iterable[_Log]) -> set[str]:
             about = as_object(scorer, f"a scorer of {log.name}")
             metrics = about.get("metrics")
             listed = metrics if isinstance(metrics, list) else []
-            named = [text_of(metric, "name") for metric in listed if isinstance(metric, dict)]
-            if any(name.rpartition("/")[2] == _COUNTS_RIGHT for name in named):
+            metric_names = [
+                text_of(metric, "name") for metric in listed if isinstance(metric, dict)
+            ]
+            if any(name.rpartition("/")[2] == _COUNTS_RIGHT for name in metric_names):
                 counting.add(text_of(about, "name").rpartition("/")[2])
     return counting
 
@@ -265,5 +267,5 @@ def _notes(logs: Sequence[_Log]) -> Iterator[str]:
         lacking = log.expected - len(log.rows)
         if log.status != "success" or lacking > 0:
             state = f"has the status '{log.status}'" if log.status != "success" else "is not whole"
-            of = f" of {log.expected}" if log.expected else ""
-            yield f"{log.name} {state}: {len(log.rows)}{of} samples are in it"
+            of_expected = f" of {log.expected}" if log.expected else ""
+            yield f"{log.name} {state}: {len(log.rows)}{of_expected} samples are in it"

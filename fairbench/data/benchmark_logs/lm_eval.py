@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ _HIGHER = {
 
 @dataclass(frozen=True)
 class _Results:
-    """A results file: of which model, of when, and what it says."""
+    """A results file, with the date in its name and its content."""
 
     path: Path
     name: str
@@ -75,11 +75,11 @@ class _Results:
         if not isinstance(arguments, dict):
             arguments = {}
         given = (text_of(arguments, key) for key in _MODEL_ARGUMENTS)
-        said = text_of(self.values, "model_name") or next(filter(None, given), "")
-        return said or self.path.parent.name
+        name = text_of(self.values, "model_name") or next(filter(None, given), "")
+        return name or self.path.parent.name
 
     def settings(self, task: str) -> dict[str, Any]:
-        """Return what makes another method of the same model on a task."""
+        """Return the settings of a task: one model with others is another method."""
         config = part_of(self.values, "config", self.name)
         return {
             "shots": part_of(self.values, "n-shot", self.name).get(task),
@@ -103,7 +103,7 @@ class _Results:
 
     @property
     def tasks(self) -> dict[str, dict[str, Any]]:
-        """The scores of every task; of a group those of its tasks alone, where there are such."""
+        """The scores of every task; a group whose tasks have scores is left out."""
         scores = part_of(self.values, "results", self.name)
         inner = self.groups
         return {
@@ -116,19 +116,19 @@ class _Results:
         """Which values of a task's metric are good."""
         of_metrics = part_of(self.values, "higher_is_better", self.name).get(task)
         is_higher = of_metrics.get(metric) if isinstance(of_metrics, dict) else None
-        return (
-            _known_way(metric)
-            if is_higher is None
-            else ("higher" if is_higher is True else "lower")
-        )
+        if is_higher is None:
+            return _usual_direction(metric)
+        return "higher" if is_higher is True else "lower"
 
 
 def _short(value: object) -> object:
     return value[:8] if isinstance(value, str) else value
 
 
-def _known_way(metric: str) -> Better:
-    return "higher" if metric in _HIGHER else "lower" if metric in _LOWER else ""
+def _usual_direction(metric: str) -> Better:
+    if metric in _HIGHER:
+        return "higher"
+    return "lower" if metric in _LOWER else ""
 
 
 def is_results(values: Mapping[str, Any]) -> bool:
@@ -185,6 +185,7 @@ def _metrics_with_filters(pairs: set[tuple[str, str, str]]) -> set[str]:
 
 
 def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
+    """Return the aggregate scores of tasks, with their standard errors."""
     scores_of_files = [
         (results_file, task, scores)
         for results_file in results
@@ -220,6 +221,7 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
             metric, filtered = _metric_and_filter(key)
             name = _score_name(metric, filtered, with_filters)
             row[name] = number(value)
+            # The first file that says which values are good decides.
             directions[name] = directions.get(name, "") or results_file.direction(task, metric)
             error = scores.get(f"{metric}{_STDERR},{filtered}")
             if isinstance(error, float):
@@ -229,16 +231,16 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
     if not directions:
         raise DataError(f"the {FORMAT} have no metrics")
     score_columns = tuple(
-        Score(name, way, error=f"{name}{_STDERR}" if name in errors else "")
-        for name, way in directions.items()
+        Score(name, better, error=f"{name}{_STDERR}" if name in errors else "")
+        for name, better in directions.items()
     )
     return BenchmarkTable(tidy(rows, FORMAT), FORMAT, score_columns)
 
 
 def _is_score(key: str, value: object) -> bool:
     metric, _, _ = key.partition(",")
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and not metric.endswith(_STDERR) and metric not in _NOT_SCORES
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and not metric.endswith(_STDERR) and metric not in _NOT_SCORES
 
 
 _NOT_SCORES = {"sample_len", "samples", "alias", "name"}
@@ -250,6 +252,7 @@ def _metric_and_filter(key: str) -> tuple[str, str]:
 
 
 def _families(results: Sequence[_Results]) -> dict[str, str]:
+    """Return the outermost group of every task, by the groups of all files."""
     groups: dict[str, list[str]] = {}
     for results_file in results:
         for group, names in results_file.groups.items():
@@ -261,10 +264,10 @@ def _check_once(owned: Sequence[tuple[str, str, str]]) -> None:
     """Refuse two files of one method and task, by (method, task, file)."""
     seen: dict[tuple[str, str], str] = {}
     for method, task, name in owned:
-        first = seen.setdefault((method, task), name)
-        if first != name:
+        earlier = seen.setdefault((method, task), name)
+        if earlier != name:
             raise DataError(
-                f"{first} and {name} are both of model {quoted(method)} on task {quoted(task)}, "
+                f"{earlier} and {name} are both of model {quoted(method)} on task {quoted(task)}, "
                 "with the same settings: keep one of them"
             )
 
@@ -290,77 +293,120 @@ class _Samples:
 def _read_samples(
     paths: Sequence[Path], results: Sequence[_Results], files: Files
 ) -> BenchmarkTable:
+    """Return the scores of documents."""
     runs = [_samples(path, results, files) for path in paths]
     tasks = [run.task for run in runs]
     methods = told_apart([run.model for run in runs], [run.settings for run in runs], tasks)
     _check_once([(m, run.task, run.name) for m, run in zip(methods, runs, strict=True)])
-    family = _families(results)
-    documents: dict[tuple[str, str], tuple[str, str]] = {}
-    rows: list[dict[Any, Any]] = []
-    directions: dict[tuple[str, str], Better] = {}
-    left_out: set[str] = set()
-    pairs: set[tuple[str, str, str]] = set()
+    reader = _ItemReader(_families(results))
     for method, run in zip(methods, runs, strict=True):
+        reader.add(method, run)
+    if not reader.directions:
+        raise DataError(f"the {ITEMS_FORMAT} have no metrics that are numbers")
+    return _items_table(
+        reader.rows,
+        reader.directions,
+        _metrics_with_filters(reader.pairs),
+        (*_notes(runs, results, reader.left_out),),
+    )
+
+
+@dataclass
+class _ItemReader:
+    """Collects the scores of documents from files of samples.
+
+    Attributes
+    ----------
+    family : the group of each task, if there are any.
+    rows : one for each method and document, with scores by (metric, filter).
+    directions : which values are good, by (metric, filter).
+    pairs : each (task, metric, filter) that has scores.
+    left_out : the metrics of which a value is no number.
+    documents : the content of each (task, document), and the file in which it was first seen.
+    """
+
+    family: Mapping[str, str]
+    rows: list[dict[Any, Any]] = field(default_factory=list)
+    directions: dict[tuple[str, str], Better] = field(default_factory=dict)
+    pairs: set[tuple[str, str, str]] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
+    documents: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, method: str, run: _Samples) -> None:
+        """Read a file: a line is a document under one filter."""
         row_of_item: dict[str, dict[Any, Any]] = {}
         for place, line in json_lines(run.path, run.name):
             item = _item(line, run.name, place)
-            _check_document(documents, run, item, line)
-            filtered = text_of(line, "filter") or _NO_FILTER
+            _check_document(self.documents, run, item, line)
             row = row_of_item.setdefault(item, {"method": method, "task": run.task, "item": item})
-            if family:
-                row["family"] = family.get(run.task, run.task)
-            for metric in _metrics(line):
-                value = line.get(metric)
-                if not isinstance(value, bool | int | float):
-                    left_out.add(metric)
-                    continue
-                if (metric, filtered) in row:
-                    raise DataError(
-                        f"{run.name}, line {place}: document {quoted(item)} is there twice, with "
-                        f"the filter {quoted(filtered)}: keep one of the lines"
-                    )
-                row[metric, filtered] = float(value)
-                pairs.add((run.task, metric, filtered))
-                direction = (
-                    run.results.direction(run.task, metric) if run.results else _known_way(metric)
-                )
-                directions[metric, filtered] = directions.get((metric, filtered), "") or direction
+            if self.family:
+                row["family"] = self.family.get(run.task, run.task)
+            self._add_scores(row, run, line, f"{run.name}, line {place}: document {quoted(item)}")
         if not row_of_item:
             raise DataError(f"{run.name} has no lines")
-        rows += row_of_item.values()
-    if not directions:
-        raise DataError(f"the {ITEMS_FORMAT} have no metrics that are numbers")
-    return _items_table(
-        rows, directions, _metrics_with_filters(pairs), (*_notes(runs, results, left_out),)
-    )
+        self.rows += row_of_item.values()
+
+    def _add_scores(
+        self, row: dict[Any, Any], run: _Samples, line: Mapping[str, Any], document: str
+    ) -> None:
+        """Put the scores of a line into the row of its document."""
+        filtered = text_of(line, "filter") or _NO_FILTER
+        for metric in _metrics(line):
+            value = line.get(metric)
+            if not isinstance(value, bool | int | float):
+                self.left_out.add(metric)
+                continue
+            key = metric, filtered
+            if key in row:
+                raise DataError(
+                    f"{document} is there twice, with the filter {quoted(filtered)}: keep one of "
+                    "the lines"
+                )
+            row[key] = float(value)
+            self.pairs.add((run.task, metric, filtered))
+            direction = (
+                run.results.direction(run.task, metric) if run.results else _usual_direction(metric)
+            )
+            self.directions[key] = self.directions.get(key, "") or direction
 
 
 def _items_table(
     rows: Sequence[Mapping[Any, Any]],
-    ways: Mapping[tuple[str, str], Better],
+    directions: Mapping[tuple[str, str], Better],
     several: set[str],
     notes: tuple[str, ...],
 ) -> BenchmarkTable:
-    """Return rows whose scores are under (metric, filter), with names for these."""
-    names = {key: _score_name(*key, several) for key in ways}
+    """Return the table of rows whose scores are under (metric, filter).
+
+    Parameters
+    ----------
+    several : the metrics that a task has with several filters.
+    """
+    names = {key: _score_name(*key, several) for key in directions}
     if len(set(names.values())) < len(names):  # one filter each, and another in another task
         several = {metric for metric, _ in names}
-        names = {key: _score_name(*key, several) for key in ways}
-    named = [{names.get(key, key): value for key, value in row.items()} for row in rows]
-    frame = tidy(named, ITEMS_FORMAT)
+        names = {key: _score_name(*key, several) for key in directions}
+    renamed = [{names.get(key, key): value for key, value in row.items()} for row in rows]
+    frame = tidy(renamed, ITEMS_FORMAT)
     scores = tuple(
-        Score(names[key], way, is_binary(frame[names[key]])) for key, way in ways.items()
+        Score(names[key], better, is_binary(frame[names[key]]))
+        for key, better in directions.items()
     )
     return BenchmarkTable(frame, ITEMS_FORMAT, scores, notes=notes)
 
 
 def _samples(path: Path, results: Sequence[_Results], files: Files) -> _Samples:
-    named = _SAMPLES_NAME.fullmatch(path.name)
-    task, date = (named[1], named[2] or "") if named else (path.stem, "")
-    beside = [own for own in results if own.path.parent == path.parent]
-    of_date = [own for own in beside if own.date == date]
-    own = of_date[0] if of_date else beside[0] if len(beside) == 1 else None
-    return _Samples(path, files.name(path), task, own)
+    """Return a file of samples with its results file: that of its date, or the only one there."""
+    match = _SAMPLES_NAME.fullmatch(path.name)
+    task, date = (match[1], match[2] or "") if match else (path.stem, "")
+    in_folder = [file for file in results if file.path.parent == path.parent]
+    of_date = [file for file in in_folder if file.date == date]
+    results_file = None
+    if of_date:
+        results_file = of_date[0]
+    elif len(in_folder) == 1:
+        results_file = in_folder[0]
+    return _Samples(path, files.name(path), task, results_file)
 
 
 def _item(line: Mapping[str, Any], name: str, place: int) -> str:
@@ -378,8 +424,8 @@ def _check_document(
 ) -> None:
     """Refuse another document under an id that was seen before."""
     content = text_of(dict(line), "doc_hash")
-    first, where = documents.setdefault((run.task, item), (content, run.name))
-    if content and first and content != first:
+    seen, where = documents.setdefault((run.task, item), (content, run.name))
+    if content and seen and content != seen:
         raise DataError(
             f"document {quoted(item)} of task {quoted(run.task)} is another one in {where} than in "
             f"{run.name}: models are compared on the same documents"
@@ -397,6 +443,7 @@ def _metrics(line: Mapping[str, Any]) -> list[str]:
 def _notes(
     runs: Sequence[_Samples], results: Sequence[_Results], left_out: set[str]
 ) -> Iterator[str]:
+    """Yield what a reader should know: metrics and tasks left out, and models named by a guess."""
     if left_out:
         listed = ", ".join(map(shortened, sorted(left_out)))
         yield f"{listed}: no number for every document, and left out"

@@ -20,6 +20,7 @@ from fairbench.data.any_table import names_in, read_any_table
 from fairbench.data.benchmark_logs.files import Files
 from fairbench.data.benchmark_logs.table import (
     BenchmarkTable,
+    Better,
     Score,
     as_number,
     check_once,
@@ -111,10 +112,10 @@ def _together(tables: Sequence[BenchmarkTable], kind: str) -> BenchmarkTable:
     scores: dict[str, Score] = {}
     for table in tables:
         for score in table.scores:
-            first = scores.setdefault(score.name, score)
-            if first.better != score.better:
+            seen = scores.setdefault(score.name, score)
+            if seen.better != score.better:
                 raise DataError(f"score {score.name} is better high in one file, low in another")
-            scores[score.name] = replace(first, binary=first.binary and score.binary)
+            scores[score.name] = replace(seen, binary=seen.binary and score.binary)
     frame = pd.concat([table.frame for table in tables], ignore_index=True)
     check_once(frame, kind)
     costs = dict.fromkeys(cost for table in tables for cost in table.costs)
@@ -135,11 +136,12 @@ def _first(frame: pd.DataFrame, *names: str) -> str:
 
 def _joined(frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
     """Return columns as one of texts: ``2.0`` for repeat 2 and fold 0."""
-    first, *others = (frame[name] for name in names)
-    return first.str.cat(others, sep=".") if others else first
+    leading, *following = (frame[name] for name in names)
+    return leading.str.cat(following, sep=".") if following else leading
 
 
 def _tabarena(frame: pd.DataFrame, file: str) -> BenchmarkTable:
+    """Return the table of results of TabArena."""
     method, task = _first(frame, "method", "framework"), _first(frame, "dataset", "task")
     splits = [name for name in ("repeat", "fold", "split", "seed") if name in frame]
     table = {"method": frame[method], "task": frame[task]}
@@ -174,6 +176,7 @@ _GOOD = {"auc", "acc", "balacc", "f1", "pac", "r2", "auc_ovo", "auc_ovr"}
 
 
 def _amlb(frame: pd.DataFrame, file: str) -> BenchmarkTable:
+    """Return the table of results of the AutoML benchmark."""
     result = as_number(frame["result"], "result", file)
     metric = frame["metric"].str.strip()
     unknown = {*metric[result.notna()]} - _LOSSES - _GOOD
@@ -212,6 +215,7 @@ _OPENML_GOOD = {
 
 
 def _openml(frame: pd.DataFrame, file: str) -> BenchmarkTable:
+    """Return the table of evaluations listed by OpenML, with one column for each measure."""
     setups = frame["setup_id"].astype(str)
     tasks = frame["data_name"].str.cat(frame["task_id"].astype(str), sep=" ")
     methods = told_apart(
@@ -232,14 +236,14 @@ def _openml(frame: pd.DataFrame, file: str) -> BenchmarkTable:
         check_once(rows[keys], _OPENML)
     wide = table.set_index([*keys, "function"])["value"].unstack("function").reset_index()
     names = [name for name in wide if name not in keys]
-    scores = tuple(
-        Score(
-            str(name),
-            "lower" if name in _OPENML_LOSSES else "higher" if name in _OPENML_GOOD else "",
-        )
-        for name in names
-    )
+    scores = tuple(Score(str(name), _openml_direction(name)) for name in names)
     return BenchmarkTable(tidy(wide, f"rows of {file}"), _OPENML, scores)
+
+
+def _openml_direction(measure: str) -> Better:
+    if measure in _OPENML_LOSSES:
+        return "lower"
+    return "higher" if measure in _OPENML_GOOD else ""
 
 
 def _folds(text: str, file: str) -> list[float]:
@@ -256,6 +260,7 @@ def _folds(text: str, file: str) -> list[float]:
 
 
 def _autogluon(frame: pd.DataFrame, file: str) -> BenchmarkTable:
+    """Return the table of a leaderboard of AutoGluon."""
     name = _first(frame, "score_test", "score_val")
     task = frame["dataset"] if "dataset" in frame else file.partition(".")[0]
     columns = {"method": frame["model"], "task": task}
@@ -276,6 +281,7 @@ def _autogluon(frame: pd.DataFrame, file: str) -> BenchmarkTable:
 
 
 def _benchopt(frame: pd.DataFrame, file: str) -> BenchmarkTable:
+    """Return the table of Benchopt's results: of each solver's curve, the last point."""
     task = frame[_first(frame, "dataset_name", "data_name")]
     columns = {"method": frame["solver_name"], "task": task}
     if frame["objective_name"].nunique() > 1:

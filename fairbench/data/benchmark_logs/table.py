@@ -67,15 +67,16 @@ class BenchmarkTable:
         """What was read, in a sentence."""
         frame = self.frame
         counts = [
-            f"{frame[name].nunique()} {name}{'s' * (frame[name].nunique() != 1)}"
-            for name in (METHOD, TASK, SPLIT)
-            if name in frame
+            _counted(frame[name].nunique(), name) for name in (METHOD, TASK, SPLIT) if name in frame
         ]
         if ITEM in frame:
-            items = len(frame[[TASK, ITEM]].drop_duplicates())
-            counts.append(f"{items} item{'s' * (items != 1)}")
+            counts.append(_counted(len(frame[[TASK, ITEM]].drop_duplicates()), ITEM))
         listed = f"{', '.join(counts[:-1])} and {counts[-1]}"
         return f"{self.format}: {listed}; {', '.join(map(_described, self.scores))}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _described(score: Score) -> str:
@@ -104,15 +105,16 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
     one_each = len(kept) > 1 and bool((where.sum(axis=1) <= 1).all())
     if len(kept) > 1 and not names and not one_each:
         listed = ", ".join(shortened(score.name) for score in kept[:8])
-        more = f" and {len(kept) - 8} more" if len(kept) > 8 else ""
+        if len(kept) > 8:
+            listed += f" and {len(kept) - 8} more"
         raise UserError(
-            f"the {table.format} have {len(kept)} scores: {listed}{more}; name the one to rank by, "
+            f"the {table.format} have {len(kept)} scores: {listed}; name the one to rank by, "
             f"such as score={kept[0].name}"
         )
-    others = {score.name for score in table.scores} - {score.name for score in kept}
-    errors = {score.error for score in table.scores if score.name in others} - {""}
+    dropped = {score.name for score in table.scores} - {score.name for score in kept}
+    errors = {score.error for score in table.scores if score.name in dropped} - {""}
     chosen = _of_tasks(table, where.index[where.any(axis=1)])
-    frame = chosen.frame.drop(columns=[*others, *errors])
+    frame = chosen.frame.drop(columns=[*dropped, *errors])
     chosen = replace(chosen, frame=frame, scores=tuple(kept))
     return _combined(chosen) if one_each else chosen
 
@@ -124,16 +126,16 @@ def _of_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
         raise DataError(f"the {table.format} have no values of that score")
     if kept.all():
         return table
-    others = table.frame[TASK][~kept].unique()
-    listed = ", ".join(map(shortened, others[:5])) + (" ..." if len(others) > 5 else "")
-    are = "is" if len(others) == 1 else "are"
-    note = f"no method has that score on {listed}, which {are} left out"
+    left_out = table.frame[TASK][~kept].unique()
+    listed = ", ".join(map(shortened, left_out[:5])) + (" ..." if len(left_out) > 5 else "")
+    verb = "is" if len(left_out) == 1 else "are"
+    note = f"no method has that score on {listed}, which {verb} left out"
     frame = table.frame[kept].reset_index(drop=True)
     return replace(table, frame=frame, notes=(*table.notes, note))
 
 
 def _combined(table: BenchmarkTable) -> BenchmarkTable:
-    """Return a table whose scores, of which each task has one, are a single column."""
+    """Return a table with its scores in a single column; each task has one of them."""
     ways = {score.better for score in table.scores}
     if len(ways) > 1:
         by_way = " and ".join(
@@ -143,8 +145,8 @@ def _combined(table: BenchmarkTable) -> BenchmarkTable:
         )
         raise UserError(f"the tasks have scores of their own, and {by_way}: name one, by score=")
     names = [score.name for score in table.scores]
-    first = table.frame[names].bfill(axis=1).iloc[:, 0]
-    frame = table.frame.drop(columns=names).assign(**{COMBINED: first})
+    single = table.frame[names].bfill(axis=1).iloc[:, 0]
+    frame = table.frame.drop(columns=names).assign(**{COMBINED: single})
     errors = [score.error for score in table.scores if score.error]
     error = ""
     if errors:
@@ -157,7 +159,7 @@ def _combined(table: BenchmarkTable) -> BenchmarkTable:
 
 
 def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return a frame with its keys first, as texts, once no place has two rows.
+    """Return a frame with its keys as the first columns, as texts; refuse two rows of one place.
 
     Parameters
     ----------
@@ -183,8 +185,8 @@ def check_once(frame: pd.DataFrame, source: str) -> None:
     place = [name for name in _PLACE if name in frame]
     again = frame.duplicated(place)
     if again.any():
-        first = frame[again].iloc[0]
-        where = ", ".join(f"{name} {quoted(first[name])}" for name in place)
+        repeated = frame[again].iloc[0]
+        where = ", ".join(f"{name} {quoted(repeated[name])}" for name in place)
         raise DataError(
             f"the {source} have {int(again.sum())} rows too many: {where} is there twice; keep one "
             "of them, or name what tells them apart"
@@ -193,8 +195,8 @@ def check_once(frame: pd.DataFrame, source: str) -> None:
 
 def is_binary(values: pd.Series) -> bool:
     """Say whether there are values, and every one is 0 or 1."""
-    there = values.dropna()
-    return bool(len(there)) and bool(there.isin([0, 1]).all())
+    present = values.dropna()
+    return bool(len(present)) and bool(present.isin([0, 1]).all())
 
 
 def number(value: object) -> float:
@@ -205,12 +207,12 @@ def number(value: object) -> float:
 def told_apart(
     names: Sequence[str], settings: Sequence[Mapping[str, Any]], among: Sequence[object]
 ) -> list[str]:
-    """Return names with the settings in which those differ that are confused with one another.
+    """Return names, each with its settings where another of the same name has different ones.
 
     Parameters
     ----------
     settings : of each name, what may differ.
-    among : in what each stands: two of one name are confused if these are equal.
+    among : of each name, such as its task: two of one name are told apart if these are equal.
 
     Examples
     --------
@@ -220,22 +222,24 @@ def told_apart(
     of_name: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         of_name.setdefault(name, []).append(place)
-    told = list(names)
+    distinct = list(names)
     for places in of_name.values():
-        standing = [among[place] for place in places]
-        if len(places) == len(set(standing)):
+        if len(places) == len({among[place] for place in places}):
             continue
         differing = _differing([settings[place] for place in places])
         for place in places:
             words = [f"{key}={_value_text(settings[place].get(key))}" for key in differing]
-            told[place] = " ".join([names[place], *words])
-    return told
+            distinct[place] = " ".join([names[place], *words])
+    return distinct
 
 
 def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the settings that are not the same in all."""
     names = dict.fromkeys(name for options in settings for name in options)
-    first = settings[0]
-    return [name for name in names if any(other.get(name) != first.get(name) for other in settings)]
+    reference = settings[0]
+    return [
+        name for name in names if any(other.get(name) != reference.get(name) for other in settings)
+    ]
 
 
 def _value_text(value: object) -> str:

@@ -206,8 +206,8 @@ def false_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Fl
     return _ratio(share * (1 - positive), (1 - share) * (1 - negative))
 
 
-def _ratio(part: Floats, rest: Floats) -> Floats:
-    whole: Floats = part / np.maximum(part + rest, np.finfo(float).tiny)
+def _ratio(part: Floats, other: Floats) -> Floats:
+    whole: Floats = part / np.maximum(part + other, np.finfo(float).tiny)
     return whole
 
 

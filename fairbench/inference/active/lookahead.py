@@ -53,9 +53,9 @@ class GroupPosterior:
         return float((self.draws[:, high] - self.draws[:, low] > epsilon).mean())
 
     def furthest_apart(self, epsilon: float) -> tuple[int, int]:
-        """Return the groups of which the second is most probably above by more than epsilon."""
+        """Return two groups: the second is most probably above the first by more than epsilon."""
         beyond = np.stack(
-            [(self.draws - own[:, None] > epsilon).mean(axis=0) for own in self.draws.T]
+            [(self.draws - of_group[:, None] > epsilon).mean(axis=0) for of_group in self.draws.T]
         )
         # Where several pairs are as certain, the one furthest apart.
         mean = self.draws.mean(axis=0)

@@ -285,13 +285,15 @@ class WidestGap:
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the expected gain, (R, A), if these rates tell which arms are furthest apart."""
         pair = _furthest(theta)
-        gain = self._comparison.expected(_two(arms, pair), np.take_along_axis(theta, pair, axis=1))
+        gain = self._comparison.expected(
+            _arms_of_pair(arms, pair), np.take_along_axis(theta, pair, axis=1)
+        )
         return _spread(gain, pair, theta.shape, _OTHERS)
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return mean and sd of the gain, (R, A) each, for the arms whose means are furthest."""
         pair = _furthest(arms.posterior.mean)
-        mean, sd = self._comparison.moments(_two(arms, pair))
+        mean, sd = self._comparison.moments(_arms_of_pair(arms, pair))
         shape = arms.unlabelled.shape
         return _spread(mean, pair, shape, _OTHERS), _spread(sd, pair, shape, 0.0)
 
@@ -322,7 +324,7 @@ class LeastKnown:
         return _spread(np.take_along_axis(fall, pair, axis=1), pair, theta.shape, _OTHERS)
 
     def moments(self, arms: NormalArms) -> tuple[Floats, Floats]:
-        """Return the fall for the arms' means, of which nothing is uncertain."""
+        """Return the fall that the arms' means would give if they were certain."""
         fall = self.expected(arms, arms.posterior.mean)
         return fall, np.zeros_like(fall)
 
@@ -333,7 +335,7 @@ def _furthest(rates: Floats) -> NDArray[np.int64]:
     return order[:, [0, -1]]
 
 
-def _two(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
+def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
     won, lost = (
         np.take_along_axis(array, pair, axis=1)
         for array in (arms.posterior.successes, arms.posterior.failures)
@@ -341,7 +343,7 @@ def _two(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
     return BetaArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
 
 
-def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], rest: float) -> Floats:
-    full = np.full(shape, rest)
+def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:
+    full = np.full(shape, fill)
     np.put_along_axis(full, pair, values, axis=1)
     return full

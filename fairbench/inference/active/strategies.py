@@ -299,8 +299,8 @@ class Queues:
         rows, places = np.nonzero(chosen >= 0)
         which = chosen[rows, places]
         sizes = np.broadcast_to(self.sizes, arms.unlabelled.shape)
-        taken = sizes[rows, which] - arms.unlabelled[rows, which]
-        arms.record(rows, which, self.outcome[rows, which, taken].astype(np.int64))
+        next_row = sizes[rows, which] - arms.unlabelled[rows, which]
+        arms.record(rows, which, self.outcome[rows, which, next_row].astype(np.int64))
 
 
 def assess(

@@ -96,8 +96,8 @@ class ThresholdArms:
             pending = pending[~under[pending].any(axis=1)]
         rows, arms = np.divmod(np.flatnonzero(under), self.unlabelled.shape[1])
         chosen = np.full(len(uniform), -1)
-        first = self._lowest_of(rows, arms, uniform[rows, arms])
-        chosen[rows[first]] = arms[first]
+        chosen_places = self._lowest_of(rows, arms, uniform[rows, arms])
+        chosen[rows[chosen_places]] = arms[chosen_places]
         return chosen[:, None]
 
     def _cell(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:

@@ -46,12 +46,12 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     (``python -m benchmarks.family_means``). No construction holds where one family in twenty
     makes the mean, as a sample of twenty then often lacks such a one.
     """
-    found = np.full((3, len(means)), np.nan)
+    limits = np.full((3, len(means)), np.nan)
     for place, row in enumerate(means):
         kept = row[np.isfinite(row)]
         if len(kept) >= FEWEST_FAMILIES:
-            found[:, place] = _limits(kept, level)
-    return Limits(*found)
+            limits[:, place] = _limits(kept, level)
+    return Limits(*limits)
 
 
 def _limits(means: Floats, level: float) -> tuple[float, float, float]:

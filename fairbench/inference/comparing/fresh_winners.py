@@ -45,7 +45,8 @@ def fresh_winner(
     Parameters
     ----------
     values : (M, C) larger is better; methods that lack a cell are left out.
-    group : (C,) the task of each cell. unit : (K,) the unit of each task.
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
 
     Returns
     -------
@@ -68,12 +69,12 @@ def fresh_winner(
     of_unit = _averaged(of_task, unit)
     if of_unit.shape[1] < 2:
         return None
-    other = []
+    differs = []
     for _ in range(halvings):
         halves = np.array_split(generator.permutation(of_unit.shape[1]), 2)
-        first, second = (of_unit[:, half].mean(axis=1).argmax() for half in halves)
-        other.append(first != second)
-    return FreshWinner(UNITS, float(np.mean(other)), float("nan"), len(full))
+        winner, other_winner = (of_unit[:, half].mean(axis=1).argmax() for half in halves)
+        differs.append(winner != other_winner)
+    return FreshWinner(UNITS, float(np.mean(differs)), float("nan"), len(full))
 
 
 def _of_splits(
@@ -93,8 +94,8 @@ def _of_splits(
         begins = np.searchsorted(group[chosen], np.arange(len(cells)))
         of_task = np.add.reduceat(values[:, chosen], begins, axis=1) / (cells // 2)
         winners.append((_averaged(of_task, unit).mean(axis=1).argmax(), of_task.argmax(axis=0)))
-    (first, of_first), (second, of_second) = winners
-    return float(first != second), float((of_first != of_second).mean())
+    (winner, task_winners), (other_winner, other_task_winners) = winners
+    return float(winner != other_winner), float((task_winners != other_task_winners).mean())
 
 
 def _averaged(of_task: Floats, unit: NDArray[np.integer]) -> Floats:

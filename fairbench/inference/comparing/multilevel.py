@@ -83,7 +83,7 @@ class MeasuredDifferences:
 
     @cached_property
     def members(self) -> Floats:
-        """Which data sets are of which family, (T, F), 0 or 1."""
+        """The family of each data set, as an indicator matrix (T, F)."""
         return np.eye(int(self.family.max()) + 1)[self.family]
 
 
@@ -113,8 +113,8 @@ class Multilevel:
 
     def estimate(self, coefficient: int = 0) -> Floats:
         """Return the posterior mean of the mean, or of a slope, (P,); NaN of too few families."""
-        found: Floats = self.centres[:, :, coefficient].mean(axis=0)
-        return np.where(self.enough, found, np.nan)
+        means: Floats = self.centres[:, :, coefficient].mean(axis=0)
+        return np.where(self.enough, means, np.nan)
 
     def below(self, value: float | Floats, coefficient: int = 0) -> Floats:
         """Return the probability that the mean, or a slope, is below a value, (P,)."""
@@ -122,7 +122,7 @@ class Multilevel:
         return np.asarray(special.ndtr((value - centre) / error).mean(axis=0))
 
     def interval(self, tail: float | Floats = 0.025, coefficient: int = 0) -> tuple[Floats, Floats]:
-        """Return the ends of which the mean, or a slope, lies beyond each with chance `tail`.
+        """Return the ends that the mean, or a slope, lies beyond with probability `tail` each.
 
         They are found by bisection in the mixture of normals, so that small tails are no guess.
         """
@@ -130,6 +130,7 @@ class Multilevel:
         return tuple(np.where(self.enough, end, np.nan) for end in ends)  # type: ignore[return-value]
 
     def _quantile(self, probability: Floats, coefficient: int) -> Floats:
+        """Return the value (P,) below which the mean, or a slope, is with a probability."""
         centre, error = self.centres[:, :, coefficient], self.errors[:, :, coefficient]
         low, high = (centre - 12 * error).min(axis=0), (centre + 12 * error).max(axis=0)
         for _ in range(50):
@@ -168,7 +169,8 @@ _AXES = {
 
 
 def _fit(measured: MeasuredDifferences, generator: np.random.Generator, draws: int) -> Multilevel:
-    known, size = measured.known, _sizes(measured)
+    """Return what one block of differences tells."""
+    is_measured, size = measured.known, _sizes(measured)
     state = _State(measured, size, generator)
     kept: list[_Kept] = []
     for step in range(_WARMING + 2 * draws):
@@ -176,12 +178,12 @@ def _fit(measured: MeasuredDifferences, generator: np.random.Generator, draws: i
         if step >= _WARMING and step % 2:
             kept.append(_Kept(state))
     scale = size[:, None]
-    effects = np.stack([each.effects for each in kept])
+    effects = np.stack([draw.effects for draw in kept])
     return Multilevel(
-        centres=np.stack([each.centre for each in kept]) * scale,
-        errors=np.stack([each.error for each in kept]) * scale,
-        effects=np.where(known, effects.mean(axis=0) * scale, np.nan),
-        effect_errors=np.where(known, effects.std(axis=0) * scale, np.nan),
+        centres=np.stack([draw.centre for draw in kept]) * scale,
+        errors=np.stack([draw.error for draw in kept]) * scale,
+        effects=np.where(is_measured, effects.mean(axis=0) * scale, np.nan),
+        effect_errors=np.where(is_measured, effects.std(axis=0) * scale, np.nan),
         families=measured.families,
     )
 
@@ -191,27 +193,29 @@ _SMALLEST = 1e-9  # a difference that is this small everywhere is none
 
 def _sizes(measured: MeasuredDifferences) -> Floats:
     """Return the size of each difference, (P,), by which it is scaled."""
-    known = measured.known
-    count = np.maximum(known.sum(axis=1), 1)
-    means = np.where(known, measured.means, 0)
-    noise = np.where(known, measured.variances * measured.inflation, 0)
+    is_measured = measured.known
+    count = np.maximum(is_measured.sum(axis=1), 1)
+    means = np.where(is_measured, measured.means, 0)
+    noise = np.where(is_measured, measured.variances * measured.inflation, 0)
     square = (means**2 + noise).sum(axis=1) / count
     centre = means.sum(axis=1) / count
     return np.asarray(np.sqrt(np.maximum(square - centre**2, _SMALLEST**2 + 1e-6 * square)))
 
 
 class _State:
-    """Where the sampler is: everything is in units of each difference's own size.
+    """The current values of the sampler, in units of each difference's own size.
 
     Attributes
     ----------
-    coefficients (P, Q): the mean and the slopes; spread (P,): kappa; share (P,): of the families;
-    noise (P, T): variance of one split.
+    coefficients : (P, Q) the mean and the slopes.
+    spread, share : (P,) kappa, and the families' share of it.
+    noise : (P, T) the variance of one split.
     """
 
     def __init__(
         self, measured: MeasuredDifferences, size: Floats, generator: np.random.Generator
     ) -> None:
+        """Begin at the measured means, with half of a middling spread in the families."""
         self.draw, self.members = generator, measured.members
         self.known = measured.known.astype(float)
         tasks = measured.means.shape[1]
@@ -240,14 +244,22 @@ class _State:
         self._draw_coefficients()
         self._draw_effects()
 
-    def _parts(self, spread: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
+    def _weights_and_variances(
+        self, spread: Floats, share: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         """Return the weights of data sets (P, T), and the variances of families and their own."""
-        family, own = spread**2 * share, spread**2 * (1 - share)
-        weight = self.known / (own[:, None] + self.noise * self.inflation)
-        return weight, family[:, None], own[:, None]
+        family, task = spread**2 * share, spread**2 * (1 - share)
+        weight = self.known / (task[:, None] + self.noise * self.inflation)
+        return weight, family[:, None], task[:, None]
 
     def _log_density(self, spread: Floats, share: Floats, residual: Floats) -> Floats:
-        weight, family, _ = self._parts(spread, share)
+        """Return the log density (P,) of a spread and the families' share, up to a constant.
+
+        Parameters
+        ----------
+        residual : (P, T) the means less what the mean and the slopes make of them.
+        """
+        weight, family, _ = self._weights_and_variances(spread, share)
         total, pulled = weight @ self.members, (weight * residual) @ self.members
         fit = (weight * residual**2).sum(1) - (family * pulled**2 / (1 + family * total)).sum(1)
         logs = np.log(np.where(self.known > 0, weight, 1)).sum(1) - np.log1p(family * total).sum(1)
@@ -265,15 +277,15 @@ class _State:
             spread = self.spread * np.exp(0.7 * step[0])
             share = special.expit(special.logit(self.share) + 1.5 * step[1])
             share = np.clip(share, 1e-6, 1 - 1e-6)
-            found = self._log_density(spread, share, residual)
-            taken = np.log(self.draw.random(len(density))) < found - density
-            self.spread = np.where(taken, spread, self.spread)
-            self.share = np.where(taken, share, self.share)
-            density = np.where(taken, found, density)
+            proposed_density = self._log_density(spread, share, residual)
+            accepted = np.log(self.draw.random(len(density))) < proposed_density - density
+            self.spread = np.where(accepted, spread, self.spread)
+            self.share = np.where(accepted, share, self.share)
+            density = np.where(accepted, proposed_density, density)
 
     def _draw_coefficients(self) -> None:
         """Draw the mean and the slopes, effects integrated out."""
-        weight, family, _ = self._parts(self.spread, self.share)
+        weight, family, _ = self._weights_and_variances(self.spread, self.share)
         total = weight @ self.members
         shrunk = family / (1 + family * total)
         pulled = np.stack([(weight * column) @ self.members for column in self.design.T], axis=2)
@@ -294,7 +306,7 @@ class _State:
 
     def _draw_effects(self) -> None:
         """Draw what families and data sets add, then the noise."""
-        weight, family, own = self._parts(self.spread, self.share)
+        weight, family, task = self._weights_and_variances(self.spread, self.share)
         expected = self.coefficients @ self.design.T
         residual = self.means - expected
         precision = 1 + family * (weight @ self.members)
@@ -302,10 +314,10 @@ class _State:
         common += self.draw.standard_normal(common.shape) / np.sqrt(precision)
         of_family = (np.sqrt(family) * common) @ self.members.T
         variance = self.noise * self.inflation
-        precise = 1 + self.known * own / variance
-        single = self.known * np.sqrt(own) * (residual - of_family) / variance / precise
+        precise = 1 + self.known * task / variance
+        single = self.known * np.sqrt(task) * (residual - of_family) / variance / precise
         single += self.draw.standard_normal(single.shape) / np.sqrt(precise)
-        self.effects = expected + of_family + np.sqrt(own) * single
+        self.effects = expected + of_family + np.sqrt(task) * single
         off = (self.means - self.effects) ** 2 / self.inflation
         rate = (self.freedom * self.of_split + self.known * off) / 2
         self.noise = rate / self.draw.standard_gamma((self.freedom + self.known) / 2)

@@ -1,16 +1,16 @@
 """How probably each method is the best, or nearly so, on a new task.
 
 Nothing is assumed of the scores: a new task is like one of those at hand, and how often a method
-came near the best on them is counted. Of few tasks such a share says too much, so that it is drawn
-towards those of the other methods as far as they are alike (a beta-binomial, whose two numbers are
-learned from all methods). How far few units are to be drawn depends on what cannot be known from
-them: of fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is said to be that or
-more. It is a probability of scores measured as those at hand are, with as many splits or questions.
+came near the best on them is counted. Such a share of few tasks is too extreme. It is therefore
+shrunk towards those of the other methods, as far as these are alike, by a beta-binomial whose two
+parameters are learned from all methods. Few units cannot show how far shares must be shrunk: with
+fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is printed as that or more. It is a
+probability of scores measured as those at hand are, with as many splits or questions.
 
-Where a method was not run, how it differs from the others is drawn from the tasks that it was run
-on, so that all of them have rivals. A task tells little of a method whose rivals were drawn there:
-a method's tasks count by the share of the variance of its distance to the best rival that is not
-due to the draws, the information that is not missing (Orchard and Woodbury 1972).
+Where a method was not run, its difference from the others is drawn from the tasks that it was run
+on, so that every method has all rivals everywhere. Where rivals were drawn, a task tells little: a
+method's tasks count by the share of the variance of its lead on the best rival that is not due to
+the draws, the information that is not missing (Orchard and Woodbury 1972).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairbench.core.arrays import Floats
 FEW, MOST_OF_FEW = 9, 0.65
 _FILLINGS = 20  # draws of scores that are missing
 _STRENGTHS = np.geomspace(0.3, 300, 16)  # how many units the other methods are worth
-_MEANS = 24
+_MEANS = 24  # values of the mean of the beta distribution that are weighed
 _FEW_NEAR = 2  # a power by which few methods near the best are likelier than many
 
 
@@ -54,45 +54,45 @@ def on_new_task(
         score is drawn as a rival of the others, by how the method differs from them elsewhere.
     unit : (T,) whole numbers from 0: the family of each task, or the task. Units count alike.
     """
-    known = np.isfinite(values)
-    fillings = 1 if known.all() else _FILLINGS
-    of_method = None if fillings == 1 else _added_up(values, known)
-    # The best and those near it, and the distance to the best rival and its square.
-    found = np.zeros((4, *values.shape))
+    measured = np.isfinite(values)
+    fillings = 1 if measured.all() else _FILLINGS
+    of_method = None if fillings == 1 else _method_effects(values, measured)
+    # How often each method is best and near the best; its lead on the best rival, and its square.
+    means = np.zeros((4, *values.shape))
     for _ in range(fillings):
-        rivals = values if of_method is None else _filled(values, known, of_method, generator)
+        rivals = values if of_method is None else _filled(values, measured, of_method, generator)
         largest = rivals.max(axis=0)
         is_best = rivals >= largest
         near = rivals >= largest - epsilon - 1e-12
         ahead = _ahead(rivals)
-        found += np.stack([is_best / is_best.sum(axis=0), near, ahead, ahead**2]) / fillings
+        means += np.stack([is_best / is_best.sum(axis=0), near, ahead, ahead**2]) / fillings
     units = int(unit.max()) + 1
-    count = _of_units(known.astype(float), unit, units)
+    count = _of_units(measured.astype(float), unit, units)
     size = (count > 0).sum(axis=1).astype(float)
-    told = size * _explained_share(found[2], found[3], known, fillings)
+    informative = size * _explained_share(means[2], means[3], measured, fillings)
     shares = [
-        (_of_units(np.where(known, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
+        (_of_units(np.where(measured, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
         / np.maximum(size, 1)
-        for share in found[:2]
+        for share in means[:2]
     ]
-    near_best = _drawn_together(shares[1] * told, told)
+    near_best = _drawn_together(shares[1] * informative, informative)
     if units < FEW:
         near_best = np.minimum(near_best, MOST_OF_FEW)
-    return OnNewTask(_shared(shares[0] * told, told), near_best, units < FEW)
+    return OnNewTask(_shared(shares[0] * informative, informative), near_best, units < FEW)
 
 
 def _ahead(rivals: Floats) -> Floats:
     """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
     if len(rivals) < 2:
         return np.zeros_like(rivals)
-    second, first = np.partition(rivals, len(rivals) - 2, axis=0)[-2:]
+    second_best, best = np.partition(rivals, len(rivals) - 2, axis=0)[-2:]
     with np.errstate(invalid="ignore"):
-        ahead = rivals - np.where(rivals >= first, second, first)
+        ahead = rivals - np.where(rivals >= best, second_best, best)
     return np.where(np.isfinite(ahead), ahead, 0.0)
 
 
 def _explained_share(
-    mean: Floats, square: Floats, known: NDArray[np.bool_], fillings: int
+    mean: Floats, square: Floats, measured: NDArray[np.bool_], fillings: int
 ) -> Floats:
     """Return the share of what tasks tell of each method that does not hang on drawn rivals, (M,).
 
@@ -102,12 +102,12 @@ def _explained_share(
     """
     if fillings == 1:
         return np.ones(len(mean))
-    number = np.maximum(known.sum(axis=1), 1)
-    drawn, first, second = (
-        np.where(known, array, 0.0).sum(axis=1) / number
+    number = np.maximum(measured.sum(axis=1), 1)
+    drawn, mean_of_tasks, square_of_tasks = (
+        np.where(measured, array, 0.0).sum(axis=1) / number
         for array in ((square - mean**2) * fillings / (fillings - 1), mean, square)
     )
-    whole = np.maximum(second - first**2, drawn)
+    whole = np.maximum(square_of_tasks - mean_of_tasks**2, drawn)
     return np.asarray(1 - np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0))
 
 
@@ -116,41 +116,42 @@ def _of_units(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
     return np.stack([np.bincount(unit, row, units) for row in values])
 
 
-def _added_up(values: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Return what each method has on average where methods and tasks add up, (M,)."""
-    zero = np.where(known, values, 0.0)
-    tasks, methods = (np.maximum(known.sum(axis=axis), 1) for axis in (0, 1))
+def _method_effects(values: Floats, measured: NDArray[np.bool_]) -> Floats:
+    """Return the effects (M,) of methods, where a score is a method's effect plus a task's."""
+    zero = np.where(measured, values, 0.0)
+    tasks, methods = (np.maximum(measured.sum(axis=axis), 1) for axis in (0, 1))
     of_task, of_method = zero.sum(axis=0) / tasks, np.zeros(len(values))
     for _ in range(20):
-        of_method = np.where(known, zero - of_task, 0.0).sum(axis=1) / methods
-        of_task = np.where(known, zero - of_method[:, None], 0.0).sum(axis=0) / tasks
+        of_method = np.where(measured, zero - of_task, 0.0).sum(axis=1) / methods
+        of_task = np.where(measured, zero - of_method[:, None], 0.0).sum(axis=0) / tasks
     return np.asarray(of_method)
 
 
 def _filled(
-    values: Floats, known: NDArray[np.bool_], of_method: Floats, generator: np.random.Generator
+    values: Floats, measured: NDArray[np.bool_], of_method: Floats, generator: np.random.Generator
 ) -> Floats:
-    """Return scores, of which those that are missing are drawn.
+    """Return the scores, with a draw for each that is missing.
 
-    A missing score is what the methods that were run there have on average, beside what they have
-    elsewhere, and a difference from the same methods that is drawn from another task. A draw from
-    the residuals of a model would vary too little, as a residual is a part of its task's mean.
+    A draw is the method's effect, plus how much the methods that were run on the task are above
+    their own effects there, plus the method's lead on the same methods on another task, drawn at
+    random. A draw from a model's residuals would vary too little: a residual is a part of its
+    task's mean.
     """
     filled = values.copy()
-    off = np.where(known, values - of_method[:, None], 0.0)
-    for method in np.flatnonzero(~known.all(axis=1)):
-        has, lacks = np.flatnonzero(known[method]), np.flatnonzero(~known[method])
-        if not len(has):
+    off = np.where(measured, values - of_method[:, None], 0.0)
+    for method in np.flatnonzero(~measured.all(axis=1)):
+        present, lacks = np.flatnonzero(measured[method]), np.flatnonzero(~measured[method])
+        if not len(present):
             filled[method, lacks] = -np.inf
             continue
-        donor = generator.choice(has, len(lacks))
-        both = known[:, lacks] & known[:, donor]
-        there = known[:, lacks].sum(axis=0)
+        donor = generator.choice(present, len(lacks))
+        on_both = measured[:, lacks] & measured[:, donor]
+        count = measured[:, lacks].sum(axis=0)
         with np.errstate(invalid="ignore"):
-            middle = off[:, lacks].sum(axis=0) / there
-            usual = np.where(both, off[:, donor], 0.0).sum(axis=0) / both.sum(axis=0)
-        ahead = off[method, donor] - np.where(both.any(axis=0), usual, 0.0)
-        filled[method, lacks] = of_method[method] + np.where(there > 0, middle, 0.0) + ahead
+            middle = off[:, lacks].sum(axis=0) / count
+            usual = np.where(on_both, off[:, donor], 0.0).sum(axis=0) / on_both.sum(axis=0)
+        ahead = off[method, donor] - np.where(on_both.any(axis=0), usual, 0.0)
+        filled[method, lacks] = of_method[method] + np.where(count > 0, middle, 0.0) + ahead
     return filled
 
 
@@ -162,11 +163,13 @@ def _drawn_together(count: Floats, size: Floats) -> Floats:
     """
     least = 1 / len(count)
     mean = (least + (1 - least) * (np.arange(_MEANS) + 0.5) / _MEANS)[:, None]
-    one, other = _STRENGTHS * mean, _STRENGTHS * (1 - mean)
+    of_success, of_failure = _STRENGTHS * mean, _STRENGTHS * (1 - mean)
     success, failure = count[:, None, None], (size - count)[:, None, None]
-    likelihood = special.betaln(one + success, other + failure) - special.betaln(one, other)
+    likelihood = special.betaln(of_success + success, of_failure + failure) - special.betaln(
+        of_success, of_failure
+    )
     likelihood = likelihood.sum(axis=0)
-    posterior = (one + success) / (_STRENGTHS + success + failure)
+    posterior = (of_success + success) / (_STRENGTHS + success + failure)
     prior = (1 - mean) ** _FEW_NEAR * _STRENGTHS / (_STRENGTHS + 1)
     weight = np.exp(likelihood - likelihood.max()) * prior
     return np.asarray((posterior * weight).sum(axis=(1, 2)) / weight.sum())
@@ -183,7 +186,7 @@ def _shared(count: Floats, size: Floats) -> Floats:
     strengths = _STRENGTHS / len(count)
     likelihood = special.gammaln(_STRENGTHS) - special.gammaln(_STRENGTHS + whole)
     likelihood = likelihood + sum(
-        special.gammaln(strengths + each) - special.gammaln(strengths) for each in share
+        special.gammaln(strengths + exponent) - special.gammaln(strengths) for exponent in share
     )
     weight = np.exp(likelihood - likelihood.max())
     posterior = (share[:, None] + strengths) / (whole + _STRENGTHS)

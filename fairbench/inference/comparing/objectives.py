@@ -61,7 +61,7 @@ def _signed(metric: Metric) -> Callable[[Counts], Floats]:
     return function
 
 
-def _all() -> Iterator[Objective]:
+def _declared_objectives() -> Iterator[Objective]:
     for metric in metrics_of(BINARY, "rate").values():
         if metric.direction:
             function = _of_everyone(metric)
@@ -75,7 +75,7 @@ def _all() -> Iterator[Objective]:
 @lru_cache(maxsize=1)
 def objectives() -> Mapping[str, Objective]:
     """Return every objective by name, as the metrics of classifications declare them."""
-    return MappingProxyType({each.name: each for each in _all()})
+    return MappingProxyType({objective.name: objective for objective in _declared_objectives()})
 
 
 def objective(name: str) -> Objective:
@@ -140,15 +140,15 @@ def points(
     else:
         shares = observed / observed.sum(axis=(-1, -2), keepdims=True)
         draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
-    found = {}
+    values = {}
     for name in METRICS:
         metric = metrics_of(BINARY, "widest")[name]
         gaps = metric(observed)
         gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
         drawn = np.stack([_error(draws), metric(draws)])
         covariance = np.cov(drawn[:, ~np.isnan(drawn[1])])
-        found[name] = Point(float(errors.mean()), gap, covariance)
-    return found
+        values[name] = Point(float(errors.mean()), gap, covariance)
+    return values
 
 
 def point_table(
@@ -168,9 +168,9 @@ def point_table(
     """
     rows = []
     for metric in METRICS:
-        mine = [objective_values[metric] for objective_values in found]
-        behind = dominated(np.array([[p.error, p.gap] for p in mine])).tolist()
-        for run, name, point, is_behind in zip(runs, names, mine, behind, strict=True):
+        run_points = [objective_values[metric] for objective_values in found]
+        behind = dominated(np.array([[p.error, p.gap] for p in run_points])).tolist()
+        for run, name, point, is_behind in zip(runs, names, run_points, behind, strict=True):
             entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}
             front = {"metric": metric, "run": run, **name, "error": point.error, "gap": point.gap}
             rows.append({**front, **entries, "dominated": is_behind})
@@ -182,7 +182,7 @@ def _error(tables: Floats) -> Floats:
 
 
 def dominated(values: Floats) -> NDArray[np.bool_]:
-    """Say of each row (R, m) whether another is no larger in any column and smaller in one.
+    """Return which rows (R, m) are dominated: another is no larger, and smaller in a column.
 
     A row with NaN neither dominates nor is dominated.
     """
@@ -205,7 +205,7 @@ def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
     no run was postprocessed.
     """
     columns = ["base", "constraint", "relaxation", "error", "gap"]
-    found = []
+    curves = []
     for i, metrics in enumerate(tables):
         rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
         rows = rows[(rows["attribute"] == protect) & (rows["variant"] == "")]
@@ -215,10 +215,10 @@ def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
         by = ["constraint", "relaxation", "metric"]
         mean = rows.groupby(by)["value"].mean().unstack().reset_index().assign(base=i)
         mean.columns = [str(name).removeprefix("postprocessed_") for name in mean.columns]
-        found.append(mean.rename(columns={"error_rate": "error"}))
-    if not found:
+        curves.append(mean.rename(columns={"error_rate": "error"}))
+    if not curves:
         return pd.DataFrame(columns=columns)
-    best = min(found, key=lambda mean: float(mean["validation_error_rate"].min()))
+    best = min(curves, key=lambda mean: float(mean["validation_error_rate"].min()))
     return best[columns]
 
 
@@ -228,8 +228,8 @@ def at_equal_fairness(curve: pd.DataFrame, metric: str, gap: float) -> float:
     Two of its points may be mixed: at random between them, the error is on the line between them,
     and the gap no larger.
     """
-    mine = curve.loc[curve["constraint"] == metric, ["error", "gap"]].to_numpy(float)
-    under, over = mine[mine[:, 1] <= gap], mine[mine[:, 1] > gap]
+    points = curve.loc[curve["constraint"] == metric, ["error", "gap"]].to_numpy(float)
+    under, over = points[points[:, 1] <= gap], points[points[:, 1] > gap]
     if not len(under):
         return float("nan")
     share = (gap - under[:, None, 1]) / (over[:, 1] - under[:, None, 1])

@@ -74,8 +74,8 @@ class Comparison:
         """
         ends = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
         power = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf((1 + level) / 2)
-        found: Floats = self.rope + (1 + power) * (ends[1] - ends[0]) / 2
-        return found
+        distance: Floats = self.rope + (1 + power) * (ends[1] - ends[0]) / 2
+        return distance
 
 
 A_BETTER, B_BETTER, PRACTICALLY_EQUAL = "A >> B", "B >> A", "A ~ B"
@@ -155,7 +155,7 @@ class Density:
     threshold: float
 
     def holds(self, points: Floats) -> NDArray[np.bool_]:
-        """Say which of (N, 2) points lie in the region."""
+        """Return which of (N, 2) points lie in the region."""
         low = np.array([self.x[0], self.y[0]])
         position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
         on_grid = ((position >= 0) & (position <= _GRID - 1)).all(axis=1)
@@ -222,6 +222,7 @@ def _shortest_interval(draws: Floats, level: float) -> tuple[NDArray[np.bool_], 
 
 
 def _planar(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float, Density]:
+    """Return which draws of two differences are in their region, its area and their density."""
     bandwidth = np.cov(draws, rowvar=False) * len(draws) ** (-1 / 3)  # Scott's factor, squared
     pad = _PADDING * np.sqrt(np.diag(bandwidth))
     low, high = draws.min(axis=0) - pad, draws.max(axis=0) + pad

@@ -40,7 +40,7 @@ class Pairs:
 
 
 def outperforms(values: Floats, rope: Floats) -> NDArray[np.bool_]:
-    """Say of every pair whether known values of the row outperform the column's.
+    """Return, for every pair, whether known values of the row outperform the column's.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ _RIVALS = 20
 
 
 def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArray[np.bool_]:
-    """Say which candidates may be the best within the bounds, (k,).
+    """Return which candidates (k,) may be the best within the bounds.
 
     The truly best one is among them with at least this probability. A candidate is left out where
     one of its values is surely beyond its bound, or where another candidate is surely within and
@@ -211,13 +211,13 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     count, m = candidates.differences.shape
     spent = 1 - level
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
-    single = critical(0.2 * spent / bounded)
+    beyond = critical(0.2 * spent / bounded)
     # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
-    each = 0.8 * spent / max(count - 1, 1)
-    reach = critical(each / ((1 + candidates.folded) * m))
-    surely = critical(each)
+    per_rival = 0.8 * spent / max(count - 1, 1)
+    reach = critical(per_rival / ((1 + candidates.folded) * m))
+    surely = critical(per_rival)
     spread = candidates.value_errors
-    kept = (candidates.values - single * spread <= candidates.bounds).all(axis=1)
+    kept = (candidates.values - beyond * spread <= candidates.bounds).all(axis=1)
     within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
     within |= np.isinf(candidates.bounds).all()
     rivals = np.flatnonzero(within)
@@ -228,14 +228,14 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
 
 
 def larger_than(candidates: Candidates, place: int, *, level: float = 0.95) -> NDArray[np.bool_]:
-    """Say whose objectives are surely larger than that of one candidate, all at once, (k,)."""
+    """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
     count, m = candidates.differences.shape
     statements = (1 + candidates.folded) * m * max(count - 1, 1)
     return _behind(candidates, place, critical((1 - level) / statements))
 
 
 def _behind(candidates: Candidates, place: int, reach: float) -> NDArray[np.bool_]:
-    """Say whose objectives are larger than one candidate's by more than their errors, (k,)."""
+    """Return whose objectives (k,) are larger than one candidate's by more than their errors."""
     every = np.ones((candidates.differences.shape[1], 2), bool)
     every[:, 1] = candidates.folded
     behind = surely_larger(candidates, place, every, reach) > 0

@@ -26,11 +26,12 @@ def reach(units: Floats, critical: float) -> Floats:
 
     Parameters
     ----------
-    units : (...) numbers of units. critical : the normal quantile of the intervals.
+    units : (...) numbers of units.
+    critical : the normal quantile of the intervals.
     """
     freedom = np.maximum(units - 1, 1.0)
-    found: Floats = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
-    return np.asarray(found / np.sqrt(units))
+    quantiles: Floats = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
+    return np.asarray(quantiles / np.sqrt(units))
 
 
 def usual_spread(error: Floats | float, units: Floats | float) -> Floats:
@@ -68,7 +69,8 @@ class VarianceParts:
 
     Attributes
     ----------
-    unit : the variance over units. noise : as much of it is of splits or questions, at most `unit`.
+    unit : the variance over units.
+    noise : as much of it is of splits or questions, at most `unit`.
     """
 
     unit: float
@@ -92,22 +94,25 @@ def parts_of(
     Parameters
     ----------
     difference : (C,) in every cell; NaN where there is none.
-    group : (C,) the task of each cell. unit : (K,) the unit of each task.
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
     """
-    known = np.isfinite(difference)
-    values, task = difference[known], group[known]
+    measured = np.isfinite(difference)
+    values, task = difference[measured], group[measured]
     cells = np.bincount(task, minlength=len(unit))
-    if not (cells > 1).any() or not known.any():
+    if not (cells > 1).any() or not measured.any():
         return None
     of_task = np.bincount(task, values, len(unit)) / np.maximum(cells, 1)
     squares = np.bincount(task, (values - of_task[task]) ** 2, len(unit))
     has, several = cells > 0, cells > 1
     within = squares[several].sum() / (cells[several] - 1).sum()  # of tasks with one cell, too
-    own = np.where(several, squares / np.maximum(cells - 1, 1), within) / np.maximum(cells, 1)
+    task_noise = np.where(several, squares / np.maximum(cells - 1, 1), within) / np.maximum(
+        cells, 1
+    )
     tasks = np.bincount(unit[has], minlength=int(unit.max()) + 1)
-    there = tasks > 0
-    of_unit = np.bincount(unit[has], of_task[has], len(tasks))[there] / tasks[there]
-    noise = np.bincount(unit[has], own[has], len(tasks))[there] / tasks[there] ** 2
+    has_tasks = tasks > 0
+    of_unit = np.bincount(unit[has], of_task[has], len(tasks))[has_tasks] / tasks[has_tasks]
+    noise = np.bincount(unit[has], task_noise[has], len(tasks))[has_tasks] / tasks[has_tasks] ** 2
     if len(of_unit) < 2:
         return None
     variance = float(of_unit.var(ddof=1))

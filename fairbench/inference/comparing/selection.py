@@ -37,10 +37,12 @@ from scipy import special
 from fairbench.core.arrays import Floats, Mask
 
 _REACHES = (0.0, 1.5, 3.0)  # by how many standard errors candidates are supposed to be nearer
-_KEPT = 0.9  # the part of what may go wrong that suppositions leave for others that may be true
+# The part of the error rate that is spent on the suppositions made; the rest is left for truths
+# that none of them is.
+_KEPT = 0.9
 _ROUNDING = 1e-9
 _AS_SHORT = 1.003  # how much longer than the shortest an interval may be for being symmetric
-_RARELY = 0.02  # a supposition with which a choice would be this rare is not made
+_RARELY = 0.02  # a supposition is left out under which any candidate is within bounds this rarely
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +103,8 @@ class Candidates:
     @cached_property
     def signs(self) -> Floats:
         """The sign of each candidate's largest difference, (k,): 1 where signs matter."""
-        own = self.differences[np.arange(len(self.parts)), self.widest]
-        return np.where(self.folded & (own < 0), -1.0, 1.0)
+        widest = self.differences[np.arange(len(self.parts)), self.widest]
+        return np.where(self.folded & (widest < 0), -1.0, 1.0)
 
     @cached_property
     def eligible(self) -> Mask:
@@ -115,8 +117,8 @@ class Candidates:
 
     def own_noise(self) -> Floats:
         """Return the draws of the error of each candidate's largest difference, (T, k)."""
-        own = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
-        return np.asarray(own * self.signs)
+        noise = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
+        return np.asarray(noise * self.signs)
 
 
 def critical(tail: Any) -> Any:
@@ -143,7 +145,7 @@ class Correction:
 
     Attributes
     ----------
-    objective : of the objective's interval; `values` : of that of each other quantity.
+    objective, values : the tails of the objective's interval, and of each other quantity's.
     together : the tail above each upper end with which all of these hold at once.
     plausible : (k,) which candidates could have been chosen with other rows.
     """
@@ -179,7 +181,7 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
     tails = [
         _shortest(
             alone.errors[:, c],
-            [(each.errors[:, c], each.allowed * (1 - level)) for each in redone],
+            [(search.errors[:, c], search.allowed * (1 - level)) for search in redone],
             1 - level,
         )
         for c in range(alone.errors.shape[1])
@@ -212,40 +214,42 @@ class _Redone:
 
 
 def _redone(candidates: Candidates, place: int) -> Iterator[_Redone]:
-    """Yield the choice made again for every supposition, the first of which is of no choice."""
-    own, values = candidates.own_noise(), candidates.value_noise
-    spread = _spread(own)
+    """Yield the choice made again under every supposition; under the first, nothing is chosen."""
+    noise, values = candidates.own_noise(), candidates.value_noise
+    spread = _spread(noise)
     value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
     count = len(candidates.parts)
-    every = np.arange(len(own))
+    draws = np.arange(len(noise))
 
-    def errors(objective: Floats, taken: NDArray[np.intp]) -> Floats:
-        of_values = values[every, taken] / value_spread[taken]
-        return np.column_stack([objective / spread[taken], of_values])
+    def errors(objective_errors: Floats, places: NDArray[np.intp]) -> Floats:
+        """Return the errors of what is chosen in each draw, in standard errors, (T, 1 + C)."""
+        value_errors = values[draws, places] / value_spread[places]
+        return np.column_stack([objective_errors / spread[places], value_errors])
 
-    alone = errors(own[:, place], np.full(len(own), place))
-    yield _Redone(alone, np.arange(count) == place)
+    without_choice = errors(noise[:, place], np.full(len(noise), place))
+    yield _Redone(without_choice, np.arange(count) == place)
     for supposed in _supposed_values(candidates):
         within: Mask = np.asarray((values <= candidates.bounds - supposed).all(axis=2))
         printed = within.any(axis=1)
         if printed.mean() < _RARELY:
             continue
-        for truth in _supposed_objectives(candidates, place, own):
-            seen = np.abs(truth + own) if candidates.folded else truth + own
-            taken = np.where(within, seen, np.inf).argmin(axis=1)
-            found = errors(seen[every, taken] - truth[taken], taken)
-            same = float((printed & (np.abs(found - alone) < _ROUNDING).all(axis=1)).mean())
-            plausible = np.bincount(taken[printed], minlength=count) > 0
-            yield _Redone(found[printed], plausible, _KEPT + (1 - _KEPT) * same)
+        for truth in _supposed_objectives(candidates, place, noise):
+            seen = np.abs(truth + noise) if candidates.folded else truth + noise
+            chosen = np.where(within, seen, np.inf).argmin(axis=1)
+            chosen_errors = errors(seen[draws, chosen] - truth[chosen], chosen)
+            same_errors = (np.abs(chosen_errors - without_choice) < _ROUNDING).all(axis=1)
+            same = float((printed & same_errors).mean())
+            plausible = np.bincount(chosen[printed], minlength=count) > 0
+            yield _Redone(chosen_errors[printed], plausible, _KEPT + (1 - _KEPT) * same)
 
 
 def _spread(noise: Floats) -> Floats:
-    """Return the standard errors of which there are draws, (T, k) -> (k,); else 1."""
+    """Return the standard errors (k,) of draws (T, k); 1 where they do not vary."""
     spread = np.sqrt((noise**2).mean(axis=0))
     return np.asarray(np.where(spread > 0, spread, 1))
 
 
-def _supposed_objectives(candidates: Candidates, place: int, own: Floats) -> Iterator[Floats]:
+def _supposed_objectives(candidates: Candidates, place: int, noise: Floats) -> Iterator[Floats]:
     """Yield what objectives may truly be, (k,): as they look, and nearer to the chosen one's.
 
     Those that come to lie with the chosen one's are as large as they look on average, and a little
@@ -253,11 +257,11 @@ def _supposed_objectives(candidates: Candidates, place: int, own: Floats) -> Ite
     """
     size = candidates.objectives
     ahead = size - size[place]
-    error = np.sqrt(((own - own[:, [place]]) ** 2).mean(axis=0))
+    error = np.sqrt(((noise - noise[:, [place]]) ** 2).mean(axis=0))
     for reach in _REACHES:
         shrunk = np.sign(ahead) * np.maximum(np.abs(ahead) - reach * error, 0)
         alike = shrunk == 0
-        level = size[alike].mean() + _REACHES[1] * own[:, alike].mean(axis=1).std()
+        level = size[alike].mean() + _REACHES[1] * noise[:, alike].mean(axis=1).std()
         yield np.maximum(level + shrunk, 0) if candidates.folded else level + shrunk
 
 
@@ -324,11 +328,13 @@ def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: flo
     """
     cross = candidates.part_noise[:, other] @ candidates.contrasts.T
     covariance = candidates.own_noise().T @ cross / len(cross)
-    own = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
+    widest_errors = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
     least = np.full(len(candidates.parts), np.inf)
     for side, sign in enumerate((1.0, -1.0)):
         kept = possible[:, side]
-        variance = own[:, None] ** 2 + candidates.errors[other] ** 2 - 2 * sign * covariance
+        variance = (
+            widest_errors[:, None] ** 2 + candidates.errors[other] ** 2 - 2 * sign * covariance
+        )
         error = np.sqrt(np.maximum(variance, 0))[:, kept]
         ahead = candidates.objectives[:, None] - sign * candidates.differences[other][kept]
         least = np.minimum(least, (ahead - reach * error).min(axis=1, initial=np.inf))

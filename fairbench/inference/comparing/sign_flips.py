@@ -33,12 +33,18 @@ Sums = NDArray[np.floating[Any]]  # sums over flips are of single precision
 Places = NDArray[np.intp]
 FEWEST = 3  # units from which a pair is judged at all
 _ALL_FLIPS = 12  # units up to which every flip is made
-_BLOCKS = 1024  # units are flipped together in so many blocks at most
-_MOST_SUMS, _FEWEST_BLOCKS = 100_000_000, 16  # of pairs in blocks, where there are holes
+# More units than this are flipped in so many blocks of units: fewer signs, and sums of less memory.
+_BLOCKS = 1024
+# Where methods have holes, each pair has sums of its own: of many pairs there are fewer blocks.
+_MOST_SUMS, _FEWEST_BLOCKS = 100_000_000, 16
 _CHUNK = 1 << 23  # numbers that are worked on at once
-_NOISY = 5  # units that a skewness is drawn towards 0 by
-_MOST_BENT = 2  # how many times as far as Student's an end lies at most
-_FAR = 1e9  # of a mean whose differences do not vary
+# Of n units, n / (n + 5) of their skewness is believed: that of few units is mostly noise. What
+# intervals made with it cover is in docs/coverage.md, "Rankings of methods".
+_NOISY = 5
+# Hall's end lies at most so many times as far out as Student's. His formula is an expansion for
+# small skewness, and has no bound of its own where few units are very skewed.
+_MOST_BENT = 2
+_FAR = 1e9  # the statistic of a mean whose differences do not vary
 _ROUNDING = 1e-9  # of a sum of squares: a difference this small is rounding
 
 
@@ -48,9 +54,10 @@ class PairedUnits:
 
     Attributes
     ----------
-    methods : M. first, second : (P,) the methods of each pair; a difference is first - second.
+    methods : M.
+    first, second : (P,) the methods of each pair; a difference is first - second.
     sizes : (P,) on how many units each pair was measured.
-    means : (P,) mean differences. errors : (P,) their standard errors.
+    means, errors : (P,) mean differences, and their standard errors.
     squares, centred : (P,) sums of squared differences, as they are and around their means.
     skewness : (P,) of the differences.
     blocks : flipped together: (G, M) sums of each method where all were run everywhere, otherwise
@@ -134,7 +141,7 @@ def as_student(quantile: float, freedom: Floats | float) -> Floats:
 
 
 def _hall_reach(student: Floats, bend: Floats) -> Floats:
-    """Return how many standard errors an end is away: at least Student's, more if tails are long.
+    """Return how many standard errors an end is away: Student's, or more where a tail is long.
 
     Parameters
     ----------
@@ -177,17 +184,17 @@ def paired_units(
     """
     methods, units = len(values), int(unit.max()) + 1
     first, second = np.triu_indices(methods, 1)
-    known = np.isfinite(values)
+    measured = np.isfinite(values)
     block, most = np.arange(units), _BLOCKS
-    if not known.all():
+    if not measured.all():
         most = int(np.clip(_MOST_SUMS // len(first), _FEWEST_BLOCKS, _BLOCKS))
     if units > most:
         block = generator.permutation(units) % most
-    if known.all():
-        found = _complete(values, group, unit, block, first, second, alike=alike, strata=strata)
+    if measured.all():
+        paired = _complete(values, group, unit, block, first, second, alike=alike, strata=strata)
     else:
-        found = _with_holes(values, known, group, unit, block, first, second, alike=alike)
-    return replace(found, skewness=np.zeros(len(first))) if binary else found
+        paired = _with_holes(values, measured, group, unit, block, first, second, alike=alike)
+    return replace(paired, skewness=np.zeros(len(first))) if binary else paired
 
 
 def _complete(
@@ -201,6 +208,10 @@ def _complete(
     alike: bool,
     strata: NDArray[np.integer] | None,
 ) -> PairedUnits:
+    """Return the differences of methods that were all run on all cells.
+
+    Parameters are those of :func:`paired_units`, and `block` (U,) of the units.
+    """
     cells, tasks = np.bincount(group), np.bincount(unit)
     of_task = _summed(values - values.mean(axis=0), group, len(cells)) / cells
     of_unit = _summed(of_task, unit, len(tasks))
@@ -274,7 +285,7 @@ def _summed(values: Floats, code: NDArray[np.integer], count: int) -> Floats:
 
 def _with_holes(
     values: Floats,
-    known: Mask,
+    measured: Mask,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     block: NDArray[np.integer],
@@ -283,17 +294,22 @@ def _with_holes(
     *,
     alike: bool,
 ) -> PairedUnits:
-    """Return the differences over what both methods of a pair were run on."""
+    """Return the differences over the cells that both methods of a pair were run on.
+
+    Parameters are those of :func:`paired_units`; `measured` (M, C) says where there are scores, and
+    `block` (U,) is of the units.
+    """
     with np.errstate(invalid="ignore"):
-        centre = np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    filled, there = np.where(known, values - centre, 0.0), known.astype(np.float64)
+        centre = np.where(measured, values, 0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
+    filled, is_measured = np.where(measured, values - centre, 0.0), measured.astype(np.float64)
     pairs = len(first)
     sizes, totals, sums, squares = (np.zeros(pairs) for _ in range(4))
-    cubes, twice, once, weighted_twice = (np.zeros(pairs) for _ in range(4))
+    # Sums over units of powers of totals (t) and weights (w), such as t^2 w.
+    cubes, ttw, tw, tww = (np.zeros(pairs) for _ in range(4))
     weight_squares, weight_cubes = np.zeros(pairs), np.zeros(pairs)
     blocks = np.zeros((int(block.max()) + 1, pairs), np.float32)
     weights = np.zeros_like(blocks)
-    for places, total, weight in _unit_sums(filled, there, group, unit, first, second):
+    for places, total, weight in _unit_sums(filled, is_measured, group, unit, first, second):
         if alike:
             total = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
             weight = (weight > 0).astype(float)
@@ -303,18 +319,18 @@ def _with_holes(
         square, weight_square = total**2, weight**2
         squares += square.sum(axis=0)
         cubes += (square * total).sum(axis=0)
-        twice += (square * weight).sum(axis=0)
-        once += (total * weight).sum(axis=0)
-        weighted_twice += (total * weight_square).sum(axis=0)
+        ttw += (square * weight).sum(axis=0)
+        tw += (total * weight).sum(axis=0)
+        tww += (total * weight_square).sum(axis=0)
         weight_squares += weight_square.sum(axis=0)
         weight_cubes += (weight_square * weight).sum(axis=0)
         np.add.at(blocks, block[places], total)
         np.add.at(weights, block[places], weight)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / totals
-        centred = squares - 2 * means * once + means**2 * weight_squares
+        centred = squares - 2 * means * tw + means**2 * weight_squares
         centred = np.where(centred > _ROUNDING**1.5 * squares, centred, 0.0)
-        cubes += means * (3 * means * weighted_twice - 3 * twice - means**2 * weight_cubes)
+        cubes += means * (3 * means * tww - 3 * ttw - means**2 * weight_cubes)
         errors = np.sqrt(centred * sizes / (sizes - 1)) / totals
     return PairedUnits(
         methods=len(values),
@@ -334,7 +350,7 @@ def _with_holes(
 
 def _unit_sums(
     filled: Floats,
-    there: Floats,
+    is_measured: Floats,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     first: Places,
@@ -350,23 +366,24 @@ def _unit_sums(
         step = max(_CHUNK // (8 * len(first)), 1)
         for start in range(0, units, step):
             places = np.arange(start, min(start + step, units))
-            value, has = filled[:, cells[places]].T, there[:, cells[places]].T
-            both = has[:, first] * has[:, second]
-            yield places, (value[:, first] - value[:, second]) * both, both
+            value, present = filled[:, cells[places]].T, is_measured[:, cells[places]].T
+            in_both = present[:, first] * present[:, second]
+            yield places, (value[:, first] - value[:, second]) * in_both, in_both
         return
     cells_of = _members(group, int(group.max()) + 1)
     for place, tasks in enumerate(_members(unit, units)):
         total, weight = np.zeros((1, len(first))), np.zeros((1, len(first)))
         for task in tasks:
             cells = cells_of[task]
-            value, has = filled[:, cells], there[:, cells]
-            sums, common = value @ has.T, (has @ has.T)[first, second]
+            value, present = filled[:, cells], is_measured[:, cells]
+            sums, common = value @ present.T, (present @ present.T)[first, second]
             total[0] += (sums[first, second] - sums[second, first]) / np.maximum(common, 1.0)
             weight[0] += common > 0
         yield np.array([place]), total, weight
 
 
 def _members(code: NDArray[np.integer], count: int) -> list[Places]:
+    """Return the places of each code from 0."""
     order = np.argsort(code, kind="stable")
     return np.split(order, np.searchsorted(code[order], np.arange(1, count)))
 
@@ -386,7 +403,8 @@ class Simultaneous:
     lower, upper : (P,) ends of intervals that hold together; infinite of pairs not judged.
     may_be_best : (M,) the method that is best on average is among these.
     doubt : (P,) the chance of so large a statistic among all pairs still open, were they alike.
-    critical : the normal quantile of the intervals. flipped : whether signs were flipped.
+    critical : the normal quantile of the intervals.
+    flipped : whether signs were flipped; otherwise Student's t stands in for it.
     level : the doubt up to which a pair is told apart.
     """
 
@@ -437,14 +455,13 @@ def simultaneous(
     needed = fewest_units(half)
     enough = paired.judged & (paired.sizes >= needed)
     if enough.any():
-        results = _by_flips(paired, enough, half, generator, flips)
+        doubt, critical, beaten = _by_flips(paired, enough, half, generator, flips)
     else:
-        results = _by_student(paired, half)
-    doubt, critical, beaten = results
-    told = doubt <= half
-    ahead, behind = (np.where(paired.means > 0, *places) for places in _ends(paired))
+        doubt, critical, beaten = _by_student(paired, half)
+    told_apart = doubt <= half
+    ahead, behind = (np.where(paired.means > 0, *places) for places in _both_orders(paired))
     better = np.zeros((paired.methods, paired.methods), bool)
-    better[ahead[told], behind[told]] = True
+    better[ahead[told_apart], behind[told_apart]] = True
     counted = (enough if enough.any() else paired.judged) & (paired.errors > 0)
     equal = (paired.squares <= 0) & (paired.sizes >= FEWEST)
     mean = np.nan_to_num(paired.means)
@@ -452,8 +469,8 @@ def simultaneous(
         np.where(counted, end, np.where(equal, 0.0, infinite))
         for end, infinite in zip(paired.limits(critical), (-np.inf, np.inf), strict=True)
     )
-    lower = np.where(told & (mean > 0), np.maximum(lower, 0.0), lower)
-    upper = np.where(told & (mean < 0), np.minimum(upper, 0.0), upper)
+    lower = np.where(told_apart & (mean > 0), np.maximum(lower, 0.0), lower)
+    upper = np.where(told_apart & (mean < 0), np.minimum(upper, 0.0), upper)
     may_be_best = ~beaten & ~better.any(axis=0)
     if not may_be_best.any():  # each is beaten by another, on other units
         may_be_best[:] = True
@@ -461,12 +478,12 @@ def simultaneous(
     return Simultaneous(better, lower, upper, may_be_best, doubt, critical, flipped, half)
 
 
-def _ends(paired: PairedUnits) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
+def _both_orders(paired: PairedUnits) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
     return (paired.first, paired.second), (paired.second, paired.first)
 
 
 def _by_student(paired: PairedUnits, wrong: float) -> tuple[Floats, float, Mask]:
-    """Return adjusted p-values (P,), the critical value, and who is surely not the best (M,)."""
+    """Return adjusted p-values (P,), the critical value, and the methods (M,) surely not best."""
     pairs = max(int(paired.judged.sum()), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(paired.errors > 0, paired.means / paired.errors, 0.0)
@@ -488,57 +505,64 @@ def _by_student(paired: PairedUnits, wrong: float) -> tuple[Floats, float, Mask]
 def _by_flips(
     paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
 ) -> tuple[Floats, float, Mask]:
-    """Return, by flipping signs, adjusted p-values (P,), the critical value, and who loses (M,).
+    """Return, by flipping signs, what :func:`_by_student` returns.
 
-    Pairs on too few units are not judged.
+    Parameters
+    ----------
+    enough : (P,) the pairs with enough units; others are not judged, and have a p-value of 1.
     """
     observed = np.where(enough, np.abs(paired.scores), 0.0)
-    order = np.argsort(observed, kind="stable")  # the smallest first
+    order = np.argsort(observed, kind="stable")
     methods = paired.methods
     hardest = np.zeros(methods)  # the largest statistic against each method
     signed = np.where(enough, paired.scores, 0.0)
     np.maximum.at(hardest, paired.second, signed)
     np.maximum.at(hardest, paired.first, -signed)
-    inverse, of_residuals = (
+    inverse_root, inverse_residual = (
         _inverse_roots(np.where(enough, sums, 0.0)) for sums in (paired.squares, paired.centred)
     )
     mean = np.nan_to_num(paired.means).astype(np.float32)
-    alike = len(np.unique(paired.sizes[enough])) == 1
-    places = np.argmax(enough)
-    exceeded, beaten_by = np.zeros(len(order)), np.zeros(methods)
+    # Where all pairs have as many units, statistics are made normal quantiles after the largest is
+    # taken: of fewer numbers.
+    same_sizes = len(np.unique(paired.sizes[enough])) == 1
+    any_pair = int(np.argmax(enough))
+    exceeded, exceeded_hardest = np.zeros(len(order)), np.zeros(methods)
     largest, made = [], 0
     for signs in _signs(len(paired.blocks), flips, len(order), generator):
         sums, weights = paired.flipped_sums(signs)
-        residual: Sums = np.abs(sums - mean * weights) * of_residuals
-        statistic: Sums = sums * inverse
-        if not alike:
+        residual: Sums = np.abs(sums - mean * weights) * inverse_residual
+        statistic: Sums = sums * inverse_root
+        if not same_sizes:
             residual, statistic = (_normal_of(array, paired) for array in (residual, statistic))
         largest.append(residual.max(axis=1))
         made += len(signs)
         against: Sums = np.zeros((len(signs), methods), np.float32)
         _largest_against(statistic, paired, against)
         running: Sums = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
-        if alike:
-            running, against = (
-                _of_pair(array, paired, int(places)) for array in (running, against)
-            )
+        if same_sizes:
+            running, against = (_of_pair(array, paired, any_pair) for array in (running, against))
         exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
-        beaten_by += (against >= hardest * (1 - 1e-6)).sum(axis=0)
-    every = _makes_all(len(paired.blocks))
-    extra = 0 if every else 1
+        exceeded_hardest += (against >= hardest * (1 - 1e-6)).sum(axis=0)
+    # Of flips at random, the data as they are count as one more.
+    extra = 0 if _makes_all(len(paired.blocks)) else 1
     p_values = (exceeded + extra) / (made + extra)
     descending = order[::-1]
     adjusted = np.empty_like(p_values)
     adjusted[descending] = np.maximum.accumulate(p_values[descending])
     adjusted[~enough] = 1.0
     residuals = np.concatenate(largest).astype(float)
-    if alike:
-        residuals = _of_pair(residuals, paired, int(places))
-    critical = float(np.quantile(residuals, 1 - wrong, method="higher"))
-    most = -float(special.ndtri(wrong / (2 * max(int(enough.sum()), 1))))
-    critical = min(max(critical, -float(special.ndtri(wrong / 2))), most)
-    beaten = (beaten_by + extra) / (made + extra) <= wrong
+    if same_sizes:
+        residuals = _of_pair(residuals, paired, any_pair)
+    critical = _bounded_critical(residuals, wrong, int(enough.sum()))
+    beaten = (exceeded_hardest + extra) / (made + extra) <= wrong
     return adjusted, critical, np.asarray(beaten & (hardest > 0))
+
+
+def _bounded_critical(largest: Floats, wrong: float, pairs: int) -> float:
+    """Return the quantile of largest residuals, from that of one pair up to Bonferroni's."""
+    critical = float(np.quantile(largest, 1 - wrong, method="higher"))
+    bonferroni = -float(special.ndtri(wrong / (2 * max(pairs, 1))))
+    return min(max(critical, -float(special.ndtri(wrong / 2))), bonferroni)
 
 
 def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
@@ -584,9 +608,11 @@ def _signs(
 ) -> Iterator[NDArray[np.float32]]:
     """Yield signs of blocks, (B, G): every flip of few blocks, otherwise some at random."""
     if _makes_all(blocks):
-        codes = np.arange(1 << (blocks - 1))  # a flip and its opposite say the same
+        # Each flip and its opposite. Their sizes are equal, but of one method against another, the
+        # sign counts, too.
+        codes = np.arange(1 << (blocks - 1))
         signs = 1 - 2.0 * ((codes[:, None] >> np.arange(blocks)) & 1)
-        signs = np.concatenate([signs, -signs])  # but not of who is against whom
+        signs = np.concatenate([signs, -signs])
     else:
         signs = generator.integers(0, 2, (flips, blocks), dtype=np.int8) * 2.0 - 1.0
     step = max(_CHUNK // max(pairs, 1), 1)

@@ -108,12 +108,12 @@ class Looks:
 
     def spread(self, influence: Floats, *, fresh: bool) -> Floats:
         """Return the covariance of errors, (n, D) -> (D, D), of fresh rows' errors as well."""
-        each = self.by_unit(influence)
-        found = each.T @ each
+        of_units = self.by_unit(influence)
+        covariance = of_units.T @ of_units
         if fresh:
             once = _sums(self._once, influence, int(self._once.max()) + 1)
-            found = found + once.T @ once * self.more
-        return np.asarray(found)
+            covariance = covariance + once.T @ once * self.more
+        return np.asarray(covariance)
 
     @property
     def more(self) -> float:
@@ -150,13 +150,14 @@ def gain_limits(
     """
     count = len(default.parts)
     spread = looks.spread(np.hstack([default.influence, tuned.influence]), fresh=fresh)
-    least = tuned.least * (1 + looks.more * fresh)
-    ones, twos = default.sides, tuned.sides
-    own = np.einsum("ap,pq,aq->a", ones, spread[:count, :count], ones)
-    other = np.einsum("bp,pq,bq->b", twos, spread[count:, count:] + np.diag(least), twos)
-    variance = own[:, None] + other - 2 * (ones @ spread[:count, count:] @ twos.T)
+    least = tuned.least * (1 + looks.more if fresh else 1)
+    before, after = default.sides, tuned.sides
+    of_default = np.einsum("ap,pq,aq->a", before, spread[:count, :count], before)
+    of_tuned = np.einsum("bp,pq,bq->b", after, spread[count:, count:] + np.diag(least), after)
+    covariance = before @ spread[:count, count:] @ after.T
+    variance = of_default[:, None] + of_tuned - 2 * covariance
     error = np.sqrt(np.maximum(variance, 0))
-    centre = (ones @ default.parts)[:, None] - twos @ tuned.parts
+    centre = (before @ default.parts)[:, None] - after @ tuned.parts
     below, above = _critical(tails)
     lower = (centre - below * error).max(axis=0).min()
     return float(lower), float((centre + above * error).min(axis=1).max())
@@ -206,7 +207,7 @@ class Trials:
         """Return, for each metric, the tails with which intervals hold for the chosen trial."""
         generator = rng(seed, "tuning", len(self.values))
         count = len(self.weights)
-        gain, own = self._draws(generator)
+        gain, value = self._draws(generator)
         fresh = gain + np.sqrt(self.fresh) * generator.standard_normal(gain.shape)
         score = (self.values - self.default) @ self.weights
         made = correction(
@@ -215,7 +216,7 @@ class Trials:
                 part_noise=(gain @ self.weights)[..., None],
                 contrasts=np.ones((1, 1)),
                 values=np.hstack([self.values - self.default] * 2 + [self.values]),
-                value_noise=np.concatenate([gain, fresh, own], axis=2),
+                value_noise=np.concatenate([gain, fresh, value], axis=2),
                 bounds=np.full(3 * count, np.inf),
                 folded=False,
             ),
@@ -223,8 +224,8 @@ class Trials:
         )
         parts = [made.values[i * count : (i + 1) * count] for i in range(3)]
         return [
-            ChosenTails(_turned(one), _turned(two), three)
-            for one, two, three in zip(*parts, strict=True)
+            ChosenTails(_turned(gain_tails), _turned(fresh_tails), value_tails)
+            for gain_tails, fresh_tails, value_tails in zip(*parts, strict=True)
         ]
 
     def _draws(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
@@ -233,12 +234,12 @@ class Trials:
         shape = every.shape[:2]
         factor = np.moveaxis(every, -1, 0).reshape(every.shape[-1], -1)
         drawn = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *shape)
-        own = drawn[:, :-1]
-        unseen = np.sqrt(self.unseen) * generator.standard_normal(own.shape)
-        return self._as_proposed(own - drawn[:, -1:] + unseen, generator), own + unseen
+        values = drawn[:, :-1]
+        unseen = np.sqrt(self.unseen) * generator.standard_normal(values.shape)
+        return self._as_proposed(values - drawn[:, -1:] + unseen, generator), values + unseen
 
     def _as_proposed(self, drawn: Floats, generator: np.random.Generator) -> Floats:
-        """Return draws a part of which is every trial's own."""
+        """Return draws, a part of whose variance is independent between trials."""
         spread = np.sqrt((drawn**2).mean(axis=0))
         alone = spread * generator.standard_normal(drawn.shape)
         return np.asarray(np.sqrt(1 - _OWN) * drawn + np.sqrt(_OWN) * alone)

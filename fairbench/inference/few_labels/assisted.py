@@ -1,9 +1,9 @@
-"""Rates of groups from the labels alone, helped by scores of any quality.
+"""Rates of groups from few labels, helped by scores of any quality.
 
-A rate of labelled rows is moved by what the scores say of the rows that have no label, as far as
-scores have predicted labels within the group. Nothing is assumed of them: scores that are wrong
-help less, and at worst not at all. The result is given as counts, of how many labels the labels
-and scores together are worth, so that whatever takes counts takes them too.
+A rate of labelled rows is corrected by the scores of the rows without a label, as far as scores
+have predicted labels within the group. Nothing is assumed of the scores: those that are wrong help
+less, and at worst not at all. The result is given as effective counts: as many labels as the labels
+and the scores together are worth. Whatever takes counts can therefore take them.
 
 Difference estimators of survey sampling (Särndal, Swensson & Wretman 1992, "Model assisted survey
 sampling", chapter 6); with a fitted slope, prediction-powered inference (Angelopoulos, Duchi &
@@ -24,19 +24,20 @@ from fairbench.inference.survey import sums
 from fairbench.metrics.rates import Rate
 
 Codes = NDArray[np.int64]
-# Squared errors of so many rows are added on both sides of what scores explain: of few errors, it
-# is not known how well they are foreseen.
+# The squared errors of so many rows are added to those with and without the scores. It draws what
+# scores explain towards nothing where there are few labels, which show little of how well scores
+# predict.
 UNSEEN = 2.0
-# Of so many rows of a rate's rarer outcome half of the slope is kept that they ask for; of none,
-# nothing: few errors are foreseen by chance as often as not.
+# With n rows of a rate's rarer outcome, n / (n + FEW_EVENTS) of the fitted slope is kept: a few
+# errors are predicted by chance as often as not.
 FEW_EVENTS = 4.0
-FEWEST = 5  # labels of a group from which it is asked whether scores help
+FEWEST = 5  # labels of a group under which scores are not used
 _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows of G groups with scores and decisions, of which some were chosen at random for labels.
+    """Rows of G groups with scores and decisions, some of them labelled at random.
 
     Attributes
     ----------
@@ -61,15 +62,15 @@ class LabelledRows:
     spread: Floats | None = None
 
     def of_group(self, group: int) -> LabelledRows:
-        """Return the rows of one group, those without a label summed up by decision.
+        """Return the rows of one group, with one row for all that have a decision but no label.
 
-        The rates are the same: what scores lead one to expect is linear in them.
+        The rates stay the same, as what is expected of a row is linear in its score.
         """
-        known = np.flatnonzero(self.group[self.rows] == group)
-        places = self.rows[known]
-        bare = self.group == group
-        bare[places] = False
-        rows = [bare & (self.decision == array) for array in (0, 1)]
+        of_this_group = np.flatnonzero(self.group[self.rows] == group)
+        places = self.rows[of_this_group]
+        unlabelled = self.group == group
+        unlabelled[places] = False
+        rows = [unlabelled & (self.decision == decision) for decision in (0, 1)]
         rows = [row for row in rows if row.any()]
         mean = np.array([self.score[row].mean() for row in rows], float)
         spread = np.array([self.score[row].var() for row in rows], float)
@@ -82,8 +83,8 @@ class LabelledRows:
             np.zeros(size, np.int64),
             1,
             np.arange(len(places)),
-            self.label[known],
-            None if self.weight is None else self.weight[known],
+            self.label[of_this_group],
+            None if self.weight is None else self.weight[of_this_group],
             np.concatenate([np.ones(len(places)), several]),
             np.concatenate([np.zeros(len(places)), spread]),
         )
@@ -95,7 +96,10 @@ class LabelledRows:
         rate's denominator among its labels has a size of 0.
         """
         pairs = [
-            self._known(rate) if needs_no_label(rate) else self._effective(rate) for rate in rates
+            self._counts_of_decisions(rate)
+            if needs_no_label(rate)
+            else self._effective_counts(rate)
+            for rate in rates
         ]
         successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
         return successes, sizes
@@ -140,11 +144,13 @@ class LabelledRows:
         ]
         return np.array(sizes)
 
-    def _known(self, rate: Rate) -> tuple[Floats, Floats]:
+    def _counts_of_decisions(self, rate: Rate) -> tuple[Floats, Floats]:
+        """Return the counts of a rate that rests on decisions alone, in all rows."""
         top, bottom = (_cells(array)[self.decision] for array in (rate.numerator, rate.denominator))
         return self._sum_all(top), self._sum_all(bottom)
 
-    def _effective(self, rate: Rate) -> tuple[Floats, Floats]:
+    def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
+        """Return the counts that the labels and the scores are worth for a rate."""
         part = self._labelled(rate)
         moved, left = self._explained(part.influence, part.expected, part.events)
         size = part.size / left
@@ -153,24 +159,24 @@ class LabelledRows:
     def _labelled(self, rate: Rate) -> _Labelled:
         """Return a rate of the labelled rows, and what scores lead one to expect of it."""
         cell = 2 * self.label + self.decision[self.rows]
-        of, weight = self.group[self.rows], self._weights
+        group, weight = self.group[self.rows], self._weights
         top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]
         whole = np.maximum(self._sum(weight * bottom), _TINY)
         size = whole**2 / np.maximum(self._sum((weight * bottom) ** 2), _TINY)
         share = self._sum(weight * top) / whole
         events = np.minimum(share, 1 - share) * size
         size = np.where(self._sum(bottom) > 0, size * self._free, 0.0)
-        influence = top - share[of] * bottom
+        influence = top - share[group] * bottom
         return _Labelled(share, size, whole, events, influence, self._expected(rate, share))
 
     def _expected(self, rate: Rate, share: Floats) -> _Expected:
         """Return what the scores lead one to expect of every row's influence on a rate."""
         top, bottom = _cells(rate.numerator), _cells(rate.denominator)
-        zero, one = (
+        if_zero, if_one = (
             top[self.decision + 2 * label] - share[self.group] * bottom[self.decision + 2 * label]
             for label in (0, 1)
         )
-        return _Expected((1 - self.score) * zero + self.score * one, one - zero)
+        return _Expected((1 - self.score) * if_zero + self.score * if_one, if_one - if_zero)
 
     def _variance(self, expected: _Expected, mean: Floats) -> Floats:
         """Return the variance (G,) over all rows of what is expected of them."""
@@ -182,42 +188,60 @@ class LabelledRows:
     def _explained(
         self, influence: Floats, expected: _Expected, events: Floats
     ) -> tuple[Floats, Floats]:
-        """Return by how much influences move in sum, and the share of their variance that is left.
+        """Return how far the scores move each group's sum of influences, and what they leave.
 
-        The slope is fitted by least squares to the labelled rows of a group, and reduced by what
-        of its fit does not hold for rows that are left out of it, and the more the fewer rows of
-        the rarer outcome (`events`) it was fitted to. What scores say varies among the labelled
-        rows at least as much as among all rows, for the sake of the slope: where few rows have
-        extreme scores and none of them has a label yet, a slope fitted to the little by which the
-        others differ would be stretched to them, and be noise.
+        The slope of influences on what scores predict of them is fitted by least squares to the
+        labelled rows of a group. It is reduced as far as it predicts rows that are left out of its
+        fit worse than the others, and the more the fewer rows have the rarer outcome. The
+        variance that it is divided by is at least that among all rows. Otherwise, where few rows
+        have extreme scores and none of these has a label yet, a slope fitted to small differences
+        among the others would be extrapolated to them, and be noise.
+
+        Parameters
+        ----------
+        influence : (n,) of the labelled rows.
+        expected : what the scores predict of the influence of all rows.
+        events : (G,) labels of the rarer outcome.
+
+        Returns
+        -------
+        (G,) what is added to the sums of influences, and the shares of their variance left.
         """
-        of, weight, count = self.group[self.rows], self._weights, self._labels
-        labelled = expected.influence[self.rows]
+        group, weight, count = self.group[self.rows], self._weights, self._labels
+        predicted = expected.influence[self.rows]
         mean = self._sum_all(expected.influence) / np.maximum(self._rows_of, 1)
         total, rows = np.maximum(self._sum(weight), _TINY), self._sum(weight**2)
-        centre = self._sum(weight * labelled) / total
-        away, scaled = weight * (labelled - centre[of]), weight * influence
-        several = np.maximum(count, 2)
-        more = several / (several - 1)
-        least = np.maximum(rows * self._variance(expected, mean) / more, _TINY)
-        squares, products = self._sum(away**2), self._sum(away * scaled)
+        centre = self._sum(weight * predicted) / total
+        away, weighted = weight * (predicted - centre[group]), weight * influence
+        at_least_two = np.maximum(count, 2)
+        jackknife = at_least_two / (
+            at_least_two - 1
+        )  # how much larger an error is of a row left out
+        least = np.maximum(rows * self._variance(expected, mean) / jackknife, _TINY)
+        squares, products = self._sum(away**2), self._sum(away * weighted)
         fitted = products / np.maximum(squares, least)
-        others = np.maximum(squares[of] - more[of] * away**2, (least / more)[of])
-        of_others = (products[of] - more[of] * away * scaled) / others
-        left_out = self._sum((more[of] * (scaled - of_others * away)) ** 2)
-        alone, plain = self._sum((more[of] * scaled) ** 2), self._sum(scaled**2)
-        holds = 1 - left_out / np.maximum(alone, _TINY)
-        fits = 1 - self._sum((scaled - fitted[of] * away) ** 2) / np.maximum(plain, _TINY)
-        kept = np.clip(holds / np.maximum(fits, _TINY), 0, 1)
+        squares_of_others = np.maximum(
+            squares[group] - jackknife[group] * away**2, (least / jackknife)[group]
+        )
+        slope_of_others = (products[group] - jackknife[group] * away * weighted) / squares_of_others
+        error_left_out = self._sum((jackknife[group] * (weighted - slope_of_others * away)) ** 2)
+        error_without_scores = self._sum((jackknife[group] * weighted) ** 2)
+        explained_left_out = 1 - error_left_out / np.maximum(error_without_scores, _TINY)
+        explained_in_fit = 1 - self._sum((weighted - fitted[group] * away) ** 2) / np.maximum(
+            self._sum(weighted**2), _TINY
+        )
+        kept = np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
         slope = np.where(count >= FEWEST, fitted * kept, 0)
         unseen = UNSEEN * rows / np.maximum(count, 1)
-        left = np.clip((left_out + unseen) / np.maximum(alone + unseen, _TINY), _TINY, 1)
+        left = np.clip(
+            (error_left_out + unseen) / np.maximum(error_without_scores + unseen, _TINY), _TINY, 1
+        )
         left = np.where(count >= FEWEST, left, 1.0)
-        sure = events / (events + FEW_EVENTS)
+        trusted = events / (events + FEW_EVENTS)
         # Of a slope that is reduced to a share q, what it explains is reduced to 1 - (1 - q)^2.
-        slope, left = slope * sure, 1 - (1 - left) * sure * (2 - sure)
-        known = count / np.maximum(self._rows_of, 1)
-        return slope * (mean - centre) * total, left + (1 - left) * known
+        slope, left = slope * trusted, 1 - (1 - left) * trusted * (2 - trusted)
+        labelled_share = count / np.maximum(self._rows_of, 1)
+        return slope * (mean - centre) * total, left + (1 - left) * labelled_share
 
     @property
     def _weights(self) -> Floats:

@@ -51,23 +51,23 @@ def unlike(
     cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label
     counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
     for g in np.flatnonzero(counts.any(axis=(1, 2))):
-        others = _first_of_others(order, group, int(g))
+        other_rows = _first_of_others(order, group, int(g))
         coefficients = _foreseen(
-            proposal, score[others], label[others].astype(np.float64), generator
+            proposal, score[other_rows], label[other_rows].astype(np.float64), generator
         )
         values[g] = _p_value(counts[g], coefficients, generator)
     return values
 
 
-def _first_of_others(order: Codes, group: Codes, own: int) -> Codes:
+def _first_of_others(order: Codes, group: Codes, group_code: int) -> Codes:
     """Return the first rows in an order that are of other groups, as many as are asked about."""
-    found: list[Codes] = []
+    positions: list[Codes] = []
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
-        found.append(some[group[some] != own])
-        if sum(map(len, found)) >= _OTHERS:
+        positions.append(some[group[some] != group_code])
+        if sum(map(len, positions)) >= _OTHERS:
             break
-    return np.concatenate([*found, order[:0]])[:_OTHERS]
+    return np.concatenate([*positions, order[:0]])[:_OTHERS]
 
 
 def _foreseen(
@@ -88,10 +88,10 @@ def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator
     features = ALIKE.features(at)
     foreseen = sigmoid(coefficients @ features)
     drawn = generator.binomial(sizes, foreseen) - foreseen.mean(axis=0) * sizes
-    found = counts[present, 1] - foreseen.mean(axis=0) * sizes
+    excess = counts[present, 1] - foreseen.mean(axis=0) * sizes
     # The positives, and how they rise with the score.
     directions = np.stack([np.ones_like(at), features[:-1].sum(axis=0)], axis=1)
-    sums = np.vstack([found, drawn]) @ directions
+    sums = np.vstack([excess, drawn]) @ directions
     inverse = np.linalg.pinv(np.cov(sums[1:].T))
     distance = np.einsum("ti,ij,tj->t", sums, inverse, sums)
     as_strange = distance[1:] >= distance[0] * (1 - 1e-9)

@@ -75,14 +75,14 @@ def complete(
     ----------
     model : of calibration, where there are few labels; the papers' by default.
     """
-    rows, known = table.labelled, table.counts().astype(np.float64)
+    rows, labelled = table.labelled, table.counts().astype(np.float64)
     if len(rows) == len(table.score):
-        return Completion(known[None])
+        return Completion(labelled[None])
     if not len(rows):  # scores are taken for true probabilities
         return Completion(plug_in_draws(table, generator, draws=DRAWS))
     few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
     if not (has_score and few):
-        return Completion(_stratified(known, table.sizes().astype(np.float64), generator))
+        return Completion(_stratified(labelled, table.sizes().astype(np.float64), generator))
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
@@ -91,7 +91,7 @@ def complete(
     return Calibrated(posterior.counts, family, rows, posterior)
 
 
-def _stratified(known: Floats, size: Floats, generator: np.random.Generator) -> Floats:
+def _stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
     """Draw counts: the share of label 1 in every group and decision has a Beta posterior.
 
     Its prior weighs two labels, divided as those of everyone with that decision: many groups of
@@ -99,15 +99,16 @@ def _stratified(known: Floats, size: Floats, generator: np.random.Generator) -> 
 
     Parameters
     ----------
-    known : (G, 4) counts of labelled rows. size : (G, 2) all rows by group and decision.
+    labelled : (G, 4) counts of labelled rows.
+    size : (G, 2) all rows by group and decision.
     """
-    negative, positive = known[:, :2], known[:, 2:]
+    negative, positive = labelled[:, :2], labelled[:, 2:]
     centre = (positive + 0.5).sum(axis=0) / (positive + negative + 1).sum(axis=0)
     shape = (DRAWS, *size.shape)
     share = generator.beta(positive + 2 * centre, negative + 2 * (1 - centre), shape)
     unknown = np.rint(size - negative - positive).astype(np.int64)
     positives = generator.binomial(unknown, share)
-    return np.concatenate([unknown - positives, positives], axis=-1) + known
+    return np.concatenate([unknown - positives, positives], axis=-1) + labelled
 
 
 def union(cells: pd.Series, labels: pd.Series) -> Floats:

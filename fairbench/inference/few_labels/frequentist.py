@@ -77,8 +77,8 @@ def beta_binomial(
     draws: int = 2048,
 ) -> Floats:
     """Draw a rate of every group from its Beta posterior, (..., G, 4) -> (T, ..., G)."""
-    first, second = beta_parameters(counts, rate, prior)
-    return generator.beta(first, second, size=(draws, *first.shape))
+    successes, failures = beta_parameters(counts, rate, prior)
+    return generator.beta(successes, failures, size=(draws, *successes.shape))
 
 
 @dataclass(frozen=True)
@@ -182,35 +182,37 @@ def prediction_powered(
 def _group(
     table: PartlyLabelled, rate: Rate, power: float | None, group: int
 ) -> tuple[float, float]:
+    """Return the estimate of one group, and its error."""
     rows = np.flatnonzero(table.group == group)
-    known = ~np.isnan(table.label[rows])
-    if known.sum() < 2:
+    has_label = ~np.isnan(table.label[rows])
+    if has_label.sum() < 2:
         return float("nan"), float("nan")
-    observed = _terms(rate, table.label[rows[known]], table.prediction[rows[known]])
+    observed = _terms(rate, table.label[rows[has_label]], table.prediction[rows[has_label]])
     expected = _terms(rate, table.score[rows], table.prediction[rows])
     weight = 1.0 if power is None else power
     for _ in range(1 if power is not None else _ROUNDS):
-        value, error, best = _solve(observed, expected, known, weight)
+        value, error, best = _solve(observed, expected, has_label, weight)
         weight = best if power is None else power
     return value, error
 
 
 def _solve(
-    observed: Floats, expected: Floats, known: NDArray[np.bool_], weight: float
+    observed: Floats, expected: Floats, has_label: NDArray[np.bool_], weight: float
 ) -> tuple[float, float, float]:
     """Return the estimate, its error, and the weight that would make the error smallest.
 
     Parameters
     ----------
-    observed : (2, L) numerator and denominator of labelled rows. expected : (2, n) of all rows.
+    observed : (2, L) numerator and denominator of labelled rows.
+    expected : (2, n) of all rows.
     """
-    corrected = observed - weight * expected[:, known]
+    corrected = observed - weight * expected[:, has_label]
     top, bottom = corrected.mean(axis=1) + weight * expected.mean(axis=1)
     if bottom <= 0:
         return float("nan"), float("nan"), weight
     value = top / bottom
-    m, f = (terms[0] - value * terms[1] for terms in (observed, expected[:, known]))
-    labelled, rows = len(m), len(known)
+    m, f = (terms[0] - value * terms[1] for terms in (observed, expected[:, has_label]))
+    labelled, rows = len(m), len(has_label)
     variance = np.var(m - weight * f, ddof=1) / labelled * (1 - labelled / rows)
     spread = np.var(f, ddof=1)
     best = float(np.clip(np.cov(m, f)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0

@@ -14,10 +14,14 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.inference.few_labels.calibration import Calibration, log_likelihood, sigmoid
 
-# In units of the prior's scale.
+# The range of spreads, in units of the prior's scale.
 _SMALLEST_SPREAD, _LARGEST = 1e-3, 10.0
-_DEGREES, _WIDENING = 5, 0.1
-_MOST_STEPS, _LONGEST_STEP, _TOLERANCE = 30, 1.0, 1e-2
+_DEGREES = 5  # of the Student t that nodes are moved by: heavy tails keep their weights bounded
+# Variance added to that of the logarithms of spreads when nodes are moved. The evidence of 64 nodes
+# may lie on a few of them, or on one: the new nodes then still spread beyond them, and the
+# covariance has a Cholesky factor.
+_WIDENING = 0.1
+_MOST_STEPS, _LONGEST_STEP, _TOLERANCE = 30, 1.0, 1e-2  # of Fisher scoring
 
 
 Fill: TypeAlias = Callable[[int, int, np.random.Generator], Floats]
@@ -76,13 +80,16 @@ class Nodes:
     ) -> Nodes:
         """Place nodes evenly on the half-normal priors of the spreads."""
         if model.spread_sd is None:
-            return cls._at(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
+            return cls._of_spreads(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
         uniform = fill(model.size, count, generator)
         spread = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
-        return cls._at(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
+        return cls._of_spreads(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
 
     @classmethod
-    def _at(cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats) -> Nodes:
+    def _of_spreads(
+        cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats
+    ) -> Nodes:
+        """Return the nodes at given spreads."""
         precision = _precisions(model, n_groups, spread)
         return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
 
@@ -93,7 +100,7 @@ class Nodes:
         generator: np.random.Generator,
         fill: Fill = sobol,
     ) -> Nodes:
-        """Place as many nodes where the labels want them, Student t in the logarithms.
+        """Return as many nodes where the evidence is, Student t in the logarithms of spreads.
 
         Parameters
         ----------
@@ -114,7 +121,7 @@ class Nodes:
         log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
         log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
         n_groups = self.precision.shape[1] // model.size
-        return self._at(model, n_groups, np.exp(logs) * scale, log_weight)
+        return self._of_spreads(model, n_groups, np.exp(logs) * scale, log_weight)
 
 
 def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
@@ -149,7 +156,8 @@ def modes(
 
     Returns
     -------
-    mode : (J, P). precision : (J, P, P).
+    mode : (J, P)
+    precision : (J, P, P)
     """
     theta = np.zeros(nodes.precision.shape[:2])
     for _ in range(_MOST_STEPS):
@@ -171,8 +179,8 @@ def _local(
 ) -> tuple[Floats, Floats]:
     """Return gradient and curvature of the log posterior at (J, P) parameters.
 
-    The curvature is positive definite: the Fisher information, and of what the observed one has
-    besides only what adds to it.
+    The curvature is the Fisher information, plus those terms of the observed information that are
+    positive: so it is always positive definite.
     """
     coefficients = model.flat_coefficients(theta)
     # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
@@ -240,7 +248,7 @@ def _fit(excesses: Floats) -> tuple[float, float]:
 
 
 _SPREAD_NODES = 64
-_PROPOSAL_DEGREES = 7
+_PROPOSAL_DEGREES = 7  # of the Student t that draws come from: tails heavier than the posterior's
 
 
 @dataclass(frozen=True)

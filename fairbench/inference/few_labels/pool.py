@@ -109,7 +109,8 @@ class Pool:
 
         Returns
         -------
-        mean, variance : (T, C) sums of p and of p (1 - p). size : (C,) rows summed over.
+        mean, variance : (T, C) sums of p and of p (1 - p).
+        size : (C,) rows summed over.
         """
         labelled = (cell[:, None] == np.arange(len(self.sizes))).astype(np.float64)
         if weight is not None:
@@ -128,7 +129,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class ShownLabels:
-    """What labelled rows say of the calibration.
+    """What the likelihood of a calibration needs of the labelled rows.
 
     Attributes
     ----------
@@ -165,9 +166,9 @@ class ShownLabels:
         log_odds = logit(np.clip(score, CLIP, 1 - CLIP))
         kind = cell * 2 + label.astype(np.int64)
         kinds = np.unique(kind)
-        rules = [gauss_rule(log_odds[kind == one], nodes) for one in kinds]
+        rules = [gauss_rule(log_odds[kind == distinct], nodes) for distinct in kinds]
         points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
-        kind = np.repeat(kinds, [len(each) for each, _ in rules])
+        kind = np.repeat(kinds, [len(nodes_of_kind) for nodes_of_kind, _ in rules])
         design = model.design(sigmoid(points), kind // 4, table.n_groups)
         return cls(design, (kind % 2).astype(np.float64), kind // 2, weights)
 

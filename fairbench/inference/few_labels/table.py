@@ -124,8 +124,8 @@ def _refuse(
 
 def _reference_first(column: pd.Series, reference: Hashable | None) -> tuple[Hashable, ...]:
     sizes = column.value_counts()
-    first = sizes.index[0] if reference is None else reference
-    if first not in sizes.index:
+    reference_group = sizes.index[0] if reference is None else reference
+    if reference_group not in sizes.index:
         raise unknown_name("reference group", str(reference), map(str, sizes.index))
-    others = sorted((name for name in sizes.index if name != first), key=str)
-    return (first, *others)
+    other_groups = sorted((name for name in sizes.index if name != reference_group), key=str)
+    return (reference_group, *other_groups)

@@ -60,7 +60,8 @@ def flip_bounds(rate: Rate, counts: ArrayLike, wrong: ArrayLike) -> tuple[Floats
 
     Parameters
     ----------
-    counts : (..., 4) TN, FP, FN, TP, or shares. wrong : (...) as many of them at most.
+    counts : (..., 4) TN, FP, FN, TP, or shares.
+    wrong : (...) as many of them at most.
 
     Notes
     -----
@@ -121,12 +122,12 @@ def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
     while high - low > max(1, low // 50):
         wanted = low + above / (above - below) * (high - low)
         middle = min(max(round(wanted), low + 1), high - 1)
-        found = margin(middle)
-        side = 1 if found > 0 else -1
+        reached = margin(middle)
+        side = 1 if reached > 0 else -1
         if side > 0:
-            low, above, below = middle, found, below / 2 if before == side else below
+            low, above, below = middle, reached, below / 2 if before == side else below
         else:
-            high, below, above = middle, found, above / 2 if before == side else above
+            high, below, above = middle, reached, above / 2 if before == side else above
         before = side
     return low
 
@@ -172,8 +173,8 @@ def wrong_rows(labels: LabelledRows, rate: Rate) -> Possible:
         tables = corrected(counts, wrong).astype(np.int64)
         values = side * rate(tables)
         ends = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
-        found = [with_wrong(table - counts, low) for table in ends for low in (True, False)]
-        successes, sizes = np.array(found).T
+        counted = [with_wrong(table - counts, low) for table in ends for low in (True, False)]
+        successes, sizes = np.array(counted).T
         return successes, sizes
 
     return possible
@@ -201,19 +202,19 @@ class FlippedVerdict:
     limits: Callable[..., Limits] = rate_limits
     made: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
 
-    def tipping(self, names: Sequence[str], named: Sequence[int]) -> Tipping:
+    def tipping(self, names: Sequence[str], told_apart: Sequence[int]) -> Tipping:
         """Return with how many wrong labels the verdict still holds.
 
         Parameters
         ----------
-        named : the groups of which it says that the second is ahead, if it says that of any.
+        told_apart : the two groups of which the verdict says that the second is ahead, if any.
         """
         groups: Sequence[int] = range(len(names))
         if self.large:
             # Without such groups, those of which the second is the most surely ahead.
             pairs = [(low, high) for low in groups for high in groups if low != high]
-            sure = self._margin(named, {}) > 0
-            groups = named if sure else max(pairs, key=lambda pair: self._margin(pair, {}))
+            sure = self._margin(told_apart, {}) > 0
+            groups = told_apart if sure else max(pairs, key=lambda pair: self._margin(pair, {}))
 
         def one_wrong(group: int, wrong: int) -> float:
             return self._margin(groups, {group: wrong})
@@ -237,23 +238,23 @@ class FlippedVerdict:
 
         def difference(first: Sequence[int], second: Sequence[int], side: int) -> Limits:
             """Return all differences where the first groups' rates may be large, or small."""
-            one, other = (
+            first_limits, second_limits = (
                 Limits(*map(np.concatenate, zip(*limits, strict=True)))
                 for limits in (
                     [self._limits(g, wrong.get(g, 0), side) for g in first],
                     [self._limits(g, wrong.get(g, 0), -side) for g in second],
                 )
             )
-            return difference_limits(Limits(*(end[:, None] for end in one)), other)
+            return difference_limits(Limits(*(end[:, None] for end in first_limits)), second_limits)
 
         if self.large:
             low, high = groups
             return float(difference([high], [low], -1).lower.min()) - self.epsilon
         widest = []
         for g in wrong or groups:
-            others = [other for other in groups if other != g]
-            widest.append(difference([g], others, 1).upper.max())
-            widest.append(-difference([g], others, -1).lower.min())
+            other_groups = [other for other in groups if other != g]
+            widest.append(difference([g], other_groups, 1).upper.max())
+            widest.append(-difference([g], other_groups, -1).lower.min())
         return self.epsilon - float(max(widest))
 
     def _limits(self, group: int, wrong: int, side: int) -> Limits:

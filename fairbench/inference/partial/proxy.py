@@ -106,8 +106,8 @@ class ProxyRows:
             return Ends(*np.full((2, groups), np.nan), *np.zeros((2, groups)))
         success = top[self.cell].astype(float)
         failure = (whole & ~top)[self.cell].astype(float)
-        found = [self._group_ends(g, success, failure) for g in range(self.group.shape[1])]
-        return Ends(*(np.array(column) for column in zip(*found, strict=True)))
+        columns = [self._group_ends(g, success, failure) for g in range(self.group.shape[1])]
+        return Ends(*(np.array(column) for column in zip(*columns, strict=True)))
 
     def _group_ends(
         self, g: int, success: Floats, failure: Floats
@@ -133,14 +133,14 @@ class ProxyRows:
         return np.where(smaller, group, inside)
 
 
-def _ratio(top: Floats, others: Floats) -> tuple[float, float]:
+def _ratio(top: Floats, bottom: Floats) -> tuple[float, float]:
     """Return mean(top) / (mean(top) + mean(others)) and of how many rows it is worth as a rate."""
-    above, beside = max(float(top.mean()), 0.0), max(float(others.mean()), 0.0)
+    above, beside = max(float(top.mean()), 0.0), max(float(bottom.mean()), 0.0)
     whole = above + beside
     if whole <= 0:
         return float("nan"), 0.0
     value = above / whole
-    error = float(np.mean((top - value * (top + others)) ** 2)) / len(top) / whole**2
+    error = float(np.mean((top - value * (top + bottom)) ** 2)) / len(top) / whole**2
     # Of a share near 0 or 1, half a row more is not ruled out.
     count = whole * len(top)
     smooth = (value * count + 0.5) / (count + 1)

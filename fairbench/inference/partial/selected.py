@@ -65,7 +65,8 @@ class SelectedLabels:
 
         Parameters
         ----------
-        label : (n,) 0, 1, or NaN where unknown. decision : (n,) 0 or 1.
+        label : (n,) 0, 1, or NaN where unknown.
+        decision : (n,) 0 or 1.
         group : (n,) codes 0 .. G - 1.
         selected, score : (n,) who was selected, and by which similar people are found.
         """
@@ -114,13 +115,13 @@ class SelectedLabels:
         which : whether the others' share of label 1 is the largest, of decisions 0 and of 1.
         """
         high = np.array(which)[:, None]
-        known = self.labelled > 0
-        plain = np.where(known, self.positive / np.maximum(self.labelled, 1), 0.5)
+        labelled = self.labelled > 0
+        plain = np.where(labelled, self.positive / np.maximum(self.labelled, 1), 0.5)
         top, whole, _ = self._sums(rate, plain, odds, high)
         with np.errstate(invalid="ignore", divide="ignore"):
             value = np.where(whole > 0, np.clip(top / whole, 0, 1), np.nan)
             # Of few labels, a share of 0 is not known to be 0.
-            smooth = np.where(known, (self.positive + 0.5) / (self.labelled + 1), 0.5)
+            smooth = np.where(labelled, (self.positive + 0.5) / (self.labelled + 1), 0.5)
             top, whole, error = self._sums(rate, smooth, odds, high)
             middle = top / whole
             rows = middle * (1 - middle) / (error / whole**2)
@@ -135,22 +136,22 @@ class SelectedLabels:
         far inside on average, which is added to the standard error.
         """
         selected = np.where(self.labelled > 0, self.selected, 0.0)
-        others = self.others + self.selected - selected
+        not_selected = self.others + self.selected - selected
         bound, slope, bend = _bounded(share, odds, high, self.labelled > 0)
         (top, top_slope), (whole, whole_slope) = _lines(rate.numerator), _lines(rate.denominator)
 
         def total(base: Floats, step: Floats) -> Floats:
-            sums = selected * (base + step * share) + others * (base + step * bound)
+            sums = selected * (base + step * share) + not_selected * (base + step * bound)
             return np.asarray(sums.sum(axis=(-2, -1)))
 
         numerator, denominator = total(top, top_slope), total(whole, whole_slope)
         value = (numerator / np.where(denominator > 0, denominator, np.nan))[:, None, None]
         base, step = top - value * whole, top_slope - value * whole_slope
-        between = selected * (base + step * share) ** 2 + others * (base + step * bound) ** 2
-        moved = step * (selected + others * slope)
+        between = selected * (base + step * share) ** 2 + not_selected * (base + step * bound) ** 2
+        moved = step * (selected + not_selected * slope)
         noise = np.where(self.labelled > 0, share * (1 - share) / np.maximum(self.labelled, 1), 0.0)
         variance = (between + moved**2 * noise).sum(axis=(-2, -1))
-        inside = np.abs((step * others * bend * noise / 2).sum(axis=(-2, -1)))
+        inside = np.abs((step * not_selected * bend * noise / 2).sum(axis=(-2, -1)))
         return numerator, denominator, (np.sqrt(variance) + inside / _QUANTILE) ** 2
 
 
@@ -166,12 +167,12 @@ def largest_factor(holds: Callable[[float], bool]) -> float:
     return float(np.exp((fails - 1) * size))
 
 
-def _bands(score: Floats, known: Mask) -> Codes:
+def _bands(score: Floats, labelled: Mask) -> Codes:
     """Return bands of scores, with as many labels in each."""
-    bands = int(np.clip(known.sum() // _LABELS_OF_BAND, 1, _BANDS))
+    bands = int(np.clip(labelled.sum() // _LABELS_OF_BAND, 1, _BANDS))
     if bands == 1:
         return np.zeros(len(score), np.int64)
-    edges = np.quantile(score[known], np.arange(1, bands) / bands)
+    edges = np.quantile(score[labelled], np.arange(1, bands) / bands)
     return np.searchsorted(edges, score, side="right").astype(np.int64)
 
 
@@ -185,7 +186,7 @@ def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:
 
 
 def _bounded(
-    share: Floats, odds: float, high: NDArray[np.bool_], known: NDArray[np.bool_]
+    share: Floats, odds: float, high: NDArray[np.bool_], labelled: NDArray[np.bool_]
 ) -> tuple[Floats, Floats, Floats]:
     """Return the largest or the least share of label 1 with such odds, and two derivatives."""
     if np.isinf(odds):
@@ -196,7 +197,7 @@ def _bounded(
     bound, slope = factor * share / scale, factor / scale**2
     bend = -2 * slope * (factor - 1) / scale
     return (
-        np.where(known, bound, high * 1.0),
-        np.where(known, slope, 0.0),
-        np.where(known, bend, 0.0),
+        np.where(labelled, bound, high * 1.0),
+        np.where(labelled, slope, 0.0),
+        np.where(labelled, bend, 0.0),
     )

@@ -48,7 +48,8 @@ class Pair(NamedTuple):
 
     Attributes
     ----------
-    first, second : successes. first_size, second_size : rows.
+    first, second : successes.
+    first_size, second_size : rows.
     share : of the rows of both, how many the first group is expected to have. It may be known from
         whatever is not an outcome, must not change while rows are counted, and only makes the bets
         good or bad: evidence is valid with any.
@@ -100,12 +101,12 @@ def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
     shape = np.broadcast_shapes(*(np.shape(array) for array in pair), np.shape(gap))
     wide = Pair(*(np.broadcast_to(array, shape) for array in pair)).flat()
     claimed = np.broadcast_to(np.asarray(gap, float), shape).reshape(-1, 1)
-    found = np.empty(len(claimed))
+    evidence = np.empty(len(claimed))
     for start in range(0, len(claimed), _BLOCK):
         rows = slice(start, start + _BLOCK)
         part = Pair(*(np.asarray(array)[rows] for array in wide))
-        found[rows] = _least(part, claimed[rows]) - _GRID_ERROR
-    return found.reshape(shape)
+        evidence[rows] = _least(part, claimed[rows]) - _GRID_ERROR
+    return evidence.reshape(shape)
 
 
 def _least(pair: Pair, gap: Floats) -> Floats:
@@ -165,8 +166,8 @@ def _directed(pair: Pair, low: Floats, high: Floats) -> Iterator[Floats]:
     The group whose rate is less well known takes the larger part of the distance.
     """
     share = np.asarray(pair.share)
-    first, second = low * (1 - low) * (1 - share), high * (1 - high) * share
-    part = second / (first + second)
+    low_weight, high_weight = low * (1 - low) * (1 - share), high * (1 - high) * share
+    part = high_weight / (low_weight + high_weight)
     for distance, stake in zip(_DISTANCES, _STAKES, strict=True):
         lower = np.maximum(low - (1 - part) * distance, low / 2)
         upper = np.minimum(high + part * distance, (1 + high) / 2)
@@ -290,8 +291,8 @@ def rows_until_apart(
 
     It is lower where the other rate would be above 1; infinite where the distance is above 1.
     """
-    first = max(min(low, 1 - distance), 0.0)
-    return rows_until_beyond(first, first + distance, share, gap, float(np.asarray(needed)))
+    low_rate = max(min(low, 1 - distance), 0.0)
+    return rows_until_beyond(low_rate, low_rate + distance, share, gap, float(np.asarray(needed)))
 
 
 def rows_until_beyond(
@@ -308,9 +309,9 @@ def rows_until_beyond(
     for _ in range(2):
         rows = np.geomspace(few, many, 150)
         n, m = share * rows, (1 - share) * rows
-        found = log_evidence(Pair(first * n, n, second * m, m, share), gap) >= needed
-        if not found.any():
+        told_apart = log_evidence(Pair(first * n, n, second * m, m, share), gap) >= needed
+        if not told_apart.any():
             return float("inf")
-        place = int(found.argmax())
+        place = int(told_apart.argmax())
         few, many = float(rows[max(place - 1, 0)]), float(rows[place])
     return many

@@ -134,7 +134,8 @@ def labels_until_above(mean: float, square: float, bound: float, needed: float) 
 
     Parameters
     ----------
-    square : the mean of squares. needed : as of :func:`mean_sequence`.
+    square : the mean of squares.
+    needed : as of :func:`mean_sequence`.
     """
     size = np.geomspace(1, 1e8, 4000)
     evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)

@@ -22,33 +22,39 @@ RANKINGS, BESIDE_RANKINGS = "Rankings of methods", "Rankings of methods, by othe
 STATEMENTS = "statements.md"
 _HOW, _OVERVIEW = "How it was measured", "Overview"
 _TITLE = "# How often the intervals hold the truth"
-_OPENING = """Intervals and sentences, simulated where the truth is known: what is promised of them,
-and what was kept. All else on this page is behind this table, which is made of the tables below
-whenever one of them is measured again (`make coverage`, `python -m benchmarks.rank write=FILE`,
-`python -m benchmarks.rank_beside write=FILE`)."""
-_READING = """A cell is one kind of interval in one population; it fails when its coverage is surely
-under {required} %. The worst is the lowest of many figures, which chance alone puts under the
+_OPENING = """\
+This page shows how often intervals and sentences cover the truth, in simulations where the
+truth is known. The first table says what is promised and what was kept. It is made from the
+tables below, whenever one of them is measured again (`make coverage`, `python -m
+benchmarks.rank write=FILE`, `python -m benchmarks.rank_beside write=FILE`)."""
+_READING = """\
+A cell is one kind of interval in one population. It fails if its coverage is surely under
+{required} %. *worst* is the lowest of many figures, so that chance alone puts it below the
 others."""
-_MEASURED = """Seeds are fixed, so that all but the rankings, which take as many benchmarks as
-there is time for, comes out the same again.
+_MEASURED = """\
+Seeds are fixed, so everything comes out the same every time, except for the rankings, which
+take as many benchmarks as there is time for.
 
-A cell fails when even the upper end of the exact {certainty} % interval of its coverage is under
+A cell fails if even the upper end of the exact {certainty} % interval of its coverage is under
 {required} %.
-*Worst cell* is the lowest coverage of any cell of 80 intervals or more, *misses below* (*above*)
-the share of intervals that the truth lies below (above), *printed* the share of data sets in which
-there is an interval at all. Coverage is that of the printed ones. *Width over ours* compares mean
-widths over the cells that both have; it is of interest only where nothing failed. *before* is the
-posterior Dir(1, 1, 1, 1) of the papers, which was the default (now `interval=dirichlet`), with
-normal intervals of mean losses.
+
+- *Worst cell*: the lowest coverage of any cell of 80 intervals or more.
+- *misses below* (*above*): the share of intervals for which the truth lies below (above).
+- *printed*: the share of data sets for which an interval is printed at all. Coverage is that of
+  the printed intervals.
+- *Width over ours*: the ratio of mean widths, over the cells that both have. It is of interest
+  only if nothing failed.
+- *before*: the posterior Dir(1, 1, 1, 1) of the papers, with normal intervals of mean losses.
+  It was the default, and is now `interval=dirichlet`.
 
 The base rate of a population varies by a tenth of itself between replications, so that no cell
-sits where the coverage of discrete counts jumps. Rates that do have a table of their own; by
-enumeration, the interval of a single rate has 92.3 % at worst, where some seven people are
-expected.
+depends on the points where the coverage of discrete counts jumps. Rates at these points have a
+table of their own. By enumeration, the interval of a single rate covers at least 92.3 %, with
+the minimum where some seven people are expected.
 
-The fewer samples a cell has, the less it can show: of 200, a cell fails that covers 86 % or less,
-of 600 one that covers 89 %, of 2,000 one that covers 91 %. Promises rest on all cells of a table
-together, not on any one of them."""
+The fewer samples a cell has, the less it can show: with 200 samples, a cell fails if it covers
+86 % or less; with 600, 89 %; with 2,000, 91 %. Promises rest on all cells of a table together,
+not on any single one."""
 HEAD_HEADER = ("what is said", "simulated in", "promised", "kept", "worst", "parts")
 
 

@@ -13,21 +13,32 @@ HEADER = (
 )
 _TITLE = """# How often a page says anything that is wrong
 
-Every sentence of an audit about people is a finding, and all findings of a page share one error
-rate: in at most {rate:.0f} % of pages is any of them wrong. `make statements` audits populations of
-which the truth is known and writes this page; seeds are fixed, so that it comes out the same again.
+At most {rate:.0f} % of pages contain a wrong finding. A finding is a conclusion of an audit
+about people, and all findings of a page share this error rate. `make statements` tests it and
+writes this page: it audits simulated populations whose truth is known. Seeds are fixed, so the
+page comes out the same every time.
 
-A page counts as wrong if any of its findings contradicts the truth. *Interval* is the exact
-{certainty} % interval of the share of wrong pages, which holds at all looks together: after {looks}
-audits it is seen whether it is sure by now that the share is under {highest:.1f} %, or over
-{rate:.0f} %, in which case the population fails; if not, there are more audits. Where it is not
-sure after the last look, the population is marked (?). *Wrong findings* are counted by kind.
-*Differences found* is the share of true, sizeable differences that pages find (gaps of 1.2 times
-epsilon, impact ratios under 0.75, scores off by 0.02, shares of places off by a tenth, groups 0.05
-from everyone else, two classifiers' measures 0.02 apart). *Of large gaps* is that share of
-gaps between groups alone, beside what a simultaneous test of the labelled rows alone finds at the
-same budget. On {pages} pages of each population every sentence is compared with its finding; on
-all, verdicts with intervals.
+**When a population fails.** A page counts as wrong if any of its findings contradicts the
+truth. After {looks} audits of a population, the exact {certainty} % interval of the share of
+wrong pages is computed; it is valid at all these looks together. If the share is surely under
+{highest:.1f} %, the population passes. If it is surely over {rate:.0f} %, the population fails.
+Otherwise there are more audits. A population that is still undecided after the last look is
+marked (?).
+
+**The columns.**
+
+- *interval*: the {certainty} % interval of the share of wrong pages.
+- *wrong findings*: their number, by kind.
+- *differences found*: of the true differences that are large enough, the share that pages find.
+  Large enough are gaps of 1.2 times epsilon, impact ratios under 0.75, scores off by 0.02,
+  shares of places off by a tenth, groups 0.05 from everyone else, and two classifiers' measures
+  0.02 apart.
+- *of large gaps*: the same share, for gaps between groups only.
+- *by labels alone*: what a simultaneous test of the labelled rows alone finds with the same
+  error rate.
+
+On {pages} pages of each population every sentence is compared with its finding; on all pages,
+verdicts are compared with intervals.
 """
 
 
@@ -56,7 +67,7 @@ def _overview(results: Sequence[Result]) -> list[str]:
     unsettled = [result for result in results if result.unsettled]
     lines = [
         f"{len(results)} populations, {sum(result.audits for result in results):,} audits: "
-        f"{len(failed)} populations failed, {len(unsettled)} are not known to be low."
+        f"{len(failed)} populations failed, {len(unsettled)} are undecided."
     ]
     gaps = [result for result in results if result.gaps and result.alone]
     if gaps:

@@ -21,7 +21,7 @@ from fairbench.audits.question import Options
 from fairbench.core.seeds import rng
 
 CERTAINTY = 0.999  # of the interval of a share of pages
-HIGHEST = 0.065  # a share whose interval ends above this is not known to be low
+HIGHEST = 0.065  # a share whose interval ends above this is undecided
 PAGES = 2  # of each population, that are made in full
 SHORT = 20  # audits of each population in the short form
 # After how many audits a full run looks whether it is sure by now; intervals of all looks together

@@ -110,6 +110,14 @@ def test_rates_have_the_limits_of_their_effective_counts(kind):
         np.testing.assert_allclose([limit[g] for limit in limits], expected)
 
 
+def test_mean_differences_of_rates_are_between_minus_one_and_one():
+    """Where a rate is missing in a split, the differences are of the other splits alone."""
+    values = np.array([[1.0, np.nan, 0.4], [0.0, 0.1, np.nan]])
+    differences = RunRates(values, np.full((2, 3), 6.0), splits_of(REPEATS, 3)).differences()
+    assert (differences.value[0, 1], differences.value[1, 0]) == (1, -1)
+    assert differences.upper[0, 1] == 1 and differences.lower[1, 0] == -1
+
+
 def test_the_largest_gap_is_that_of_the_mean_differences():
     values = np.array([[0.3, 0.5, 0.4], [0.5, 0.3, 0.4]])
     rates = RunRates(values, np.full((2, 3), 50.0), splits_of(REPEATS, 3))

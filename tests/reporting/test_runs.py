@@ -11,6 +11,7 @@ from rich.console import Console
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
+from fairbench.reporting.document.model import Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import headline, run_document
 from tests.evaluation.labelled import labelled
@@ -123,3 +124,90 @@ def test_a_run_of_sets_shows_their_coverage_and_size_by_group():
     assert {name: (cells[1], cells[-2]) for name, cells in rows.items()} == {
         "everyone": ("0.875", "0.000"), "a": ("0.750", "0.000"), "b": ("1.000", "0.000"),
     }  # fmt: skip
+
+
+def table_of(document, title) -> Table:
+    """Return the one table of a document whose title begins so."""
+    (table,) = (
+        block
+        for section in document.sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.title.startswith(title)
+    )
+    return table
+
+
+def test_every_cell_of_the_classes_is_that_of_its_title():
+    draw, names = np.random.default_rng(0), np.array(["low", "middle", "high"])
+    label, group = draw.integers(3, size=300), draw.choice(["a", "b"], 300)
+    predicted = np.where(draw.random(300) < 0.6, label, draw.integers(3, size=300))
+    metrics = evaluate(
+        names[label], names[predicted], task="multiclass", sensitive_features={"sex": group}
+    ).assign(**COLUMNS)
+    summary = summarise(metrics)
+    table = table_of(run_document(summary, "a run", "sex"), "each class against the rest")
+    titles = {
+        "share": ("base_rate", ""),
+        "predicted": ("selection_rate", ""),
+        "found": ("true_positive_rate", ""),
+        "false alarms": ("false_positive_rate", ""),
+        "gap in predicted": ("statistical_parity", "sex"),
+        "gap in found": ("equal_opportunity", "sex"),
+    }
+    values = values_of(summary)
+    assert [row[0] for row in table.rows] == sorted(names)
+    for name, *cells in table.rows:
+        interval = None
+        for column, cell in zip(table.columns[1:], cells, strict=True):
+            if column.title == "95 % interval":
+                assert cell == interval
+                continue
+            metric, attribute = titles[column.title]
+            (row,) = values[
+                (values["metric"] == metric)
+                & (values["attribute"] == attribute)
+                & (values["outcome"] == name)
+                & (values["group"] == "")
+            ].itertuples()
+            interval = (row.lower, row.upper)
+            assert cell == row.mean
+
+
+def test_of_many_groups_unlike_everyone_else_the_surest_are_shown():
+    unlike = pd.DataFrame(
+        {
+            "metric": "selection_rate",
+            "attribute": "race",
+            "group": [f"group {place}" for place in range(10)],
+            "value": np.linspace(0.1, 0.19, 10),
+            "rest": 0.5,
+            "n": np.arange(100, 110),
+        }
+    )
+    unlike.attrs["tests"] = 40
+    document = run_document(summarise(metrics_of()), "a run", "sex", unlike)
+    table = table_of(document, "groups that differ from everyone else: 10 of 40 tested")
+    assert "the 8 surest are shown" in table.caption
+    assert [list(row) for row in table.rows] == [
+        ["selection rate", f"race: {row.group}", row.value, row.rest, row.n]
+        for row in unlike.head(8).itertuples()
+    ]
+    few = unlike.head(8)
+    few.attrs["tests"] = 40
+    document = run_document(summarise(metrics_of()), "a run", "sex", few)
+    assert "surest" not in table_of(document, "groups that differ").caption
+
+
+def test_groups_estimated_together_have_the_figures_of_the_summary():
+    summary = summarise(metrics_of(("Male", "Female", "Other"), n=300))
+    table = table_of(run_document(summary, "a run", "sex"), "groups of sex, estimated together")
+    rates = {row.metric for row in summary[summary["statistic"] == "pooled"].itertuples()}
+    assert len(table.rows) == 3 * len(rates)
+    by_place = summary.set_index(["metric", "statistic", "group"]).sort_index()
+    for rate, group, raw, pooled, interval, worst, rows, _ in table.rows:
+        metric = str(rate).replace(" ", "_")
+        expected = by_place.loc[(metric, "pooled", group)].iloc[0]
+        assert raw == by_place.loc[(metric, "value", group)].iloc[0]["mean"]
+        assert worst == by_place.loc[(metric, "worst", group)].iloc[0]["mean"]
+        assert (pooled, interval) == (expected["mean"], (expected["lower"], expected["upper"]))
+        assert rows == expected["n"]

@@ -9,7 +9,7 @@ from fairbench.cli.verbs.store import runs_lines
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.results import index
-from fairbench.results.catalogue import Catalogue
+from fairbench.results.catalogue import Catalogue, labels
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
 from tests.studies import RECORD
@@ -123,6 +123,28 @@ def test_runs_are_selected_by_keys_and_options(results):
     }
     assert list(catalogue.to_dataframe()["learner.max_depth"]) == [6, 6, 3]
     assert not catalogue.comparable()
+
+
+def test_a_label_has_the_attribute_only_where_it_differs_on_one_data_set(results):
+    runs = Catalogue(results).runs
+    assert labels([runs["aa01"], runs["bb03"]]) == ["adult, seed=0", "german, seed=7"]
+    assert labels([runs["aa02"], runs["bb03"]]) == [
+        "adult, binomial_nll, seed=0", "german, ensemble, seed=7",
+    ]  # fmt: skip
+    assert labels([runs["aa02"]]) == ["binomial_nll"]
+
+
+@pytest.mark.parametrize(("value", "cell"), [
+    (2**53 - 1, 2**53 - 1), (2**53, str(2**53)), (-(2**53), str(-(2**53))), (True, True),
+])  # fmt: skip
+def test_a_whole_number_that_floating_point_cannot_hold_is_a_text(results, value, cell):
+    path = results / "runs" / "aa01"
+    environment = read_environment(path)
+    environment["config"]["learner"]["max_depth"] = value
+    seal_run(path, environment)
+    frame = Catalogue(results).to_dataframe().set_index("run")
+    assert frame.loc["aa01", "learner.max_depth"] == cell
+    assert type(frame.loc["aa01", "learner.max_depth"]) is type(cell) or isinstance(cell, int)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 from tests.harness import ROOT, run_folder
 
 EXAMPLES = ROOT / "docs/examples"
-COPIED = ("fairbench", "datasets", "algorithms", "conf", "tests")
+COPIED = ("fairbench", "datasets", "algorithms", "conf", "papers", "benchmarks", "docs", "tests")
+IGNORED = ignore_patterns("__pycache__", "generated", "site")
 CODE = {
     "dataset": "datasets",
     "learner": "algorithms/learners",
@@ -28,8 +29,8 @@ def checkout(tmp_path_factory):
     """Return a copy of what runs, with every example in its place."""
     scratch = tmp_path_factory.mktemp("checkout")
     for name in COPIED:
-        copytree(ROOT / name, scratch / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
-    for name in ("run.py", "pyproject.toml"):
+        copytree(ROOT / name, scratch / name, symlinks=True, ignore=IGNORED)
+    for name in ("run.py", "pyproject.toml", "Makefile"):
         copy(ROOT / name, scratch)
     for group, folder in CODE.items():
         for file in (EXAMPLES / group).iterdir():
@@ -62,12 +63,31 @@ def test_they_run_together_and_their_metric_is_in_the_table(checkout):
 
 
 @pytest.mark.thorough
-def test_tests_find_and_check_them(checkout):
-    files = ("conformance/test_configs.py", "datasets/test_options.py", "metrics/test_registry.py")
-    words = f"{NAMES['dataset']} or test_configs or test_every_metric"
-    quiet = ("-q", "-rA", "-n0", "-p", "no:cacheprovider", "-k", words)
-    printed = python(checkout, "-m", "pytest", *quiet, *(f"tests/{file}" for file in files))
-    assert f"[{NAMES['dataset']}]" in printed
+@pytest.mark.parametrize("group", NAMES)
+def test_make_test_one_finds_and_checks_each(checkout, group):
+    """As the page tells a contributor to do it, with this environment in place of a new one."""
+    command = [
+        *("make", "test-one", f"NAME={NAMES[group]}", "ARGS=-rA -n0 -p no:cacheprovider"),
+        *(f"VENV={sys.prefix}", "-o", f"{sys.prefix}/.installed"),
+    ]
+    done = subprocess.run(
+        command, cwd=checkout, capture_output=True, text=True, timeout=240,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = [line for line in done.stdout.splitlines() if line.startswith("PASSED")]
+    assert any(NAMES[group] in line for line in passed)
+
+
+@pytest.mark.thorough
+def test_tests_of_the_whole_tree_take_them_as_they_are(checkout):
+    files = ("test_architecture.py", "conformance/test_glossary.py")
+    quiet = ("-q", "-n0", "-p", "no:cacheprovider")
+    python(checkout, "-m", "pytest", *quiet, *(f"tests/{file}" for file in files))
+
+
+@pytest.mark.thorough
+def test_the_grid_of_combinations_has_them(checkout):
     (checkout / "tests/__init__.py").touch()
     row = ("simulated", *(NAMES[group] for group in ("learner", "intervention", "method")))
     grid = f"from tests.conformance.grid import every, refused; row = {row}"

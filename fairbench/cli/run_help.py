@@ -15,20 +15,12 @@ from typing import Any
 
 import yaml
 
+from fairbench.cli import choices
 from fairbench.cli.command import TERMS, table
-from fairbench.components import HOME, conf_folders
+from fairbench.components import HOME
 
 _WIDTH = 100
-_GROUPS = {
-    "dataset": "the rows, with their target and sensitive attributes",
-    "split": "which rows are for training, validation and test",
-    "learner": "the model that is fitted",
-    "intervention": "what makes it fairer, before, while or after it is fitted",
-    "method": "how models are fitted, and how uncertain a prediction is",
-    "evaluator": "which metrics are computed, and how",
-    "consistency": "an option that is varied, to see whether uncertainties stay the same",
-    "tracking": "where finished runs are logged",
-}
+_EXPLAINED = ("learner", "intervention", "method")  # whose choices are explained one by one
 _HEAD = """\
 fairbench run [-m] [GROUP=CHOICE ...] [OPTION=VALUE ...]
 
@@ -58,7 +50,7 @@ def run_help(words: Sequence[str]) -> str:
         for default in yaml.safe_load(main)["defaults"]
         if isinstance(default, dict)
         for name, choice in default.items()
-        if name in _GROUPS
+        if name in choices.GROUPS
     }
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     chosen |= {name: choice for name, choice in typed.items() if name in chosen}
@@ -72,9 +64,13 @@ def run_help(words: Sequence[str]) -> str:
 
 def _choices() -> str:
     """Return what there is to choose from, group by group."""
-    lines = ["Choices"]
-    for group, meaning in _GROUPS.items():
-        lines += [f"  {group}=  {meaning}", _filled(", ".join(_names(group)))]
+    lines = ["Choices; fairbench explain NAME says what one is, as does docs/choices.md"]
+    for group, meaning in choices.GROUPS.items():
+        lines.append(f"  {group}=  {meaning}")
+        if group in _EXPLAINED:
+            lines.append(table([(f"    {name}", text) for name, text in choices.sentences(group)]))
+        else:
+            lines.append(_filled(", ".join(choices.names(group))))
     folders = sorted(path.parent for path in (HOME / "conf" / "experiment").glob("*/*.yaml"))
     lines.append("  experiment=  a sweep that is configured, or all of a folder")
     for folder in dict.fromkeys(folders):
@@ -88,11 +84,6 @@ def _filled(text: str) -> str:
     return textwrap.fill(
         text, _WIDTH, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
     )
-
-
-def _names(group: str) -> list[str]:
-    files = (path for conf in conf_folders() for path in (conf / group).glob("*.yaml"))
-    return sorted({path.stem for path in files})
 
 
 def _settings(main: str) -> str:
@@ -111,7 +102,7 @@ def _settings(main: str) -> str:
 
 def _options(group: str, choice: str) -> str:
     """Return the options of a choice with their values; empty if there are none."""
-    text = _text(group, choice)
+    text = choices.text_of(group, choice)
     values: Mapping[str, Any] = yaml.safe_load(text) or {}
     meant = _documented(str(values.get("_target_", ""))) | _comments(text)
     rows = [
@@ -121,18 +112,7 @@ def _options(group: str, choice: str) -> str:
     ]
     if not rows:
         return ""
-    return f"  {group}={choice}\n{table(rows)}"
-
-
-def _text(group: str, choice: str) -> str:
-    """Return the text of a choice's file, after those that it builds on; empty if there is none."""
-    for conf in conf_folders():
-        if (path := conf / group / f"{choice}.yaml").is_file():
-            text = path.read_text(encoding="utf-8")
-            bases = (yaml.safe_load(text) or {}).get("defaults", [])
-            built_on = [_text(group, base) for base in bases if base != "_self_"]
-            return "\n".join([*built_on, re.sub(r"^defaults:\n(  - .*\n)+", "", text, flags=re.M)])
-    return ""
+    return f"  {group}={choice}  {choices.sentence(group, choice)}".rstrip() + f"\n{table(rows)}"
 
 
 def _comments(text: str) -> dict[str, str]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results, components_folder
+from fairbench.cli.command import Command, Results, components_folder, table
+from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
+    from fairbench.data.catalogue import DatasetEntry
     from fairbench.data.download import Archive
 
 SECTION = "Run and tune"
@@ -35,25 +37,62 @@ class DataOptions(Results):
 
 
 @dataclass(frozen=True)
+class DatasheetOptions(DataOptions):
+    """Which data set is shown."""
+
+    name: str = option("", "A data set, whose datasheet is printed; all by default.",
+                       argument="NAME")  # fmt: skip
+
+
+@dataclass(frozen=True)
 class PageOptions(DataOptions):
     """Where the page goes."""
 
     output: str = option("", "The file that is written; docs/datasets.md by default.")
 
 
-def list_data_sets(options: DataOptions) -> None:
-    """Print every data set, and whether its raw files are here."""
-    from fairbench.cli.command import table
-    from fairbench.data.catalogue import entries, sources_of
+def list_data_sets(options: DatasheetOptions) -> None:
+    """Print every data set and whether its raw files are here, or the datasheet of one.
 
-    archive, rows = options.archive(download=False), []
-    for entry in entries(components_folder() / "conf"):
-        sources = sources_of(entry.module)
-        missing = sum(archive.locate(source) is None for source in sources)
-        state = f"{missing} of {len(sources)} files missing; " if missing else ""
-        rows.append((entry.name, f"{state}{entry.datasheet.title}"))
-    print(table(sorted(rows)))
-    print("fairbench data check finds, downloads and verifies the files")
+    Raises
+    ------
+    UserError : there is none of this name.
+    """
+    from fairbench.data.catalogue import entries
+
+    archive = options.archive(download=False)
+    data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
+    if not options.name:
+        rows = [
+            (name, f"{_missing(entry, archive)}{entry.datasheet.title}")
+            for name, entry in data_sets.items()
+        ]
+        print(table(sorted(rows)))
+        print("fairbench data NAME prints the datasheet of one")
+        print("fairbench data check finds, downloads and verifies the files")
+        return
+    if options.name not in data_sets:
+        raise unknown_name("data set", options.name, [*data_sets, *filter(None, COMMANDS)])
+    entry = data_sets[options.name]
+    sheet = entry.datasheet
+    rows = [
+        ("data set", f"{_missing(entry, archive)}{sheet.title}"),
+        ("source", sheet.source),
+        ("licence", sheet.licence),
+        ("in the papers", sheet.paper_differences),
+        ("criticism", sheet.criticism),
+        ("to use it", f"fairbench run dataset={entry.name}"),
+    ]
+    print(table([(name, text) for name, text in rows if text]))
+
+
+def _missing(entry: DatasetEntry, archive: Archive) -> str:
+    """Return how many of a data set's raw files are not here; empty if all are."""
+    from fairbench.data.catalogue import sources_of
+
+    sources = sources_of(entry.module)
+    missing = sum(archive.locate(source) is None for source in sources)
+    return f"{missing} of {len(sources)} files missing; " if missing else ""
 
 
 def check_files(options: DataOptions) -> int:
@@ -80,10 +119,11 @@ def write_page(options: PageOptions) -> None:
 
 COMMANDS = {
     "": Command(
-        DataOptions,
+        DatasheetOptions,
         list_data_sets,
-        sentence="List every data set, and say whether its raw files are here.",
-        examples=("fairbench data",),
+        sentence="List every data set and say whether its raw files are here; or print one's "
+        "datasheet.",
+        examples=("fairbench data", "fairbench data german"),
     ),
     "check": Command(
         DataOptions,

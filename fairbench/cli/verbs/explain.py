@@ -1,14 +1,18 @@
-"""Explain a term of the commands, tables and pages in a sentence.
+"""Explain a term of the commands, tables and pages, or a choice of a run, in a sentence.
 
 Terms are those of the glossary: names of metrics, statuses, verdicts, and words that have a meaning
-of their own here. Without a term, all of them are listed.
+of their own here. Choices are those of a run, such as ensemble; learner, intervention or method
+lists all of them. Without a term, the glossary's terms are listed.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairbench.cli import choices
 from fairbench.cli.command import Command, table
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, nearest
@@ -24,7 +28,7 @@ _PLACES = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.
 class ExplainOptions:
     """Which term is explained."""
 
-    term: tuple[str, ...] = option((), "What is to be explained, such as calibration.",
+    term: tuple[str, ...] = option((), "What is to be explained, such as calibration or ensemble.",
                                    argument="TERM")  # fmt: skip
 
 
@@ -37,21 +41,53 @@ def glossary() -> dict[str, str]:
     return {term: terms[term] for term in list(terms)[2:]}  # without the header of the table
 
 
+def _aliases(terms: Mapping[str, str]) -> dict[str, str]:
+    """Return other names of terms, as ``(also: recall, TPR)`` gives them, with the terms."""
+    return {
+        alias.lower(): term
+        for term, text in terms.items()
+        for names in re.findall(r"\(also: ([^)]*)\)", text)
+        for alias in names.split(", ")
+    }
+
+
+def _choices(name: str) -> list[tuple[str, str]]:
+    """Return the choices of a run that have a name, such as ``method=ensemble``, with sentences."""
+    name = name.replace(" ", "_")
+    return [
+        (f"{group}={name}", f"{dict(choices.sentences(group))[name].removesuffix('.')}. Options: "
+         f"fairbench run {group}={name} --help")
+        for group in choices.groups_with(name)
+    ]  # fmt: skip
+
+
 def explain(options: ExplainOptions) -> None:
-    """Print a term, or those whose names have it, or all.
+    """Print a term, a choice of a run, or those whose names have it, or all.
 
     Raises
     ------
     UserError : there is none; names the nearest.
     """
-    terms, term_text = glossary(), " ".join(options.term).replace("_", " ").lower()
-    matching = {term: text for term, text in terms.items() if term.lower() == term_text}
-    matching = matching or {term: text for term, text in terms.items() if term_text in term.lower()}
-    if not matching:
-        similar = nearest(term_text, [term.partition(" (")[0] for term in terms])
+    terms, term_text = glossary(), " ".join(options.term).replace("_", " ").replace("-", " ")
+    if not term_text:
+        print("\n".join(terms))
+        return
+    wanted = term_text.lower()
+    term = _aliases(terms).get(wanted, wanted)
+    rows = [
+        row for row in terms.items() if row[0].lower().replace("-", " ") == term.replace("-", " ")
+    ]
+    rows += _choices(wanted)
+    if wanted in choices.GROUPS:
+        rows += choices.sentences(wanted)
+    rows = rows or [row for row in terms.items() if wanted in row[0].lower().replace("-", " ")]
+    if not rows:
+        names = [name.partition(" (")[0] for name in terms] + list(_aliases(terms))
+        names += [name for group in choices.GROUPS for name in choices.names(group)]
+        similar = nearest(wanted, names)
         hint = f"did you mean {' or '.join(similar)}? " if similar else ""
         raise UserError(f"unknown term '{shortened(term_text)}': {hint}fairbench explain lists all")
-    print(table(list(matching.items())) if term_text else "\n".join(matching))
+    print(table(rows))
 
 
 COMMAND = Command(
@@ -61,5 +97,6 @@ COMMAND = Command(
         "fairbench explain",
         "fairbench explain calibration",
         "fairbench explain cannot be known",
+        "fairbench explain method",
     ),
 )

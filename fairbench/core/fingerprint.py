@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairbench.core.files import sealed_json, unsealed_json, write_text
 
-_SENTENCES = ("needs", "advice", "group_at_prediction")  # of Capabilities, for people to read
+_DECLARATIONS = ("Capabilities", "Metric")
+_SENTENCES = ("needs", "advice", "group_at_prediction")  # of declarations, for people to read
 _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
 
 
@@ -58,7 +59,8 @@ class _Reduce(ast.NodeTransformer):
         """Keep that an error is made, and leave out what it says."""
         if isinstance(node.func, ast.Name) and _is_error(node.func.id):
             return ast.Call(node.func, [], [])
-        node.keywords = [keyword for keyword in node.keywords if keyword.arg not in _SENTENCES]
+        if isinstance(node.func, ast.Name) and node.func.id in _DECLARATIONS:
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in _SENTENCES]
         return self.generic_visit(node)
 
     def visit_Set(self, node: ast.Set) -> ast.AST:
@@ -236,17 +238,28 @@ def _used_imports(tree: ast.Module) -> Iterator[str]:
 
 
 def _without_paths(tree: ast.Module) -> ast.Module:
-    """Leave out what this project's own modules are called, and imports of what is not used."""
+    """Leave out what this project's own modules are called, and imports of what is not used.
+
+    Of an import under another name, ``from module import a as b``, that b is a is kept: what the
+    code calls b would otherwise be told by nothing.
+    """
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            body[:] = [statement for statement in body if not _own_import(statement)] or [
-                ast.Pass()
-            ]
+            kept = (
+                _renamed(statement) if _own_import(statement) else statement for statement in body
+            )
+            body[:] = [statement for statement in kept if statement] or [ast.Pass()]
     return tree
 
 
-def _own_import(node: ast.AST) -> bool:
+def _renamed(statement: ast.Import | ast.ImportFrom) -> ast.ImportFrom | None:
+    """Return what an import gives another name, without the module that it is from, if anything."""
+    names = [name for name in statement.names if name.asname not in (None, name.name)]
+    return ast.ImportFrom("", names, 0) if names else None
+
+
+def _own_import(node: ast.AST) -> TypeGuard[ast.Import | ast.ImportFrom]:
     if isinstance(node, ast.Import):
         return all(alias.name.partition(".")[0] in PACKAGES for alias in node.names)
     return isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in PACKAGES

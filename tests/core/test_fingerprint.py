@@ -163,6 +163,34 @@ def test_moving_a_module_does_not_count(project):
     assert project(moved, deep__halves=TOOLS) == project(user)
 
 
+def test_what_an_import_is_called_counts_where_it_has_another_name(project):
+    """Otherwise another function would be called by the same code, and nothing fitted again."""
+    tools = "def half(x):\n    return x / 2\n\ndef twice(x):\n    return 2 * x\n"
+    first, other = (
+        project(f"from lib.tools import {name} as change\nX = change(1)\n", tools=tools)
+        for name in ("half", "twice")
+    )
+    assert first != other
+    swapped = [
+        project(f"from lib.tools import {names}\nX = a(1) - b(1)\n", tools=tools)
+        for names in ("half as a, twice as b", "twice as a, half as b")
+    ]
+    assert swapped[0] != swapped[1]
+    moved = project(
+        "from lib.deep.halves import half as change\nX = change(1)\n", deep__halves=tools
+    )
+    assert moved == first
+
+
+def test_an_argument_counts_that_a_declaration_has_for_people(project):
+    declared, called = (
+        [project(f"X = {name}(1, needs={needs})\n") for needs in (1, 2)]
+        for name in ("Capabilities", "change")
+    )
+    assert declared[0] == declared[1]
+    assert called[0] != called[1]
+
+
 def test_a_module_imported_for_types_alone_does_not_count(project):
     source = (
         "from __future__ import annotations\nfrom lib.tools import half\ndef f(x: half): pass\n"

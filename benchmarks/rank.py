@@ -41,6 +41,30 @@ _NEW_TASKS = 300
 _SCALE = 0.02  # of what a method has on a task of its own
 
 
+_TRUTHS = {
+    "alike": "equally good",
+    "tied": "several tied for best",
+    "near": "close together",
+    "far": "far apart",
+}
+_TAILS = {
+    "normal": "normal effects",
+    "t3": "t(3) effects",
+    "t2": "t(2) effects",
+    "lognormal": "lognormal effects",
+    "one skewed": "skewed effects of every second method",
+}
+_HOLES = {
+    "none": "no scores missing",
+    "random": "a tenth of scores missing",
+    "half": "one method on half of the tasks",
+}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 @dataclass(frozen=True)
 class Population:
     """What a benchmark is drawn from.
@@ -65,10 +89,13 @@ class Population:
     @property
     def name(self) -> str:
         """What it is, in a line."""
-        what = f"{self.questions} questions" if self.questions else f"{self.splits} splits"
+        what = (
+            _count(self.questions, "question") if self.questions else _count(self.splits, "split")
+        )
+        families = "1 family" if self.units == 1 else f"{self.units} families"
         return (
-            f"{self.methods} methods, {self.tasks} tasks in {self.units} families, {what}, "
-            f"{self.truth}, {self.tails}, holes {self.holes}"
+            f"{self.methods} methods ({_TRUTHS[self.truth]}), {_count(self.tasks, 'task')} in "
+            f"{families}, {what}, {_TAILS[self.tails]}, {_HOLES[self.holes]}"
         )
 
     @property
@@ -352,7 +379,7 @@ def fails(held: int, runs: int) -> bool:
 CLAIMS = {
     "ranks": "ranks",
     "intervals": "all intervals of differences",
-    "best": "which may be the best",
+    "best": "which methods may be the best",
     "page": "all three at once",
 }
 
@@ -361,19 +388,24 @@ def section(tallies: Sequence[tuple[Population, Tally]]) -> str:
     """Return what all populations come to: claims, probabilities on new tasks, and plans."""
     return "\n\n".join(
         [
-            "Benchmarks are drawn from populations of 2 to 200 methods, 3 to 300 tasks in families "
-            "or not, 1 to 50 splits or 100 to 20,000 questions, with holes or without, whose "
-            "methods are alike, tied at the top, near or far apart, with normal, heavy-tailed and "
-            "skewed effects of tasks. A population fails where a claim holds in surely under "
-            f"{100 * TARGET:.0f} % of its benchmarks. The worst is that of {ENOUGH} or more.",
+            f"Benchmarks are drawn at random in {len(tallies)} settings. A setting has 2 to 200 "
+            "methods. They are equally good, tied at the top, close together or far apart. There "
+            "are 3 to 300 tasks, with scores from 1 to 50 splits each, or 1 to 30 tasks with "
+            "questions that are answered right or wrong, up to 20,000 in all. Tasks may come in "
+            "families. Some settings have missing scores. The effect of a task on a method is "
+            "normal, heavy-tailed or skewed. A setting fails if a claim holds in surely under "
+            f"{100 * TARGET:.0f} % of its benchmarks. *lowest* is the setting in which it holds "
+            f"least often, of those with {ENOUGH} benchmarks or more.",
             table(_claims(tallies)),
-            f"The probability of being within {EPSILON:g} of the best on a new task, beside how "
-            "often that came true on 300 new tasks; populations count alike, and so do the methods "
-            "of a benchmark. Standard errors are by benchmarks, as the methods of one are alike.",
+            f"The next table compares the stated probability that a method is within {EPSILON:g} "
+            f"of the best on a new task with how often it was, on {_NEW_TASKS} new tasks. *too "
+            "high by* is in percentage points. All settings count equally, and so do the methods "
+            "of a benchmark. Standard errors treat the methods of a benchmark as dependent.",
             table(_tenths(tallies)),
             _capped(tallies),
-            "How many units a plan asks for, over how many it truly takes, the median of each "
-            "population of scores without infinite variance and with 7 units at least:",
+            "A plan says how many tasks (or families of tasks) are needed. The last table has the "
+            "number that is planned, divided by the number that is truly needed: the median of "
+            "each setting that has at least 7 tasks or families, and scores of finite variance.",
             table(_plans(tallies)),
         ]
     )
@@ -387,8 +419,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def _claims(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
     """Return how often each claim holds, over benchmarks and over populations."""
-    header = ["claim", "populations", "benchmarks", "holds in", "mean over populations"]
-    rows = [[*header, "populations that failed", "worst population"]]
+    header = ["claim", "settings", "benchmarks", "holds in", "mean over settings"]
+    rows = [[*header, "settings that failed", "lowest"]]
     runs = sum(tally.runs for _, tally in tallies)
     for name, claim in CLAIMS.items():
         held = [(getattr(tally, name), tally.runs) for _, tally in tallies]
@@ -426,7 +458,7 @@ def calibration(tallies: Sequence[Tally]) -> tuple[Floats, Floats, Floats]:
 
 def _tenths(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
     off, error, share = calibration([tally for _, tally in tallies])
-    rows = [["said", "too high by", "standard error", "share of all"]]
+    rows = [["stated", "too high by", "standard error", "share of all"]]
     for place in np.flatnonzero(share > 0):
         ends = f"{place / BINS:.1f} to {(place + 1) / BINS:.1f}"
         rows.append([ends, f"{100 * off[place]:.1f}", f"{100 * error[place]:.1f}",
@@ -437,8 +469,9 @@ def _tenths(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
 def _capped(tallies: Sequence[tuple[Population, Tally]]) -> str:
     capped = np.sum([tally.capped / tally.runs for _, tally in tallies], axis=0)
     return (
-        f"Of few units no more is said than that a probability is {100 * MOST_OF_FEW:.0f} % or "
-        f"more: {100 * capped[0] / max(capped[1], 1e-9):.0f} % of these came true."
+        "With few tasks or families, a high probability is stated only as "
+        f"{100 * MOST_OF_FEW:.0f} % or more; it came true in "
+        f"{100 * capped[0] / max(capped[1], 1e-9):.0f} % of these cases."
     )
 
 
@@ -446,7 +479,7 @@ def _plans(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
     ratios = [float(np.median(tally.plans)) for _, tally in tallies if tally.plans]
     near = np.mean([0.8 <= ratio <= 1.25 for ratio in ratios])
     return [
-        ["populations", "right to 20 %", "least", "median", "most"],
+        ["settings", "right within 20 %", "lowest", "median", "highest"],
         [f"{len(ratios)}", f"{100 * near:.0f} %",
          *(f"{each:.2f}" for each in np.quantile(ratios, [0, 0.5, 1]))],
     ]  # fmt: skip

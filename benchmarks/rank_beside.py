@@ -258,10 +258,10 @@ _OWN = "fairbench rank"
 _COLUMNS = {
     "right": "all claims of a benchmark are right",
     "found": "true differences found",
-    "inside": "an interval by itself holds",
-    "all inside": "all intervals of a benchmark hold",
+    "inside": "a single interval covers the truth",
+    "all inside": "all intervals of a benchmark cover the truth",
 }
-_UNITS = {"scores": "score", "ratings": "points", "ranks": "ranks"}
+_UNITS = {"scores": "units of the score", "ratings": "Elo points", "ranks": "ranks"}
 
 
 def section(rows: pd.DataFrame) -> str:
@@ -276,7 +276,7 @@ def section(rows: pd.DataFrame) -> str:
         "three methods or more": rows[rows["several"]],
     }
     rules = [_OWN, *OTHERS]
-    lines = [["", "populations", *(f"`{name}`" if name == _OWN else name for name in rules)]]
+    lines = [["", "settings", *(f"`{name}`" if name == _OWN else name for name in rules)]]
     for column, words in _COLUMNS.items():
         for name, part in parts.items():
             of_population = part.groupby(["rule", "population"])[column].mean().astype(float)
@@ -286,14 +286,15 @@ def section(rows: pd.DataFrame) -> str:
             lines.append([shown, f"{part['population'].nunique()}", *cells])
     return "\n\n".join(
         [
-            f"What rules claim of the same {runs:,} tables, of the {populations_} of these "
-            "populations that have no holes, five tasks or questions at least and 50 methods at "
-            "most. A claim is that one method is better than another, and is counted against their "
-            "true mean scores; an interval, against what it is of. *Elo* is a Bradley-Terry model "
-            "with 95 % intervals from 100 bootstraps of tasks, as bencheval and TabArena have it; "
-            "claimed is what does not overlap. Only `fairbench rank` is given the families. "
-            "*autorank* tests two methods by the t-test or Wilcoxon's, more by Tukey's or "
-            "Nemenyi's.",
+            f"Several rules were applied to the same {runs:,} tables. The tables come from the "
+            f"{populations_} of these settings that have no missing scores, at least five tasks or "
+            "questions, and at most 50 methods. A claim says that one method is better than "
+            "another; it is right if the method's true mean score is higher. An interval is "
+            "compared with the true value of what it is for. *Elo* is a Bradley-Terry model with "
+            f"95 % intervals from {ROUNDS} bootstraps of the tasks, as in bencheval and TabArena; "
+            "it claims that a method is better if the two intervals do not overlap. *autorank* "
+            "compares two methods by the t-test or Wilcoxon's test, and more than two by Tukey's "
+            "or Nemenyi's. Only `fairbench rank` is told which tasks are of one family.",
             table(lines + _widths(rows, rules)),
         ]
     )
@@ -304,7 +305,7 @@ def _widths(rows: pd.DataFrame, rules: Sequence[str]) -> list[list[str]]:
     widths = rows.groupby(["rule", "of", "population"])["width"].mean()
     scores = widths.xs("scores", level="of").unstack("rule")
     relative = scores.div(scores["paired t"], axis=0).median()
-    lines = [["width over that of paired t-tests, median", f"{len(scores)}"]]
+    lines = [["width relative to paired t-tests, median", f"{len(scores)}"]]
     lines[0] += [f"{relative[rule]:.2f}" if rule in relative else "" for rule in rules]
     of_unit = widths.groupby(["of", "rule"]).median()
     for unit, words in _UNITS.items():

@@ -209,7 +209,7 @@ def _of_block(pools: Pools, given: Codes, order: Codes) -> tuple[Floats, Floats,
     return helped, worth, right.reshape(count, groups).astype(float), given.astype(float)
 
 
-OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group found worst"
+OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group that looks worst"
 
 
 def _said_before(data: Counted, _: np.random.Generator) -> Mapping[str, Interval]:
@@ -244,25 +244,33 @@ _BESIDE = (Construction("uncorrected", _uncorrected), Construction("labelled row
 FAMILIES = (
     Family(
         "active_labels",
-        "Active labelling, of a number of labels that was said before",
-        f"A pool of {ROWS} rows in groups of equal size. Which group gets the next label depends "
-        "on the labels before; each gets half of an equal share at least. Beside ours: intervals "
-        "that hold whenever one stops, ours without the correction for having looked for the "
-        "worst group, and those of the labelled rows by themselves.",
+        "Active labelling, number of labels fixed in advance",
+        f"A pool of {ROWS} rows is in groups of equal size. The group that gets the next label is "
+        "drawn at random, or depends on the labels so far (*top_two* and *thompson*). In the "
+        "latter case, a group that has less than half of an equal share of the labels comes "
+        "first. The number of labels is fixed in advance. *any stopping time*: intervals that "
+        "hold whenever labelling stops. *uncorrected*: ours without the correction for having "
+        "searched for the worst group. *labelled rows*: intervals from the labelled rows alone.",
         _said,
         _draw,
-        (Construction("ours", _said_before), Construction("whenever", _whenever), *_BESIDE),
+        (
+            Construction("ours", _said_before),
+            Construction("any stopping time", _whenever),
+            *_BESIDE,
+        ),
         replications=1000,
     ),
     Family(
         "stopped_labels",
-        "Active labelling, stopped when the labels please",
-        "The same, but one looks at 30 labels and at every tenth, and stops when the group that "
-        "looks worst is worse than all labels together by an interval of a fixed number of them. "
-        "Ours hold whenever one stops; beside them those of a number that was said before.",
+        "Active labelling, stopped by what the labels say",
+        "Labels are given as above, but their number depends on what they say. Somebody looks at "
+        "them after the first 30 and after every ten more, and stops when the group that looks "
+        "worst seems surely worse than all labels together, by an interval for a fixed number of "
+        "labels. Ours are intervals that hold whenever labelling stops; *fixed number* are those "
+        "for a number of labels fixed in advance.",
         _pleased,
         _draw,
-        (Construction("ours", _whenever), Construction("said before", _said_before), *_BESIDE),
+        (Construction("ours", _whenever), Construction("fixed number", _said_before), *_BESIDE),
         replications=1000,
     ),
 )

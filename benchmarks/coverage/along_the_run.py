@@ -28,7 +28,7 @@ ROWS, LABELS, MANY = 600, 300, 2_000_000
 LOOKS = np.unique([*range(1, 31), *np.geomspace(30, LABELS, 25).astype(int)])
 METRICS = ("accuracy", "base_rate", "positive_predictive_value", "balanced_accuracy")
 DIFFERENCES = (accuracy, true_positive_rate)
-APART = "difference of "
+APART = "difference in "
 
 
 def _few_extreme(spread: float, *, sides: int) -> Draw:
@@ -177,14 +177,15 @@ def _said_before(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]
 FAMILIES = (
     Family(
         "along_the_run",
-        "Labels looked at all along the run",
-        f"A pool of {ROWS} rows, of which up to {LABELS} get labels at random; one looks after "
-        "each of 30, and then ever more seldom. What is counted is what all looks have in common, "
-        "which misses where any look did: intervals that hold whenever one stops may miss in one "
-        "run of twenty. Beside ours: intervals of a number that was said before the first label.",
+        "Intervals looked at while labels arrive",
+        f"Up to {LABELS} of the {ROWS} rows of a pool get labels at random. Intervals are computed "
+        "after each of the first 30 labels, and then less and less often. A run counts as a miss "
+        "if the interval misses at any of its looks. Ours are intervals that hold whenever "
+        "labelling stops; they may miss in one run of twenty. *fixed number* are intervals for a "
+        "number of labels fixed in advance.",
         _populations,
         _draw,
-        (Construction("ours", _whenever), Construction("said before", _said_before, every=3)),
+        (Construction("ours", _whenever), Construction("fixed number", _said_before, every=3)),
         replications=1000,
         one_row_each=True,
     ),

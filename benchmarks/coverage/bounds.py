@@ -100,7 +100,7 @@ def _truths(cells: Floats) -> Mapping[str, Floats]:
 
 
 def _difference(rate: Rate) -> str:
-    return f"difference of {rate.name}"
+    return f"difference in {rate.name}"
 
 
 def _intervals(ends: Mapping[str, Ends]) -> Mapping[str, Interval]:
@@ -211,11 +211,13 @@ def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[
 FAMILIES = (
     Family(
         "selected",
-        "Labels of the selected alone",
-        "Rows of two groups of which only those who were selected can have labels. The odds of "
-        "label 1 of the others differ from those of the selected, in bands of scores, by the "
-        "factor that is assumed, or their labels are anything. Ours are intervals of sharp bounds; "
-        "beside them those that take the others to be like the selected.",
+        "Labels of selected people only",
+        "There are two groups, in which only the people who were selected can have labels. Within "
+        "bands of scores, the odds of label 1 among the others differ from those among the "
+        "selected by at most an assumed factor, or by any amount (*anything*). Ours are intervals "
+        "for the bounds that follow from this assumption. The truth is at the largest or the "
+        "least value that it allows, or in between. *as if alike* assumes that the others are "
+        "like the selected.",
         _selections,
         draw_selection,
         (Construction("ours", _bounds), Construction("as if alike", _alike)),
@@ -223,9 +225,10 @@ FAMILIES = (
     ),
     Family(
         "proxies",
-        "Groups known through probabilities",
-        "Rows of which nobody's group is known but how probable it is. Among people of the same "
-        "probability, decisions depend on the group as far as is possible, or not at all.",
+        "Groups known only as probabilities",
+        "Nobody's group is known, only how probable each group is for a person. Among people with "
+        "the same probability, decisions depend on the group as strongly as is possible (truth "
+        "the largest or the least), or not at all (truth between).",
         _proxies,
         _draw_proxies,
         (Construction("ours", _proxy_bounds),),

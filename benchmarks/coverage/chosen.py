@@ -98,7 +98,13 @@ def _draw(population: Many, replications: int, draw: np.random.Generator) -> Sam
     data = Estimated(estimates, population.noise(DRAWS, draw), bound)
     places = [choose(data.candidates(estimate)) for estimate in estimates]
     result = np.array([[np.nan] * 2 if place is None else truth[place] for place in places])
-    return Sample(data, {"gap of the chosen": result[:, 0], "error of the chosen": result[:, 1]})
+    return Sample(
+        data,
+        {
+            "gap of the chosen candidate": result[:, 0],
+            "error rate of the chosen candidate": result[:, 1],
+        },
+    )
 
 
 def _intervals(data: Estimated, *, corrected: bool) -> Mapping[str, Interval]:
@@ -118,7 +124,7 @@ def _intervals(data: Estimated, *, corrected: bool) -> Mapping[str, Interval]:
         seen = np.array([candidates.objectives[place], estimates[place, 1]])
         ends[:, :, r] = seen - below, seen + above
         ends[0, 0, r] = max(ends[0, 0, r], 0)
-    names = ("gap of the chosen", "error of the chosen")
+    names = ("gap of the chosen candidate", "error rate of the chosen candidate")
     return {name: (ends[0, i], ends[1, i]) for i, name in enumerate(names)}
 
 
@@ -133,10 +139,14 @@ def _naive(data: Estimated, _: np.random.Generator) -> Mapping[str, Interval]:
 FAMILIES = (
     Family(
         "chosen",
-        "The fairest of many",
-        "The candidate with the smallest gap is chosen, of all or of those whose error rate is "
-        "within a limit that all lie at. Gap and error rate are estimated on the rows that chose; "
-        f"their errors are correlated by {TRADE_OFF:g}. Widths are in standard errors.",
+        "The fairest of many candidates",
+        "The candidate with the smallest estimated gap is chosen, among all or (*among the "
+        "accurate*) among those whose estimated error rate is within a limit. The true error rate "
+        "of every candidate is exactly at the limit. Gap and error rate are estimated on the same "
+        f"rows that were used to choose; their estimation errors are correlated by {TRADE_OFF:g}. "
+        "*50 of correlation 0.7, unfair by 2.5 errors* means: 50 candidates, whose estimation "
+        "errors are correlated by 0.7 from one to another, and whose true gaps are all 2.5 "
+        "standard errors. Widths are in standard errors. *as if not chosen* ignores the choice.",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("as if not chosen", _naive)),

@@ -26,7 +26,10 @@ from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.repeats import REPEATS
 
-METRIC, NAMES = minimised("statistical_parity"), ("gap of the chosen", "error of the chosen")
+METRIC, NAMES = (
+    minimised("statistical_parity"),
+    ("gap of the chosen run", "error rate of the chosen run"),
+)
 
 
 @dataclass(frozen=True)
@@ -153,10 +156,11 @@ FAMILIES = (
     Family(
         "chosen_runs",
         "The fairest of many runs",
-        f"A learner is fitted again in each of {SPLITS} hold-outs, on features of every run's own, "
-        "and the run whose mean gap in the selection rate is smallest is chosen, of all or of "
-        "those whose error rate is at most what it is on average. The truth is that of the chosen "
-        "run's very fits.",
+        f"Each run fits a learner again in each of {SPLITS} hold-outs, on features that differ "
+        "from run to run. Of these runs, the one with the smallest mean gap in the selection rate "
+        "is chosen, among all or (*among the accurate*) among those whose error rate is at most "
+        "the true average. The true value is the performance on new people of the models that the "
+        "chosen run fitted. *as if not chosen* ignores the choice.",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("as if not chosen", _naive)),

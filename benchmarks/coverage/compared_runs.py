@@ -29,6 +29,7 @@ from fairbench.metrics.group import equal_opportunity
 from fairbench.metrics.rates import accuracy, total
 
 DRAWS = 500
+NAMES = ("difference in accuracy", "difference in the gap in true positive rates")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _draw_two(population: TwoLearners, replications: int, draw: np.random.Genera
     of_fits = np.concatenate(shares)[:replications]  # (R, 2, G, 2) selected by label
     wrong = of_fits.mean(axis=2) @ [1 - POSITIVE, -POSITIVE] + POSITIVE
     gap = np.ptp(of_fits[..., 1], axis=-1)
-    truth = {"accuracy": wrong[:, 1] - wrong[:, 0], "gap": gap[:, 1] - gap[:, 0]}
+    truth = dict(zip(NAMES, (wrong[:, 1] - wrong[:, 0], gap[:, 1] - gap[:, 0]), strict=True))
     return Sample(np.concatenate(counts)[:replications], truth)
 
 
@@ -98,7 +99,7 @@ def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval
 def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Mapping[str, Interval]:
     """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
     result = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
-    return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(("accuracy", "gap"))}
+    return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
 
 
 def _mean_delta(own: Floats, draw: np.random.Generator) -> Floats:
@@ -127,9 +128,12 @@ FAMILIES = (
     Family(
         "comparisons",
         "Two runs compared",
-        "Two learners on the same hold-out repeats: the difference of their accuracies, and of "
-        "their gaps in the true positive rate, of these very fits. *medians* are those of the "
-        "repeats' posteriors.",
+        f"Two learners are fitted on the same {SPLITS} hold-outs. The intervals are for the "
+        "difference between their accuracies and between their gaps in the true positive rate. "
+        "The true value is that of these fitted models on new people. *the second worse by noise "
+        "0.5* means that noise with a standard deviation of 0.5 is added to the second learner's "
+        "features. *medians* are the medians over the hold-outs of the intervals of each "
+        "hold-out's posterior.",
         _learners,
         _draw_two,
         (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),

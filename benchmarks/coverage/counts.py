@@ -18,12 +18,11 @@ from benchmarks.coverage.populations import (
     thinned,
     varied,
 )
-from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import BEFORE, OURS, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
 
 RATE_SIZES = (20, 50, 200, 500, 2000)
 RATES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.999)
-BEFORE, OURS = "before", "ours"
 BOOTSTRAP = "fairlearn's bootstrap"
 
 
@@ -227,8 +226,10 @@ FAMILIES = (
     Family(
         "rates",
         "Rates",
-        "One rate of some rows. Selection rate and accuracy are shares of everyone, true positive "
-        "rate and precision of some; the posterior of before tells the two apart.",
+        "The interval is for one rate, such as a selection rate. Some rates are shares of "
+        "everyone (selection rate, accuracy), others of some rows (true positive rate, "
+        "precision). Only the earlier default treats the two differently: its prior adds more "
+        "pseudo-counts to a share of everyone.",
         _one_rates,
         _draw_rate,
         (
@@ -240,19 +241,24 @@ FAMILIES = (
         ),
         replications=5000,
     ),
-    _of_two("difference", "Differences of two groups", "A group's rate minus the first group's."),
+    _of_two(
+        "difference",
+        "Differences of two groups",
+        "The interval is for the second group's rate minus the first group's.",
+    ),
     _of_two(
         "ratio",
         "Ratios of two groups",
-        "A group's rate over the first group's. A ratio's upper end may be infinite, so widths are "
-        "those of r / (1 + r).",
+        "The interval is for the second group's rate divided by the first group's. The upper end "
+        "of a ratio may be infinite, so widths are measured on the scale r / (1 + r).",
         width=_bounded,
     ),
     Family(
         "gaps",
         "Largest gaps",
-        "The largest difference of the selection rates of two groups of 2, 3, 4, 10 or 50. "
-        "Newcombe and Wald take the two groups that lie furthest apart for two chosen beforehand.",
+        "The interval is for the largest difference in selection rate between any two of 2, 3, 4, "
+        "10 or 50 groups. Newcombe and Wald are applied to the two groups that lie furthest "
+        "apart, as if these had been chosen before the data were seen.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "largest gap"),
         (
@@ -265,9 +271,10 @@ FAMILIES = (
     ),
     Family(
         "fixed_rates",
-        "Rates that sit where coverage jumps",
-        "One rate of few rows, the same in all replications: just beside the rates at which both "
-        "ends of the modified Jeffreys limits fail at once.",
+        "Rates at which coverage jumps",
+        "The interval is for one rate, which has exactly the same value in all replications. The "
+        "values lie just beside the rates at which both ends of the modified Jeffreys interval "
+        "fail at once, or at which our intervals cover least.",
         _fixed_rates,
         _draw_fixed,
         (
@@ -279,20 +286,25 @@ FAMILIES = (
     ),
     Family(
         "gaps_with_tiny_groups",
-        "Largest gaps with a group of five",
-        "The largest gap of all groups, of which the one that differs has five rows, and may have "
-        "none that the rate is of: then it may be anything.",
+        "Largest gaps with a group of five rows",
+        "The interval is for the largest gap over all groups. The group whose rate differs has "
+        "only five rows. Where the rate is of some rows only, such as a true positive rate, this "
+        "group may have none of them. Its rate may then be anything, and our interval allows for "
+        "that.",
         _tiny,
         _draw_tiny,
         (
             Construction(OURS, _single("largest gap", made.gap_ours)),
-            Construction("without groups of no rows", _single("largest gap", made.gap_of_some)),
+            Construction(
+                "leaving out groups without rows", _single("largest gap", made.gap_of_some)
+            ),
         ),
     ),
     Family(
         "smallest_ratios",
         "Smallest ratios",
-        "The smallest selection rate of any group over the largest.",
+        "The interval is for the smallest selection rate of any group divided by the largest, for "
+        "2, 3, 4, 10 or 50 groups.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "smallest ratio"),
         (
@@ -309,8 +321,9 @@ FAMILIES = (
     Family(
         "equalized_odds",
         "Equalized odds",
-        "The larger of the largest gaps of true and of false positive rates; 30 % of the rows are "
-        "positive. A group without positives has no true positive rate, and nothing is printed.",
+        "The interval is for the larger of two gaps: the largest gap in true positive rates and "
+        "the largest gap in false positive rates. 30 % of the rows are positive. A group without "
+        "positives has no true positive rate, and no interval is printed then.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
         _draw_odds,
         (

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import BEFORE, Construction, Family, Interval, Sample
 from fairbench import Evaluator, evaluate
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
@@ -195,15 +195,15 @@ def _same_bins(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 FAMILIES = (
     Family(
         "evaluate",
-        "Through the whole evaluation",
-        "Arrays of random populations of one or two attributes, of 2 to 8 groups and 150 to 1500 "
-        "rows, into `fairbench.evaluate`; every row of the table with an interval is compared with "
-        "the population's value. A quarter are regressions.",
+        "Whole evaluations",
+        "`fairbench.evaluate` is run on data from random settings, with one or two attributes, 2 "
+        "to 8 groups and 150 to 1500 rows. In a quarter of them the target is a number. Every row "
+        "of its table that has an interval is compared with the true value.",
         lambda short: [Everything(SHORT if short else POPULATIONS)],
         _draw,
         (
             Construction("ours", partial(_intervals, Evaluator())),
-            Construction("before", partial(_intervals, Evaluator(interval="dirichlet"))),
+            Construction(BEFORE, partial(_intervals, Evaluator(interval="dirichlet"))),
         ),
         replications=POPULATIONS,
         one_row_each=True,

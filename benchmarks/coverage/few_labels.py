@@ -214,7 +214,7 @@ def _of_groups(rate: Rate) -> str:
 
 
 def _difference(rate: Rate) -> str:
-    return f"{rate.name} of the last group less the first's"
+    return f"{rate.name} of the last group minus the first's"
 
 
 def _gap(rate: Rate) -> str:
@@ -317,11 +317,15 @@ FAMILIES = (
     Family(
         "few_labels",
         "Few labels",
-        f"A pool of {ROWS} rows with scores and decisions, of which some have a label. Scores are "
-        "calibrated alike in all groups, or wrong in a way that differs between them; of several "
-        "distributions, or all alike; or a tenth of the labels is wrong. Ours are "
-        "the intervals from labels alone, helped by the scores; beside them those of the labelled "
-        "rows by themselves.",
+        f"A pool of {ROWS} rows has scores and decisions, and some of the rows have a label. The "
+        "scores are calibrated in all groups, or wrong in all groups, or wrong in one group "
+        "(*slopes*, *shifted* and *inverted* as under [Scores](#scores)). They have various "
+        "distributions, or are the same for all rows. In some settings a tenth of the labels is "
+        "wrong. *60 % : 40 %* are the shares of two groups. *active* means that half of the "
+        "labels are shared equally between the groups and the others go to the group whose "
+        "decisions were wrong most often. Our intervals rest on the labels; scores that predict "
+        "labels make them narrower, and scores that do not are hardly used. *labelled rows* are "
+        "intervals from the labelled rows alone.",
         _populations,
         drawn,
         (Construction("ours", _assisted), Construction("labelled rows", _alone)),

@@ -268,8 +268,9 @@ FAMILIES = (
     Family(
         "odds_ratios",
         "Odds ratios",
-        "The odds of one group over those of another. Woolf's interval adds one half to all "
-        "counts. Widths are those of v / (1 + |v|).",
+        "The interval is for the odds of one group divided by those of another. Woolf's interval "
+        "adds one half to all counts. Widths are measured on the scale v / (1 + |v|), as ratios "
+        "may be infinite.",
         _two_rates,
         _draw_odds,
         (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
@@ -279,8 +280,12 @@ FAMILIES = (
     Family(
         "best_by_score",
         "Impact ratios among the best by score",
-        "The share of a group at or above a cut, over that of another, in the population. The cut "
-        "is where so many of the sample's rows are best. Widths are those of v / (1 + |v|).",
+        "The interval is for a group's share of people at or above a cutoff, divided by that of "
+        "another group. The shares are those of the population. The cutoff is chosen so that a "
+        "given share of the sample is at or above it. *0.5 in a group lower by 1 of spread 0.3, "
+        "the best 0.2* means: half of the people are in a group whose mean score is lower by 1 "
+        "and whose scores have a standard deviation of 0.3, and the best fifth of the sample is "
+        "selected. Widths are measured on the scale v / (1 + |v|), as ratios may be infinite.",
         _scored,
         _draw_scored,
         (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
@@ -290,8 +295,13 @@ FAMILIES = (
     Family(
         "mean_differences",
         "Standardised mean differences",
-        "Of prices, as they are and given a factor: over the standard deviation of everyone's, "
-        "which is estimated, as are the groups' shares. Of groups of at least 20 rows.",
+        "The interval is for the difference between a group's mean price and that of a reference "
+        "group, in standard deviations. *mean difference*: of the prices, over the standard "
+        "deviation of all prices. *residual mean difference*: of what a regression of the price "
+        "on a factor leaves unexplained, over the standard deviation of that. *adjusted mean "
+        "difference*: the group's coefficient in a regression that includes the factor, over the "
+        "standard deviation of all prices. The standard deviations and the groups' shares are "
+        "estimated too. Intervals are printed for groups of at least 20 rows.",
         _priced,
         _draw_priced,
         (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),

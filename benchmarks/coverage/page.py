@@ -13,49 +13,59 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.simulate import CERTAINTY, REQUIRED
+from benchmarks.coverage.simulate import BEFORE, CERTAINTY, OURS, REQUIRED
 from fairbench.core.errors import UserError
 
 Row = Mapping[str, str]
-OURS, BEFORE = "ours", "before"
+# How the line that names the lowest coverages of a construction begins.
+LOWEST = {
+    OURS: "Lowest coverage of our intervals:",
+    BEFORE: "Lowest coverage of the earlier default:",
+}
 RANKINGS, BESIDE_RANKINGS = "Rankings of methods", "Rankings of methods, by other rules"
 STATEMENTS = "statements.md"
 _HOW, _OVERVIEW = "How it was measured", "Overview"
-_TITLE = "# How often the intervals hold the truth"
+_TITLE = "# How often the intervals cover the truth"
 _OPENING = """\
-This page shows how often intervals and sentences cover the truth, in simulations where the
-truth is known. The first table says what is promised and what was kept. It is made from the
-tables below, whenever one of them is measured again (`make coverage`, `python -m
-benchmarks.rank write=FILE`, `python -m benchmarks.rank_beside write=FILE`)."""
+The intervals and findings of fairbench were tested in simulations in which the truth is known.
+The first table compares what is promised with what was measured. It is computed from the tables
+of the sections below."""
 _READING = """\
-A cell is one kind of interval in one population. It fails if its coverage is surely under
-{required} %. *worst* is the lowest of many figures, so that chance alone puts it below the
-others."""
+A *setting* is one simulated situation, such as two groups of 50 rows with a rate of 0.3 each. Where
+a section is about several intervals, this table counts a setting once for each of them. A setting
+fails if its coverage is surely under {required} %. *lowest* is the minimum of many estimates, which
+chance alone puts below the others."""
 _MEASURED = """\
-Seeds are fixed, so everything comes out the same every time, except for the rankings, which
-take as many benchmarks as there is time for.
+`make coverage` repeats the simulations, `python -m benchmarks.rank write=FILE` and `python -m
+benchmarks.rank_beside write=FILE` those of rankings. Seeds are fixed, so the figures come out the
+same every time. Only the rankings vary: they draw as many benchmarks as there is time for.
 
-A cell fails if even the upper end of the exact {certainty} % interval of its coverage is under
-{required} %.
+In the tables, *ours* are the intervals that fairbench prints. *earlier default* is the posterior
+Dir(1, 1, 1, 1) of the papers, and a normal interval for mean losses; it is now
+`interval=dirichlet`. The columns are:
 
-- *Worst cell*: the lowest coverage of any cell of 80 intervals or more.
-- *misses below* (*above*): the share of intervals for which the truth lies below (above).
-- *printed*: the share of data sets for which an interval is printed at all. Coverage is that of
-  the printed intervals.
-- *Width over ours*: the ratio of mean widths, over the cells that both have. It is of interest
-  only if nothing failed.
-- *before*: the posterior Dir(1, 1, 1, 1) of the papers, with normal intervals of mean losses.
-  It was the default, and is now `interval=dirichlet`.
+- *failed*: the share of settings that failed. A setting fails if even the upper end of the exact
+  {certainty} % interval of its coverage is under {required} %.
+- *lowest coverage*: the lowest of all settings in which 80 intervals or more were printed.
+- *truth below* (*above*): the share of intervals for which the truth lies below (above) the
+  interval.
+- *printed*: the share of cases in which an interval is printed at all. Coverage is that of the
+  printed intervals.
+- *width relative to ours*: the mean width divided by ours, over the settings that both have. It
+  matters only if nothing failed.
 
-The base rate of a population varies by a tenth of itself between replications, so that no cell
-depends on the points where the coverage of discrete counts jumps. Rates at these points have a
-table of their own. By enumeration, the interval of a single rate covers at least 92.3 %, with
-the minimum where some seven people are expected.
+Below a table, up to three settings are named in which our intervals, or those of the earlier
+default, cover the truth less than 95 % of the time.
 
-The fewer samples a cell has, the less it can show: with 200 samples, a cell fails if it covers
-86 % or less; with 600, 89 %; with 2,000, 91 %. Promises rest on all cells of a table together,
-not on any single one."""
-HEAD_HEADER = ("what is said", "simulated in", "promised", "kept", "worst", "parts")
+In most settings, rates vary by up to a tenth from one replication to the next. Otherwise, figures
+would depend on whether a rate happens to lie where the coverage of counts jumps. A [section of
+its own](#rates-at-which-coverage-jumps) has such rates. By enumeration, the interval of a single
+rate covers at least 92.3 %, and least where about seven people with the outcome are expected.
+
+The fewer samples a setting has, the less it can show: with 200 samples, a setting fails if its
+coverage is 86 % or less; with 600, 89 %; with 2,000, 91 %. So judge a table by all of its settings
+together, not by a single one."""
+HEAD_HEADER = ("intervals or claims", "simulated in", "promised", "measured", "lowest", "sections")
 
 
 @dataclass(frozen=True)
@@ -74,28 +84,28 @@ class Promise:
 
 PROMISES = (
     Promise(
-        "A rate; a difference, ratio or odds ratio of two groups",
+        "A rate; the difference, ratio or odds ratio of two groups",
         ("rates", "differences", "ratios", "fixed_rates", "odds_ratios", "pooled"),
     ),
     Promise(
-        "The largest gap, the smallest ratio, and equalized odds, of all groups",
+        "The largest gap, the smallest ratio and equalized odds, over all groups",
         ("gaps", "gaps_with_tiny_groups", "smallest_ratios", "equalized_odds", "small_gaps",
          "best_by_score"),
     ),
     Promise(
-        "Losses, AUC, calibration, errors of numbers, standardised means, and their differences",
+        "Losses, AUC, calibration, errors of numbers, standardised means; their differences",
         ("scores", "areas_of_clusters", "reaching_scores", "regression", "mean_differences"),
     ),
     Promise(
-        "Rates and means of weighted rows, households or strata",
+        "Rates and means with weights, clusters or strata",
         ("weights_and_clusters", "standardised"),
     ),
     Promise(
-        "Rates and gaps where few labels, or no groups, are known",
+        "Rates and gaps where only few labels, or no groups, are known",
         ("few_labels", "active_labels", "stopped_labels", "along_the_run", "selected", "proxies"),
     ),
     Promise(
-        "Gaps and errors over splits: a run's, the fairest of many, two compared",
+        "Gaps and errors over splits: of one run, of the fairest of many, of two runs compared",
         ("chosen", "chosen_runs", "runs", "learners", "comparisons"),
     ),
     Promise("Every row of the table of `fairbench.evaluate`", ("evaluate",)),
@@ -169,9 +179,12 @@ def page(sections: Mapping[str, str], statements: str = "") -> str:
 
 
 def overview(sections: Mapping[str, str]) -> str:
-    """Return one table of all families: ours, before, and the best competitor that holds."""
-    header = ["what", "cells", "ours: failed", "worst", "mean", "before: failed", "worst", "mean"]
-    header.append("others that never failed, with their width over ours")
+    """Return a table of all families: ours, the earlier default, and others that hold."""
+    header = ["interval of", "settings"]
+    header += [
+        f"{name}: {what}" for name in (OURS, BEFORE) for what in ("failed", "lowest", "mean")
+    ]
+    header.append("others that never failed (width relative to ours)")
     rows = [header, ["---", *["--:"] * 7, "---"]]
     for family in FAMILIES:
         if family.title in sections and not family.one_row_each:
@@ -183,16 +196,16 @@ def overview(sections: Mapping[str, str]) -> str:
 
 
 def _in_overview(table: Sequence[Row]) -> list[str]:
-    by_name = {row["construction"]: row for row in table}
-    columns = ("failed", "worst cell", "mean coverage")
+    by_name = {row["intervals"]: row for row in table}
+    columns = ("failed", "lowest coverage", "mean coverage")
     own, before = by_name.get(OURS, {}), by_name.get(BEFORE, {})
     others = [
-        f"{name} ({row['width over ours']})"
+        f"{name} ({row['width relative to ours']})"
         for name, row in by_name.items()
         if name not in (OURS, BEFORE) and row["failed"] == "0"
     ]
     return [
-        own.get("cells", "-"),
+        own.get("settings", "-"),
         *(own.get(name, "-") for name in columns),
         *(before.get(name, "-") for name in columns),
         ", ".join(others) or "none",
@@ -221,9 +234,9 @@ def head(sections: Mapping[str, str], statements: str = "") -> str:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a table says of our intervals: cells, those that failed, coverage, and where least."""
+    """What a table says of our intervals: settings, those that failed, coverage, where least."""
 
-    cells: int
+    settings: int
     failed: int
     mean: float
     worst: float
@@ -242,14 +255,14 @@ def _of_intervals(promise: Promise, sections: Mapping[str, str]) -> Sequence[str
         kept += read(family.title, text)
     if not kept:
         return None
-    cells, failed = sum(cell.cells for cell in kept), sum(cell.failed for cell in kept)
-    mean = sum(cell.mean * cell.cells for cell in kept) / cells
+    settings, failed = sum(each.settings for each in kept), sum(each.failed for each in kept)
+    mean = sum(each.mean * each.settings for each in kept) / settings
     worst = min(kept, key=lambda each: each.worst)
     rows = all(family.one_row_each for family in there)
-    unit = "rows" if rows else "cells"
+    unit = "rows" if rows else "settings"
     return (
         promise.what,
-        f"{cells:,} {unit}",
+        f"{settings:,} {unit}",
         promise.promised,
         f"{mean:.1f} % on average; {failed or 'no'} {unit[:-1] if failed < 2 else unit} failed",
         f"{worst.worst:.1f} %: {worst.where}",
@@ -260,16 +273,18 @@ def _of_intervals(promise: Promise, sections: Mapping[str, str]) -> Sequence[str
 def _of_cells(title: str, section: str) -> Iterator[_Kept]:
     """Yield what was kept of each metric of a section."""
     for metric, text in _metrics(title, section):
-        own = next(row for row in tables_of(text)[0] if row["construction"] == OURS)
+        own = next(row for row in tables_of(text)[0] if row["intervals"] == OURS)
         if own["mean coverage"] == "-":
             continue
-        cells = int(own["cells"])
-        failed = round(cells * _percent(own["failed"]) / 100)
-        least = re.search(r"^Ours hold least often with (.+?) \([\d.]+ %\)", text, re.MULTILINE)
+        settings = int(own["settings"])
+        failed = round(settings * _percent(own["failed"]) / 100)
+        least = re.search(
+            rf"^{LOWEST[OURS]} [\d.]+ % with (.+?)(?:; [\d.]+ % with |\.$)", text, re.M
+        )
         name = metric.partition(": ")[2]
         where = ", ".join(filter(None, [name or title.lower(), least[1] if least else ""]))
-        mean, worst = (_percent(own[name]) for name in ("mean coverage", "worst cell"))
-        yield _Kept(cells, failed, mean, worst, where)
+        mean, worst = (_percent(own[name]) for name in ("mean coverage", "lowest coverage"))
+        yield _Kept(settings, failed, mean, worst, where)
 
 
 def _of_rows(title: str, section: str) -> Iterator[_Kept]:
@@ -277,7 +292,7 @@ def _of_rows(title: str, section: str) -> Iterator[_Kept]:
     for row in tables_of(section)[0]:
         text = row["ours: coverage"]
         if text != "-":
-            worst, _, population = row.get("ours: worst cell", text).partition(": ")
+            worst, _, population = row.get("ours: lowest coverage", text).partition(": ")
             where = (
                 f"{title.lower()}, {row['metric']}, {population}" if population else row["metric"]
             )
@@ -292,10 +307,10 @@ def _of_statements(text: str) -> Sequence[str]:
     audits = sum(int(row["audits"]) for row in rows)
     wrong = sum(int(row["audits"]) * _percent(row["wrong pages"]) for row in rows) / audits
     return (
-        "All sentences of an audit's page at once",
-        f"{len(rows)} populations, {audits:,} pages",
-        "95 % of pages without any that is wrong",
-        f"{100 - wrong:.1f} % of all pages; {failed or 'no'} population{'s' * (failed > 1)} failed",
+        "All findings on the page of an audit together",
+        f"{len(rows)} settings, {audits:,} pages",
+        "95 % of pages have no wrong finding",
+        f"{100 - wrong:.1f} % of pages; {failed or 'no'} setting{'s' * (failed > 1)} failed",
         f"{100 - _percent(worst['wrong pages']):.1f} %: {worst['population']}",
         f"[Statements]({STATEMENTS})",
     )
@@ -305,26 +320,29 @@ def _of_rankings(section: str, *, beside: bool) -> Iterator[Sequence[str]]:
     """Yield the rows of rankings: what holds at once, and what is said of new tasks."""
     claims, tenths, plans = tables_of(section)[:3]
     whole = claims[-1]
+    failed = whole["settings that failed"]
+    some = f"{failed} setting{'' if failed in ('no', '1') else 's'} failed"
     parts = _link(RANKINGS) + (f", {_link(BESIDE_RANKINGS)}" if beside else "")
     yield (
-        "Ranks, all differences and who may be the best, at once (`fairbench rank`)",
-        f"{whole['populations']} populations, {whole['benchmarks']} benchmarks",
-        "95 % of tables",
-        f"{whole['holds in']} of benchmarks; {whole['populations that failed']} populations failed",
-        f"{whole['worst population']}",
+        "Ranks, all differences and which methods may be the best, together (`fairbench rank`)",
+        f"{whole['settings']} settings, {whole['benchmarks']} benchmarks",
+        "95 % of benchmarks",
+        f"{whole['holds in']} of benchmarks; {some}",
+        f"{whole['lowest']}",
         parts,
     )
-    off = {row["said"]: abs(float(row["too high by"].split()[0])) for row in tenths}
+    off = {row["stated"]: abs(float(row["too high by"].split()[0])) for row in tenths}
     near = sum(points <= 3 for points in off.values())
-    worst = max(tenths, key=lambda row: off[row["said"]])
+    worst = max(tenths, key=lambda row: off[row["stated"]])
     plan = plans[0]
     yield (
-        "The probability to be near the best on a new task; how many more tasks would tell",
-        f"{whole['benchmarks']} benchmarks; {plan['populations']} populations",
-        "what is said comes true to 3 points; plans are right to 20 %",
-        f"{near} of {len(tenths)} tenths; plans in {plan['right to 20 %']} of populations",
-        f"{worst['too high by']} points too high (standard error {worst['standard error']}) where "
-        f"{worst['said']} is said, which is {worst['share of all']} of what is said",
+        "The probability of being near the best on a new task; plans of how many tasks are needed",
+        f"{whole['benchmarks']} benchmarks; {plan['settings']} settings",
+        "probabilities are right within 3 points, plans within 20 %",
+        f"{near} of {len(tenths)} ranges of probabilities; plans in {plan['right within 20 %']} of "
+        "settings",
+        f"{worst['too high by']} points too high (standard error {worst['standard error']}) for "
+        f"stated probabilities of {worst['stated']}, {worst['share of all']} of all",
         _link(RANKINGS),
     )
 

@@ -177,9 +177,11 @@ FAMILIES = (
     Family(
         "pooled",
         "Pooled rates",
-        "Rates of 10 or 50 groups estimated together, where groups resemble each other as the "
-        "model says: this is what pooled intervals rest on, and why those of each group alone "
-        "stand beside them. Coverage is that over all groups.",
+        "The rates of 10 or 50 groups are estimated together. The groups resemble each other as "
+        "the model assumes: *logits of spread 0.3 around 0.05* means that the logits of the "
+        "groups' rates have a standard deviation of 0.3 around that of 0.05. Pooled intervals "
+        "rely on this assumption, so they are always shown beside the intervals of each group "
+        "alone. Coverage is over all groups.",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("each group alone", _alone)),
@@ -188,10 +190,11 @@ FAMILIES = (
     Family(
         "small_gaps",
         "Whether a gap is small",
-        "P(gap < 0.05) as a statement: under 5 % the gap is said to be larger, over 95 % to be "
-        "smaller, and otherwise nothing, so that a miss is a false statement and a narrow interval "
-        "one that says something. The posterior alone is what the interval of the gap is not asked "
-        "about.",
+        "The probability P(gap < 0.05) is read as a statement. Below 5 %, it says that the gap is "
+        "larger than 0.05; above 95 %, that it is smaller; in between, it says nothing. So a miss "
+        "is a false statement, and an interval is narrow if something is said. Our probability "
+        "goes below 5 % or above 95 % only if the interval of the gap agrees; *posterior alone* "
+        "does not consult that interval.",
         _apart,
         _draw_apart,
         (Construction("ours", _below_ours), Construction("posterior alone", _below_posterior)),

@@ -21,7 +21,7 @@ from benchmarks.coverage.rows import (
     share_ours,
     with_differences,
 )
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import BEFORE, LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.regression import (
@@ -121,7 +121,7 @@ def _draw(population: Errors, replications: int, draw: np.random.Generator) -> S
         data.append(Predicted(mean + sd * _unit_errors(population.errors, shape, draw), mean))
         truths.append(_truth(population.errors, sd))
     first, second = truths
-    truth = second | {f"difference of {name}": second[name] - first[name] for name in second}
+    truth = second | {f"difference in {name}": second[name] - first[name] for name in second}
     return Sample(tuple(data), truth)
 
 
@@ -234,7 +234,7 @@ def _wald(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, I
     first, second = (group.losses() for group in groups)
     result = {name: mean_normal(second[name]) for name in second}
     for name in second:
-        result[f"difference of {name}"] = mean_normal(second[name], first[name])
+        result[f"difference in {name}"] = mean_normal(second[name], first[name])
     return result
 
 
@@ -242,7 +242,7 @@ def _bootstrapped(groups: Sequence[Predicted], draw: np.random.Generator) -> Map
     first, second = (group.losses() for group in groups)
     result = {name: means_bootstrap(draw, second[name]) for name in second}
     for name in second:
-        result[f"difference of {name}"] = means_bootstrap(draw, second[name], first[name])
+        result[f"difference in {name}"] = means_bootstrap(draw, second[name], first[name])
     return result
 
 
@@ -250,16 +250,19 @@ FAMILIES = (
     Family(
         "regression",
         "Regressions",
-        "A group's errors and likelihoods, and their differences from those of a group whose "
-        "errors have sd 1, as is claimed of all. Errors are normal, exponential (skewed), of "
-        "Student with 3 degrees of freedom (heavy-tailed) or 2.5, lognormal (sigma 1.5, of either "
-        "sign), contaminated (2 % ten times and 0.5 % twenty times as large), or exact in four of "
-        "five rows.",
+        "The intervals are for the errors and likelihoods of a group's predictions, and for their "
+        "differences from those of another group. Every prediction comes with a claimed standard "
+        "deviation of 1. This is about right in the other group; in the group itself, the errors "
+        "have the sd that the setting names. *skewed* errors are exponential. *heavy-tailed* "
+        "errors have Student's t distribution with 3 degrees of freedom, *t(2.5)* errors with "
+        "2.5. *lognormal* errors (sigma 1.5) have either sign. *contaminated* errors are normal, "
+        "but 2 % are ten times and 0.5 % twenty times as large. *four fifths exact* means that "
+        "four of five errors are 0.",
         _populations,
         _draw,
         (
             Construction("ours", _ours),
-            Construction("before", _before),
+            Construction(BEFORE, _before),
             Construction("Wald", _wald),
             Construction(BOOTSTRAP, _bootstrapped, 200, 2),
         ),

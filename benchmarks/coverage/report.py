@@ -9,15 +9,15 @@ from math import isnan
 import numpy as np
 
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.page import BEFORE, OURS
-from benchmarks.coverage.simulate import Cell, Family
+from benchmarks.coverage.page import LOWEST
+from benchmarks.coverage.simulate import BEFORE, LEVEL, OURS, Cell, Family
 
 HEADER = (
-    *("construction", "cells", "failed", "worst cell", "mean coverage"),
-    *("misses below", "misses above", "printed", "mean width", "width over ours"),
+    *("intervals", "settings", "failed", "lowest coverage", "mean coverage"),
+    *("truth below", "truth above", "printed", "mean width", "width relative to ours"),
 )
 WORST, ENOUGH = 3, 80  # cells named; printed intervals from which on a cell's coverage is shown
-_SHORT = "This is a short run: fewer populations, and a fifth of the replications."
+_SHORT = "This is a short run: fewer settings, and a fifth of the replications."
 
 
 def failures(cells: Iterable[Cell]) -> list[Cell]:
@@ -42,7 +42,7 @@ def summary(cells: Sequence[Cell]) -> str:
 
 def _section(family: Family, cells: Sequence[Cell]) -> str:
     populations = len({cell.population for cell in cells})
-    many = "" if family.one_row_each else f" {populations} populations."
+    many = "" if family.one_row_each else f" Simulated in {populations} settings."
     lines = [f"{family.sentence}{many}", ""]
     if family.one_row_each:
         return "\n".join([*lines, *_of_metrics(cells)])
@@ -51,7 +51,7 @@ def _section(family: Family, cells: Sequence[Cell]) -> str:
         of_metric = [cell for cell in cells if cell.metric == metric]
         if len(metrics) > 1:
             lines += [f"### {metric}", ""]
-        lines += [*_table(of_metric), "", *_worst(of_metric)]
+        lines += [*_table(of_metric), "", *_lowest(of_metric)]
     return "\n".join(lines).rstrip("\n")
 
 
@@ -76,7 +76,7 @@ def _of_metrics(cells: Sequence[Cell]) -> list[str]:
     columns = [
         f"{name}: {what}"
         for name in names
-        for what in ("coverage", *["worst cell"] * several, "printed")
+        for what in ("coverage", *["lowest coverage"] * several, "printed")
     ]
     rows = [["metric", "rows", *columns], ["---", *["--:"] * (1 + len(columns))]]
     for metric in dict.fromkeys(cell.metric for cell in cells):
@@ -134,13 +134,23 @@ def _of_many(cells: Sequence[Cell]) -> Sequence[Cell]:
     return [cell for cell in cells if cell.printed >= ENOUGH] or cells
 
 
-def _worst(cells: Sequence[Cell]) -> list[str]:
-    """Return sentences on where our own intervals and those of before hold least often."""
+def _lowest(cells: Sequence[Cell]) -> list[str]:
+    """Return lines on where our own intervals and those of the earlier default cover least."""
     lines = []
-    for name, words in ((OURS, "Ours hold"), (BEFORE, "Before, they held")):
+    for name in (OURS, BEFORE):
         result = [cell for cell in cells if cell.construction == name and cell.printed]
         lowest = sorted(_of_many(result), key=lambda cell: (cell.coverage, cell.population))[:WORST]
-        named = "; ".join(f"{cell.population} ({100 * cell.coverage:.1f} %)" for cell in lowest)
-        if named:
-            lines += [f"{words} least often with {named}.", ""]
+        if line := lowest_line(name, [(100 * cell.coverage, cell.population) for cell in lowest]):
+            lines += [line, ""]
     return lines
+
+
+def lowest_line(construction: str, lowest: Sequence[tuple[float, str]]) -> str:
+    """Return a line that names those of some coverages, in percent, that lie under the level.
+
+    Empty where none does. What counts is the figure that is printed.
+    """
+    percents = [(f"{percent:.1f}", population) for percent, population in lowest]
+    under = [(text, name) for text, name in percents if float(text) < 100 * LEVEL]
+    named = "; ".join(f"{text} % with {name}" for text, name in under)
+    return f"{LOWEST[construction]} {named}." if named else ""

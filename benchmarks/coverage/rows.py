@@ -97,7 +97,7 @@ def with_differences(found: Mapping[str, tuple[Limits, Limits]]) -> dict[str, In
     for name, (first, second) in found.items():
         difference = difference_limits(second, first)
         ends[name] = second.lower, second.upper
-        ends[f"difference of {name}"] = difference.lower, difference.upper
+        ends[f"difference in {name}"] = difference.lower, difference.upper
     return ends
 
 

@@ -202,8 +202,8 @@ def _truth(data: RunCounts, shares: Floats, positive: float) -> dict[str, Floats
     return {
         "error rate": wrong.mean(axis=1)[:, None],
         "selection rate": gap,
-        "difference in selection": (selected[:, 1:] - selected[:, :1]).mean(axis=-1),
-        "largest gap": np.ptp(gap, axis=-1),
+        "difference in selection rate": (selected[:, 1:] - selected[:, :1]).mean(axis=-1),
+        "largest gap in selection rate": np.ptp(gap, axis=-1),
         "true positive rate": np.nanmean(reached, axis=-1),
         "difference in true positive rates": np.nanmean(reached[:, 1:] - reached[:, :1], axis=-1),
     }
@@ -226,8 +226,8 @@ def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     limits = {
         "error rate": errors.limits(),
         "selection rate": selected.limits(),
-        "difference in selection": selected.against_first(),
-        "largest gap": largest_mean_gap(selected),
+        "difference in selection rate": selected.against_first(),
+        "largest gap in selection rate": largest_mean_gap(selected),
         "true positive rate": reached.limits(),
         "difference in true positive rates": reached.against_first(),
     }
@@ -243,7 +243,7 @@ def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     values = {
         "error rate": errors,
         "selection rate": selected,
-        "difference in selection": selected[:, 1:] - selected[:, :1],
+        "difference in selection rate": selected[:, 1:] - selected[:, :1],
         "true positive rate": reached,
         "difference in true positive rates": reached[:, 1:] - reached[:, :1],
         **{name: own[0] for name, own in data.losses.items()},
@@ -259,11 +259,11 @@ FAMILIES = (
     Family(
         "learners",
         "Whole runs of many learners",
-        "Learners from a constant to a tree without errors on its training rows are fitted again "
-        "in 5, 10 or 30 hold-outs (a fifth of the rows each) or in 5 or 10 stratified folds, to "
-        "data with two labels far apart and to data with nothing to learn. The truth is how these "
-        "very models perform on new people, on average. *corrected t* is Nadeau and Bengio's "
-        "interval.",
+        "Learners are fitted again in 5, 10 or 30 hold-outs (a fifth of the rows each) or in 5 or "
+        "10 stratified folds. They range from a constant to a tree that makes no error on its "
+        "training rows. The two labels are far apart, or there is nothing to learn. The true "
+        "value is the average performance of these fitted models on new people. *corrected t* is "
+        "Nadeau and Bengio's interval.",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("corrected t", _corrected)),

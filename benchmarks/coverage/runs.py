@@ -206,9 +206,9 @@ def _truth(shares: Floats) -> Mapping[str, Floats]:
     return {
         "error rate": wrong.mean(axis=-1, keepdims=True),
         "selection rate": selected,
-        "difference": selected[:, 1:] - selected[:, :1],
-        "smallest ratio": selected.min(axis=-1) / selected.max(axis=-1),
-        "largest gap": np.ptp(selected, axis=-1),
+        "difference in selection rate": selected[:, 1:] - selected[:, :1],
+        "smallest ratio of selection rates": selected.min(axis=-1) / selected.max(axis=-1),
+        "largest gap in selection rate": np.ptp(selected, axis=-1),
     }
 
 
@@ -232,9 +232,9 @@ def _ours(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     return {
         "error rate": _ends(errors.limits()),
         "selection rate": _ends(rates.limits()),
-        "difference": _ends(rates.against_first()),
-        "smallest ratio": _ends(smallest_mean_ratio(rates)),
-        "largest gap": _ends(largest_mean_gap(rates)),
+        "difference in selection rate": _ends(rates.against_first()),
+        "smallest ratio of selection rates": _ends(smallest_mean_ratio(rates)),
+        "largest gap in selection rate": _ends(largest_mean_gap(rates)),
     }
 
 
@@ -248,8 +248,8 @@ def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     return {
         "error rate": _medians(rate_limits(errors[0], errors[1], level=LEVEL), -1),
         "selection rate": _medians(single, 1),
-        "difference": _medians(pair, 1),
-        "largest gap": _medians(largest_gap(groups), 1),
+        "difference in selection rate": _medians(pair, 1),
+        "largest gap in selection rate": _medians(largest_gap(groups), 1),
     }
 
 
@@ -259,8 +259,8 @@ def _plain(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     values = {
         "error rate": errors,
         "selection rate": rates,
-        "difference": rates[:, 1:] - rates[:, :1],
-        "largest gap": rates.max(axis=1) - rates.min(axis=1),
+        "difference in selection rate": rates[:, 1:] - rates[:, :1],
+        "largest gap in selection rate": rates.max(axis=1) - rates.min(axis=1),
     }
     return {name: _t_interval(value) for name, value in values.items()}
 
@@ -284,10 +284,13 @@ FAMILIES = (
     Family(
         "runs",
         "Whole runs",
-        "A learner is fitted again in every hold-out repeat or fold, and tested on the other rows. "
-        "The truth is how these very models perform on new people, on average. *medians* are those "
-        "of the splits' own intervals; *plain t* takes splits for independent, and averages "
-        "gaps as they are.",
+        f"A learner is fitted again in each of {SPLITS} hold-outs or folds, and tested on the rows "
+        "that were left out. The true value is the average performance of these fitted models on "
+        "new people. *0.3 selected* is the share of people whom the learner selects. *one group "
+        "0.3 sd ahead* means that this group has better features, by 0.3 standard deviations, and "
+        "is selected more often. *medians* are the medians over the splits of each split's own "
+        "interval. *plain t* treats the splits as independent, and averages gaps without "
+        "correcting for chance.",
         _populations,
         _draw,
         (

@@ -20,7 +20,7 @@ from benchmarks.coverage.rows import (
     outcome_ours,
     with_differences,
 )
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import BEFORE, LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import Design
@@ -90,7 +90,7 @@ def _draw(population: Scores, replications: int, draw: np.random.Generator) -> S
         truths.append({name: value[place] for name, value in _truth(centres, shape).items()})
     first, second = truths
     truth = dict(second)
-    truth |= {f"difference of {name}": second[name] - first[name] for name in second}
+    truth |= {f"difference in {name}": second[name] - first[name] for name in second}
     return Sample(tuple(data), truth)
 
 
@@ -199,7 +199,7 @@ def _wald(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Inte
     result = {}
     for name, (first, second) in _losses(groups).items():
         result[name] = mean_normal(second)
-        result[f"difference of {name}"] = mean_normal(second, first)
+        result[f"difference in {name}"] = mean_normal(second, first)
     return result
 
 
@@ -207,7 +207,7 @@ def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mappin
     result = {}
     for name, (first, second) in _losses(groups).items():
         result[name] = means_bootstrap(draw, second)
-        result[f"difference of {name}"] = means_bootstrap(draw, second, first)
+        result[f"difference in {name}"] = means_bootstrap(draw, second, first)
     return result
 
 
@@ -389,7 +389,7 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
     for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows)):
         one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
         truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
-    differences = {f"difference of {name}": 0 * value for name, value in truth.items()}
+    differences = {f"difference in {name}": 0 * value for name, value in truth.items()}
     return Sample(tuple(data), truth | differences)
 
 
@@ -402,37 +402,46 @@ FAMILIES = (
     Family(
         "scores",
         "Scores",
-        "A group's ranking, losses and calibration, and their differences from those of a "
-        f"calibrated group; logits of scores are normal with a standard deviation of {SPREAD:g}. "
-        "The second group's scores are calibrated, of slope 0.5 or 2, shifted by "
-        f"{SHIFT:g} logits, inverted, or take five "
-        "values.",
+        "The intervals are for the AUC, losses and calibration error of a group's scores, and for "
+        "their differences from those of another group, whose scores are calibrated. The logits "
+        f"of the scores are normal with a standard deviation of {SPREAD:g}. The name of a setting "
+        "says how the scores of the group relate to its labels. *calibrated*: they are the "
+        "probabilities of label 1. *slope 0.5* and *slope 2*: the logits of these probabilities "
+        "vary half or twice as much as those of the scores. *shifted*: the scores are too low by "
+        f"{SHIFT:g} logits. *inverted*: high scores mean low probabilities. *steps*: the scores "
+        "are calibrated and take only five values.",
         _populations,
         _draw,
         (
             Construction("ours", _ours),
-            Construction("before", _before),
+            Construction(BEFORE, _before),
             Construction("Wald", _wald),
             Construction(BOOTSTRAP, _bootstrapped, 200, 4),
         ),
     ),
     Family(
         "areas_of_clusters",
-        "Areas under curves of clusters",
-        "A group's AUC where rows come in few clusters, of equal or very unequal sizes, which have "
-        "rows of both labels or of one. It is printed from 5 clusters of equal size with either "
-        "label on.",
+        "AUC of clustered rows",
+        "The interval is for a group's AUC where the rows come in few clusters, of equal or very "
+        "unequal sizes. The rows of a cluster have both labels, or all have the same label (*a "
+        "label each*). *scores alike by 0.3* is the correlation of two scores in a cluster, and "
+        "*1 apart* the distance between the mean scores of the two labels. An interval is printed "
+        "only if the clusters with either label are worth at least 5 clusters of equal size.",
         _clustered,
         _draw_clustered,
-        (Construction("ours", _clustered_ours), Construction("unaware", _clustered_unaware)),
+        (
+            Construction("ours", _clustered_ours),
+            Construction("ignoring clusters", _clustered_unaware),
+        ),
         replications=600,
     ),
     Family(
         "reaching_scores",
-        "Scores that reach 0 or 1, and labels nearly always alike",
-        "Losses and calibration errors of groups of one law, and their differences: hard scores of "
-        "which some are wrong, votes of 20 trees, scores rounded to tenths, and labels that are "
-        "nearly all 1.",
+        "Scores of 0 or 1, and rare labels",
+        "The intervals are for the losses and calibration errors of two groups that are drawn "
+        "from the same distribution, and for the differences between the two. The scores are hard "
+        "(0 or 1) and some of them are wrong, or are shares of the votes of 20 trees, or are "
+        "rounded to tenths, or nearly all labels are 1.",
         _laws,
         _draw_law,
         (

@@ -15,6 +15,7 @@ from fairbench.core.seeds import rng
 Interval = tuple[Floats, Floats]
 
 LEVEL = 0.95
+OURS, BEFORE = "ours", "earlier default"  # constructions
 # A cell fails when even the upper end of its own exact 99.9 % interval is under this.
 REQUIRED, CERTAINTY = 0.93, 0.999
 _ROUNDING = 1e-9

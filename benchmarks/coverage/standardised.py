@@ -210,10 +210,14 @@ FAMILIES = (
     Family(
         "standardised",
         "Standardised differences",
-        "Rates of groups over one mix of strata, such as bands of age, and what compares two "
-        "groups, or all pairs: over the strata that both have rows in, of groups of at least 10 "
-        "rows there. Weights of strata are estimated. MOVER recovers the variance of each cell "
-        "from its own limits. Widths are those of v / (1 + |v|).",
+        "Groups are compared over the same mix of strata, such as age bands: one pair of groups, "
+        "or all pairs. A pair is compared over the strata in which both have rows, if each has at "
+        "least 10 rows there. The weights of the strata are estimated. *rate 0.3 by 0.25* means "
+        "that the rates of the strata range from 0.05 to 0.55; *alike* means that they are the "
+        "same. The last group is spread over the strata like the others (*spread alike*), mostly "
+        "over other strata than they are (*spread otherwise*), or *rare* everywhere. *MOVER over "
+        "strata* combines the intervals of the groups' rates in each stratum. Widths are measured "
+        "on the scale v / (1 + |v|), as ratios may be infinite.",
         _populations,
         _draw,
         (

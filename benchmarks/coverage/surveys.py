@@ -20,7 +20,7 @@ from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts, ratios
 from fairbench.metrics.rates import selection_rate
 
-METRICS = ("rate", "difference", "largest gap", "difference of means")
+METRICS = ("rate", "difference", "largest gap", "difference in mean loss")
 # Rows of no clusters; and numbers of clusters, with the sizes that they have.
 ROWS = (50, 200, 2000)
 CLUSTERS = tuple(product((20, 50, 200), ((2, 2), (2, 20), (20, 20))))
@@ -207,16 +207,19 @@ FAMILIES = (
     Family(
         "weights_and_clusters",
         "Weights and clusters",
-        "Rows count unequally (weights that vary by 0.5 to 1.5 of their mean, larger or smaller "
-        "for those with the outcome), or come in clusters that groups share. The linearised ones "
-        "are what survey packages print; Kish's take the effective size for rows of no clusters.",
+        "The rows have unequal weights, or come in clusters that contain rows of several groups. "
+        "*weights vary by 1* is the coefficient of variation of the weights; *outcome: times 2* "
+        "means that the weights of rows with the outcome are twice as large. The rate is the "
+        "first group's; differences are the last group's value minus the first group's. "
+        "*linearised t* is the interval that survey packages print. *Kish* uses Kish's effective "
+        "sample size and ignores clusters.",
         _populations,
         _draw,
         (
             Construction("ours", _each(_ours)),
             Construction("linearised t", _each(_linearised), 300, 2),
             Construction("Kish", _each(_kish), 300, 2),
-            Construction("unaware", _each(_unaware), 300, 2),
+            Construction("ignoring weights and clusters", _each(_unaware), 300, 2),
         ),
         replications=600,
     ),

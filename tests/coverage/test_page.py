@@ -19,7 +19,7 @@ from benchmarks.coverage.page import (
     tables_of,
     write_sections,
 )
-from benchmarks.coverage.report import sections
+from benchmarks.coverage.report import lowest_line, sections
 from benchmarks.coverage.simulate import Cell
 from benchmarks.rank import Population, Tally, calibration
 from fairbench.core.errors import UserError
@@ -45,25 +45,36 @@ def test_the_first_table_has_the_figures_of_the_cells():
     first, last = tables_of(head(sections(CELLS)))[0]
     ours = [cell for cell in CELLS if cell.construction == "ours" and cell.family != "evaluate"]
     mean = 100 * np.mean([cell.coverage for cell in ours])
-    assert first["simulated in"] == "4 cells"
-    assert first["kept"] == f"{mean:.1f} % on average; 1 cell failed"
-    assert first["worst"] == "80.0 %: differences of two groups, apart"
-    assert first["parts"] == (
+    assert first["simulated in"] == "4 settings"
+    assert first["measured"] == f"{mean:.1f} % on average; 1 setting failed"
+    assert first["lowest"] == "80.0 %: differences of two groups, apart"
+    assert first["sections"] == (
         "[Rates](#rates), [Differences of two groups](#differences-of-two-groups)"
     )
-    assert (last["kept"], last["worst"]) == (
+    assert (last["measured"], last["lowest"]) == (
         "95.0 % on average; no row failed", "95.0 %: accuracy"
     )  # fmt: skip
 
 
 def test_the_overview_names_others_that_never_failed():
     one, other, difference = tables_of(overview(sections(CELLS)))[0]
-    assert (one["what"], one["cells"], one["ours: failed"]) == ("Rates: one", "2", "0")
-    assert other["what"] == "Rates: other" and difference["ours: failed"] == "100.0 %"
-    assert one["others that never failed, with their width over ours"] == "none"
+    assert (one["interval of"], one["settings"], one["ours: failed"]) == ("Rates: one", "2", "0")
+    assert other["interval of"] == "Rates: other" and difference["ours: failed"] == "100.0 %"
+    assert one["others that never failed (width relative to ours)"] == "none"
     kept = [replace(cell, below=0, above=0) for cell in CELLS]
     row = tables_of(overview(sections(kept)))[0][0]
-    assert row["others that never failed, with their width over ours"] == "Wald (0.50)"
+    assert row["others that never failed (width relative to ours)"] == "Wald (0.50)"
+
+
+def test_settings_are_named_only_where_coverage_is_printed_as_under_the_level():
+    under = [(94.94, "few rows"), (94.95, "some rows"), (100.0, "many rows")]
+    assert lowest_line("ours", under) == "Lowest coverage of our intervals: 94.9 % with few rows."
+    assert lowest_line("earlier default", [(0.0, "a"), (1.0, "b, rate 0.5")]) == (
+        "Lowest coverage of the earlier default: 0.0 % with a; 1.0 % with b, rate 0.5."
+    )
+    assert lowest_line("ours", under[2:]) == ""
+    high = [replace(cell, below=0, above=0) for cell in CELLS]
+    assert "Lowest coverage" not in "".join(sections(high).values())
 
 
 def test_populations_of_one_row_a_metric_are_counted_together_with_the_worst_named():
@@ -71,11 +82,11 @@ def test_populations_of_one_row_a_metric_are_counted_together_with_the_worst_nam
         Cell("evaluate", "accuracy", "ours", "easy", 300, 300, 0, 0, 0.2),
         Cell("evaluate", "accuracy", "ours", "hard", 100, 100, 20, 10, 0.2),
     ]
-    (row,) = tables_of(sections(several)["Through the whole evaluation"])[0]
+    (row,) = tables_of(sections(several)["Whole evaluations"])[0]
     assert (row["rows"], row["ours: coverage"]) == ("400", "92.5 % (failed)")
-    assert row["ours: worst cell"] == "70.0 %: hard"
-    assert tables_of(head(sections(several)))[0][0]["worst"] == (
-        "70.0 %: through the whole evaluation, accuracy, hard"
+    assert row["ours: lowest coverage"] == "70.0 %: hard"
+    assert tables_of(head(sections(several)))[0][0]["lowest"] == (
+        "70.0 %: whole evaluations, accuracy, hard"
     )
 
 
@@ -89,7 +100,7 @@ def test_a_section_is_kept_until_it_is_measured_again(tmp_path):
     after = sections_of(path.read_text())
     assert after["Rates"] != before["Rates"]
     assert {**after, "Rates": ""} == {**before, "Rates": ""}
-    assert "1 cell failed" in path.read_text()
+    assert "1 setting failed" in path.read_text()
 
 
 def test_a_section_that_nothing_writes_is_refused(tmp_path):
@@ -116,9 +127,10 @@ def test_rankings_stand_in_the_first_table(tmp_path):
     write_sections(path, {RANKINGS: rank.section(tallies)})
     at_once, near = tables_of(path.read_text())[0]
     held = sum(tally.page for _, tally in tallies)
-    assert at_once["simulated in"] == "2 populations, 6 benchmarks"
-    assert at_once["kept"] == f"{100 * held / 6:.1f} % of benchmarks; no populations failed"
-    assert " tenths; plans in " in near["kept"] and "standard error" in near["worst"]
+    assert at_once["simulated in"] == "2 settings, 6 benchmarks"
+    assert at_once["measured"] == f"{100 * held / 6:.1f} % of benchmarks; no setting failed"
+    assert " ranges of probabilities; plans in " in near["measured"]
+    assert "standard error" in near["lowest"]
 
 
 def test_calibration_has_standard_errors_of_benchmarks():

@@ -143,8 +143,8 @@ def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
     yield (
         f"It rests on {counted(len(findings.approaches), 'approach', 'approaches')} and "
         f"{counted(len(findings.tasks), 'task', 'tasks')} of "
-        f"{counted(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
-        "together: what is said is meant for new families like these."
+        f"{counted(findings.families, 'family', 'families')} of data{repeats}. Data sets "
+        "from one source count as one family; results apply to new families of this kind."
     )
     yield from _unequal_configurations(findings)
     if findings.standings:

@@ -14,17 +14,25 @@ from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
 DATASHEET = Datasheet(
     title="Law school, first-year grades (LSAC study, Wightman 1998)",
-    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
-    "lsac.sas7bdat (27478 rows) is not published with them",
+    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370. The tables are derived; the "
+    "raw file lsac.sas7bdat (27478 rows) is not published with them",
     licence="None stated",
-    paper_differences="law_school is FairlyUncertain's, by way of AIF360's table (22342 rows; "
-    "race, gender, LSAT, undergraduate average: 4 columns), here in the file's order and the "
-    "features' own units; the target is scaled to [0, 1] by its minimum -4.44 and maximum 3.48. "
-    "law_school_kusner is the table of Kusner et al. 2017 (21791 rows).",
-    criticism="Students who entered in 1991. AIF360's table drops everyone who is neither Black "
-    "nor white, and fills missing gender with 'female'. Grades are standardised within schools, "
-    "and schools select by LSAT and undergraduate average: two features predict little of it.",
+    paper_differences="`law_school` is the data set of FairlyUncertain, which reads AIF360's "
+    "table: 22342 rows and 4 columns (race, gender, LSAT score and undergraduate average). Here "
+    "it has the file's order, and the features have their own units. The target is scaled to [0, "
+    "1] by its minimum -4.44 and maximum 3.48. `law_school_kusner` is the table of Kusner et al. "
+    "2017 (21791 rows).",
+    criticism="The data are of students who entered in 1991. AIF360's table drops everyone who is "
+    "neither Black nor white, and fills in missing gender as 'female'. Grades are standardised "
+    "within schools, and schools select by LSAT and undergraduate average, so these two features "
+    "predict little of the grades.",
 )
+TITLES = {
+    "law_school": "Law school, first-year grades, Black and white students (LSAC study, Wightman "
+    "1998)",
+    "law_school_kusner": "Law school, first-year grades, the table of Kusner et al. 2017 (LSAC "
+    "study, Wightman 1998)",
+}
 Columns = Mapping[str, pd.Series]
 _PAGE = "https://eric.ed.gov/?id=ED469370"
 GPA = Source(

@@ -17,14 +17,20 @@ from fairbench.data.download import Archive
 DATASHEET = Datasheet(
     title="Simulated populations with known truth",
     source="Generated here",
-    licence="Generated; none needed",
-    paper_differences="In none of the papers: calibration is measured against the true p(x), or "
-    "mean and sd, which no real data set offers. Groups differ in size, noise and base rate; label "
-    "bias, missing values and covariate shift can be added one by one, each without changing "
-    "what the others draw.",
-    criticism="What is found holds for this population: the signal is one product of two normal "
-    "features, noise enters where it is told to, and groups are independent of the features.",
+    licence="Generated, so none is needed",
+    paper_differences="None of the papers uses it. Calibration can be measured against the true "
+    "p(x), or the true mean and standard deviation, which no real data set offers. Groups differ "
+    "in size, noise and base rate. Label bias, missing values and covariate shift can be added "
+    "one by one, and adding one leaves the other random draws unchanged.",
+    criticism="What is found holds for this population only. The signal is made of two normal "
+    "features and their product, noise enters only where the options put it, and groups are "
+    "independent of the features.",
 )
+TITLES = {
+    "simulated": "Simulated population with known truth, binary label",
+    "simulated_classes": "Simulated population with known truth, three ordered classes",
+    "simulated_regression": "Simulated population with known truth, regression",
+}
 MAJORITY, MINORITY = "majority", "minority"
 TRAIN_SHARE = 0.8
 CLASSES = ("low", "middle", "high")

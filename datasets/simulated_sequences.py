@@ -18,18 +18,18 @@ from fairbench.data.sequences import Sequences
 DATASHEET = Datasheet(
     title="Simulated sequences with known truth",
     source="Generated here",
-    licence="Generated; none needed",
-    paper_differences="Stands in for the third data set of Kuzucu et al. (2024), the video blogs "
-    "of D-Vlog, which are given on request alone. Every row has an acoustic and a visual sequence. "
-    "In each, one event of a few frames is marked by the first channel, and the second channel "
-    "says in it what the label depends on, and elsewhere nothing. An event may be anywhere in a "
-    "row. "
-    "longer=3 makes the rows of group B three times as long, so that a model that reads as many "
-    "frames as group A has misses many of B's events: the paper holds such a truncation "
-    "responsible for what its models do not know of women.",
-    criticism="What is found holds for this population: everything that can be known of a label is "
-    "in two events, whose place says nothing, and groups differ in how long they are recorded "
-    "alone. `truth` is that of the whole sequences.",
+    licence="Generated, so none is needed",
+    paper_differences="It stands in for the third data set of Kuzucu et al. (2024), the video "
+    "blogs of D-Vlog, which are given on request only. Every row has an acoustic and a visual "
+    "sequence. Each sequence has one event of a few frames, which can be anywhere in the row. The "
+    "first channel marks the event. During the event the second channel carries what the label "
+    "depends on; elsewhere it says nothing. `longer=3` makes the rows of group B three times as "
+    "long. A model that reads only as many frames as group A has then misses many of group B's "
+    "events. The paper holds such a truncation responsible for what its models do not know about "
+    "women.",
+    criticism="What is found holds for this population only. Everything that can be known about a "
+    "label is in two events, their position says nothing, and the groups differ only in how long "
+    "they are recorded. `truth` is the truth of the whole sequences.",
     family="simulated",
 )
 CHANNELS = {"acoustic": 4, "visual": 6}

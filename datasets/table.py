@@ -21,12 +21,13 @@ from fairbench.data.unpacking import ARROW, PARQUET, Content, content_of
 
 DATASHEET = Datasheet(
     title="Your own table",
-    source="A CSV, Excel, Parquet or Arrow file of yours, named by dataset.path",
+    source="Your own CSV, Excel, Parquet or Arrow file, which dataset.path names",
     licence="Yours",
-    paper_differences="Text columns become categoricals; missing features stay missing; missing "
-    "sensitive labels are a group of their own, 'unknown'.",
-    criticism="The privileged group is the most frequent one unless dataset.privileged names it. "
-    "Identifiers must be named in dataset.drop: a column with a value per row is memorised.",
+    paper_differences="Text columns become categorical features. Missing features stay missing. "
+    "People whose sensitive label is missing are a group of their own, 'unknown'.",
+    criticism="The privileged group is the most frequent one unless `dataset.privileged` names "
+    "it. Name identifiers in `dataset.drop`: a model memorises a column that has a different "
+    "value in each row.",
 )
 
 

@@ -17,18 +17,28 @@ from fairbench.data.tabular import labels, numbers, one_of, target_scale_of
 DATASHEET = Datasheet(
     title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",
     source="AMLab-Amsterdam/CEVAE, from the NCHS/NBER linked birth and infant death files",
-    licence="None stated; United States government public-use data at the origin",
-    paper_differences="As FairlyUncertain: the target is the quintile of the number of prenatal "
-    "visits (nprevistq, scaled from 0..4 to [0, 1]), pairs without it are dropped, then columns "
-    "with a missing value: 68995 pairs, 19 columns, among them both infants' identifiers, weights "
-    "and deaths. columns=clean leaves identifiers and deaths out. One row is a pair; unit=twin "
-    "makes a row of each twin, and `clusters` keeps the two together. twins_under2000g is the "
-    "derived table of the 11984 pairs lighter than 2000 g, always a row a twin. "
-    "twins_mortality predicts their deaths in the first year, as Louizos et al. do.",
-    criticism="Identifiers are features in the paper's table, and deaths happen after the visits "
-    "that are predicted. Quintiles of a count are neither equally spaced nor normal, yet are "
-    "treated as a real number. The group is the child's race as the birth certificate codes it.",
+    licence="None stated. The original data are public-use data of the United States government",
+    paper_differences="The loader follows FairlyUncertain: the target is the quintile of the "
+    "number of prenatal visits (nprevistq, scaled from 0..4 to [0, 1]). Pairs without it are "
+    "dropped, then columns with a missing value. This leaves 68995 pairs and 19 columns, among "
+    "them both infants' identifiers, weights and deaths. `columns=clean` leaves identifiers and "
+    "deaths out. One row is a pair. `unit=twin` makes a row of each twin, and `clusters` keeps "
+    "the two twins of a pair on one side of a split. `twins_under2000g` is the derived table of "
+    "the 11984 pairs lighter than 2000 g; its rows are always single twins. `twins_mortality` "
+    "predicts the deaths of these twins in the first year, as Louizos et al. do.",
+    criticism="In the paper's table, identifiers are features, and so are deaths, which happen "
+    "after the visits that are predicted. Quintiles of a count are neither equally spaced nor "
+    "normal, but are treated as real numbers. The group is the child's race as coded on the birth "
+    "certificate.",
 )
+TITLES = {
+    "twins": "Twins: number of prenatal visits, a row for each pair (Almond et al. 2005; Louizos "
+    "et al. 2017)",
+    "twins_mortality": "Twins under 2000 g: death in the first year (Almond et al. 2005; Louizos "
+    "et al. 2017)",
+    "twins_under2000g": "Twins under 2000 g: number of prenatal visits, a row for each twin "
+    "(Almond et al. 2005; Louizos et al. 2017)",
+}
 _URL = (
     "https://raw.githubusercontent.com/AMLab-Amsterdam/CEVAE/"
     "9081f863e24ce21bd34c8d6a41bf0edc7d1b65dd/datasets/TWINS"

@@ -51,7 +51,7 @@ def list_data_sets(options: DataOptions) -> None:
         sources = sources_of(entry.module)
         missing = sum(archive.locate(source) is None for source in sources)
         state = f"{missing} of {len(sources)} files missing; " if missing else ""
-        rows.append((entry.name, f"{state}{entry.datasheet.title}"))
+        rows.append((entry.name, f"{state}{entry.title}"))
     print(table(sorted(rows)))
     print("fairbench data check finds, downloads and verifies the files")
 

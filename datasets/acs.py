@@ -125,7 +125,7 @@ def national(
     races: str = "all",
     share: float = 1.0,
 ) -> Dataset:
-    """Return a random fifth of a task over all states, or a share of its rows.
+    """Return a task's random fifth of the people of all states, or a share of that.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def national(
     task : ``income``, ``public_coverage`` or ``mobility``.
     codes : ``categorical`` or ``numeric``.
     keep_sensitive : keep sex and race among the features.
-    races : ``all``, or ``white_and_black`` as FairlyUncertain.
-    share : of the rows, drawn once and for all.
+    races : ``all``, or ``white_and_black`` as in FairlyUncertain.
+    share : the share of the rows that is kept; the same rows are drawn every time.
     """
     if share != 1:
         check_share("dataset.share", share)
@@ -162,13 +162,13 @@ def income_bands(
     races: str = "all",
     share: float = 1.0,
 ) -> Dataset:
-    """Return people of 18 to 35, those of the task ``mobility``, with their incomes in bands.
+    """Return the people of the task ``mobility``, over 18 and under 35, with incomes in bands.
 
     Parameters
     ----------
     archive : where the file is found.
     bands : dollars a year above which a band begins, each more than the one before.
-    codes, keep_sensitive, races, share : as of :func:`national`.
+    codes, keep_sensitive, races, share : as in :func:`national`.
     """
     if len(bands) < 2 or (np.diff(bands) <= 0).any():
         raise UserError("dataset.bands are two or more incomes, each more than the one before")
@@ -200,7 +200,7 @@ def employment_fu(
     Parameters
     ----------
     archive : where the file is found.
-    codes : ``numeric``, as FairlyUncertain, or ``categorical``.
+    codes : ``numeric``, as in FairlyUncertain, or ``categorical``.
     keep_sensitive : keep sex and race among the features.
     """
     file = EMPLOYMENT_FU.path

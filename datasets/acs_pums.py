@@ -48,10 +48,10 @@ TASKS = {
     "mobility": "ACSMobility",
     "travel_time": "ACSTravelTime",
 }
-# What the columns of the definitions are called in the files of a year, and of those after it.
+# From which year on the files have other names for columns of the definitions.
 _RENAMED = {2019: {"RELP": "RELSHIPP", "JWTR": "JWTRNS"}, 2023: {"ST": "STATE"}}
 _FIRST_YEAR = 2014
-# Nobody is without these; the populations are drawn by some of them.
+# Every row has values of these; some of them define the populations.
 _ALWAYS = ("AGEP", "SEX", "RAC1P", "PWGTP")
 _STATES = (
     "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 DC11 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 "
@@ -71,7 +71,7 @@ def load(
     codes: str = "categorical",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the population of a task in some states, weighted by the people a row stands for.
+    """Return the population of a task in some states; a row's weight is how many people it is.
 
     Parameters
     ----------
@@ -98,10 +98,10 @@ def load(
 
 
 def _population(problem: Any, raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, Any]:
-    """Return a task's features and labels, and the numbers of the rows of `raw` they are of.
+    """Return a task's features and labels, and the numbers of their rows in `raw`.
 
-    folktables keeps to itself which rows it drops, but hands a group through for each that it
-    keeps: here the group it is given is the row's number, and the true one is put back.
+    folktables does not say which rows it drops, but it returns the group of each row that it
+    keeps. So it is given the row's number as the group, and the true group is put back later.
     """
     group = problem.group
     values, label, rows = problem.df_to_numpy(raw.assign(**{group: np.arange(len(raw))}))
@@ -115,7 +115,7 @@ def sources_of(states: Sequence[str], year: int, horizon: str) -> tuple[Source, 
 
     Raises
     ------
-    UserError : no state, an unknown one or one twice; a year of which there are no files.
+    UserError : no state, an unknown state, a state twice, or a year without files.
     """
     last = date.today().year - 1
     if not _FIRST_YEAR <= year <= last:
@@ -141,7 +141,7 @@ def source_of(state: str, year: int, horizon: str) -> Source:
 
 
 def names_in(year: int) -> dict[str, str]:
-    """Return what the columns of folktables' definitions are called in a year's files, if else."""
+    """Return the columns of folktables' definitions that have another name in a year's files."""
     return {
         name: new
         for since, names in _RENAMED.items()

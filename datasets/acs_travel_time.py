@@ -1,4 +1,4 @@
-"""American Community Survey: whether the way to work takes over 20 minutes, two states."""
+"""American Community Survey: whether the way to work takes over 20 minutes, in two states."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def load(
     archive : where the file is found.
     codes : ``categorical`` or ``numeric``.
     keep_sensitive : keep sex and race among the features.
-    share : of the rows, drawn once and for all.
+    share : the share of the rows that is kept; the same rows are drawn every time.
     """
     if share != 1:
         check_share("dataset.share", share)

@@ -72,10 +72,10 @@ _COLUMNS = (
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 45222 complete rows of both files; the sampling weight fnlwgt is no feature.
+    """Return the 45222 complete rows of both files, without the sampling weight fnlwgt.
 
-    `partition` marks the archive's own 30162 training and 15060 test rows. Privileged are men,
-    whites and people of 25 or more.
+    `partition` marks the archive's own 30162 training and 15060 test rows. The privileged groups
+    are men, White people and people aged 25 or more.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def _read(archive: Archive, source: Source) -> pd.DataFrame:
-    """Read one file; the test file's first line is no row, and its labels end in a period."""
+    """Read one file; the test file begins with a line to skip, and its labels end in a period."""
     content = archive.read(source)
     raw = read_table(content, source.path, names=_COLUMNS, skip=int(content.startswith(b"|")))
     raw["income"] = raw["income"].str.rstrip(".")

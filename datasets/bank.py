@@ -63,14 +63,14 @@ def load(
     privileged_age: int = 40,
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the 30488 clients without an unknown; label 1 is a subscription.
+    """Return the 30488 clients without an unknown value; label 1 is a subscription.
 
     Parameters
     ----------
     archive : where the raw file is found.
-    keep_duration : keep the duration of the call, as the papers do although it leaks the outcome.
-    privileged_age : the age from which clients are privileged, and the feature that replaces the
-        age (FairlyUncertain: 40; AIF360: 25).
+    keep_duration : keep the duration of the call, as the papers do; it leaks the outcome.
+    privileged_age : clients of this age or more are privileged; a feature that says so replaces
+        the age (FairlyUncertain: 40; AIF360: 25).
     keep_sensitive : keep the age group and the marital status among the features.
     """
     file = BANK.path

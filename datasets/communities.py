@@ -76,14 +76,14 @@ def load(
     target_scale: str = "minmax",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the 1994 communities; the groups are those over and up to racepctblack = 0.2.
+    """Return the 1994 communities, grouped by whether racepctblack is over 0.2.
 
     Parameters
     ----------
     archive : where the raw file is found.
     incomplete_columns : ``drop`` the 23 predictors with missing values (22 of them in 84 % of the
-        rows), ``keep`` them with their gaps, or ``impute`` their median over all rows.
-    target_scale : ``minmax`` of all rows, or ``none``.
+        rows), ``keep`` them as they are, or ``impute`` their median over all rows.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep racepctblack, and whether it exceeds 0.2, among the features.
     """
     one_of("incomplete_columns", incomplete_columns, ("drop", "keep", "impute"))
@@ -123,13 +123,13 @@ def high_crime(
     incomplete_columns: str = "drop",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the communities; label 1 is to be among those of most violent crimes.
+    """Return the communities; label 1 marks those with the most violent crimes.
 
     Parameters
     ----------
     archive : where the raw file is found.
-    share : of the communities that have label 1, those of most crimes; ties at the cut have it.
-    incomplete_columns, keep_sensitive : as of :func:`load`.
+    share : the share of communities that have label 1; ties at the cut have it too.
+    incomplete_columns, keep_sensitive : as in :func:`load`.
     """
     check_share("dataset.share", share)
     data = load(archive, incomplete_columns=incomplete_columns, keep_sensitive=keep_sensitive)

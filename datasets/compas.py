@@ -1,4 +1,4 @@
-"""COMPAS (Angwin et al., ProPublica 2016): whether a defendant is charged again in two years."""
+"""COMPAS (Angwin et al., ProPublica 2016): who is charged again within two years."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _AGES = {"25 - 45": "25 to 45", "Less than 25": "under 25", "Greater than 45": "
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 6167 defendants left by ProPublica's filter and a known charge description.
+    """Return the 6167 defendants who pass ProPublica's filter and have a charge description.
 
-    Names, dates of birth and case numbers are dropped while reading. Privileged, in the sense of
-    being the reference, are men (FairlyUncertain), Caucasians and the age group 25 to 45.
+    Names, dates of birth and case numbers are dropped while reading. The reference groups, called
+    privileged, are men (as in FairlyUncertain), Caucasians and the age group 25 to 45.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def violent(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 4010 defendants of the violent file left by the same filter.
+    """Return the 4010 defendants of the violent file who pass the same filter.
 
     Everything else is as in `load`; the label is a charge with a violent crime within two years.
 
@@ -117,7 +117,7 @@ def _load(
 
 
 def _filtered(archive: Archive, source: Source) -> pd.DataFrame:
-    """Return the columns used, and nothing that names a person, for the rows of the filter."""
+    """Return the rows that pass the filter, with the columns that are used and no names."""
     file = source.path
     raw = read_table(archive.read(source), file)
     wanted = (*_NUMERIC, *_CATEGORICAL, *_FILTER, "sex", "race", "two_year_recid")

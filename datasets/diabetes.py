@@ -27,7 +27,7 @@ TITLES = {
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return 442 patients: disease progression after a year from ten baseline variables.
+    """Return 442 patients: ten baseline variables, and the disease progression after a year.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
     Notes
     -----
-    The source codes sex 1 and 2 without saying which is which; the labels say just that.
+    The source codes sex as 1 and 2 without saying which is which, and so do the labels.
     """
     from sklearn.datasets import load_diabetes
 
@@ -58,7 +58,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def high_progression(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 442 patients; label 1 is a progression over the median of all.
+    """Return the 442 patients; label 1 is a progression over the median of all patients.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Drug consumption (Fehrman et al. 2017): when somebody last used a substance, in classes."""
+"""Drug consumption (Fehrman et al. 2017): when people last used a substance, in classes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SUBSTANCES = (
     *("alcohol", "amphet", "amyl", "benzos", "caff", "cannabis", "choc", "coke", "crack"),
     *("ecstasy", "heroin", "ketamine", "legalh", "lsd", "meth", "mushrooms", "nicotine", "vsa"),
 )
-_COLUMN = {"nicotine": "semer"}  # where the file has another name
+_COLUMN = {"nicotine": "semer"}  # where the file uses another name
 _TRAITS = ("nscore", "escore", "oscore", "ascore", "cscore", "impulsive", "ss")
 _ANSWERS = (
     *("never", "over a decade ago", "in the last decade"),
@@ -70,8 +70,8 @@ def load(
     ----------
     archive : where the file is found.
     substance : one of the 18, such as ``cannabis``, ``nicotine``, ``benzos`` or ``mushrooms``.
-    periods : ``three``, the ``seven`` that were asked for, or ``two``: whether they used it in the
-        last year, which is label 1.
+    periods : ``three`` classes, the ``seven`` answers of the survey, or ``two``: label 1 is a use
+        in the last year.
     keep_sensitive : keep gender, age and ethnicity among the features.
     """
     one_of("substance", substance, _SUBSTANCES)

@@ -1,4 +1,4 @@
-"""D-Vlog (Yoon et al. 2022): whether who speaks in a video blog is depressed."""
+"""D-Vlog (Yoon et al. 2022): whether the speaker of a video blog is depressed."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ _GENDERS = {"m": "male", "f": "female"}
 
 
 def load(archive: Archive, *, missing: str = "refuse") -> Dataset:
-    """Read the labels, and the acoustic and visual frames of every video that they name.
+    """Read the labels, and the acoustic and visual frames of every video in them.
 
-    Beside ``labels.csv`` there is a folder for each video, such as ``0/0_acoustic.npy``.
+    The folder of ``labels.csv`` has a folder for each video, with files such as
+    ``0/0_acoustic.npy``.
 
     Parameters
     ----------
-    missing : what is done with a value of a frame that is missing: ``refuse`` or ``zero``.
+    missing : what to do if a value of a frame is missing: ``refuse`` the file, or read ``zero``.
 
     Raises
     ------
-    DataError : a file that is missing, malformed, or of another width.
+    DataError : a file is missing, malformed, or has another number of channels.
     """
     one_of("missing", missing, ("refuse", "zero"))
     table = read_table(archive.read(LABELS), LABELS.path)

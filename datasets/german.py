@@ -91,8 +91,8 @@ def load(
     Parameters
     ----------
     archive : where the raw file is found.
-    columns : ``fairlyuncertain`` has the age group in place of the age and no personal status (57
-        one-hot columns); ``all`` has the 20 attributes as they are (61 columns).
+    columns : ``fairlyuncertain`` has the age group in place of the age, and no personal status (57
+        one-hot columns); ``all`` has the 20 attributes of the file (61 columns).
     privileged_age : ``>= 25`` (FairlyUncertain) or ``> 25`` (Uncertainty Matters).
     keep_sensitive : keep the age, or its group, and the personal status among the features.
     """

@@ -57,7 +57,7 @@ def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool 
     Parameters
     ----------
     archive : where the file is found.
-    keep_insurance : keep whether mortgage insurance was denied, which nearly decides the label.
+    keep_insurance : keep whether mortgage insurance was denied, which reveals much of the label.
     keep_sensitive : keep race and marital status among the features.
     """
     file = HMDA.path

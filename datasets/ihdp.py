@@ -1,4 +1,4 @@
-"""Infant Health and Development Program (Hill 2011): simulated scores of real infants."""
+"""Infant Health and Development Program (Hill 2011): simulated test scores of real infants."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def load(
     ----------
     archive : where the raw files are found.
     realisation : 1 to 10.
-    target_scale : ``minmax`` of all rows of the realisation, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of the realisation; or ``none``.
     keep_sensitive : keep sex (x7) among the features.
     """
     if realisation not in SOURCES:

@@ -1,4 +1,4 @@
-"""Medical insurance charges (Lantz 2013): what a year of treatment is billed."""
+"""Medical insurance charges (Lantz 2013): the bill for a year of treatment."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def load(
     Parameters
     ----------
     archive : where the raw file is found.
-    drop_first : give the regions but the first as columns of their own, as FairlyUncertain does;
-        otherwise the region is one categorical column.
-    target_scale : ``minmax`` of all rows, or ``none`` for dollars.
+    drop_first : make a column of each region except the first, as FairlyUncertain does; otherwise
+        the region is one categorical column.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; ``none`` keeps dollars.
     keep_sensitive : keep sex among the features.
     """
     file = INSURANCE.path

@@ -113,10 +113,10 @@ def load(
     ----------
     archive : unused; nothing is read.
     which : ``sd1`` (noise), ``sd2`` (scarcity) or ``sd3`` (error).
-    n_samples : a multiple of four: a quarter for each group and label.
-    sd1_group0 : whether SD1's label is ``rising`` or ``falling`` with the features in group 0.
-    seed : another population of the same kind.
-    keep_sensitive : add the group to the two features; the paper does not say.
+    n_samples : a multiple of four; each pair of a group and a label has a quarter.
+    sd1_group0 : whether the label of SD1's group 0 is ``rising`` or ``falling`` with the features.
+    seed : each seed draws another population of the same kind.
+    keep_sensitive : add the group to the two features; the paper does not say whether it does.
     """
     one_of("which", which, tuple(GROUPS))
     one_of("sd1_group0", sd1_group0, ("rising", "falling"))

@@ -1,4 +1,4 @@
-"""LSAC bar passage study (Wightman 1998): the grades of the first year."""
+"""LSAC bar passage study (Wightman 1998): the grades of the first year in law school."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ KUSNER = Source(
 
 
 def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True) -> Dataset:
-    """Return 22342 Black and white students: the standardised first-year average.
+    """Return 22342 Black and white students; the target is the standardised first-year average.
 
     Parameters
     ----------
     archive : where the file is found.
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep race and gender among the features.
     """
     raw = read(archive, GPA, ("race", "gender", "lsat", "ugpa", "zfygpa"), width=7)
@@ -73,12 +73,12 @@ def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool 
 def kusner(
     archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True
 ) -> Dataset:
-    """Return the 21791 students of Kusner et al. 2017: the standardised first-year average.
+    """Return the 21791 students of Kusner et al. 2017 and their standardised first-year average.
 
     Parameters
     ----------
     archive : where the file is found.
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep race and sex among the features.
     """
     raw = read(archive, KUSNER, ("race", "sex", "LSAT", "UGPA", "ZFYA"), width=9)
@@ -106,14 +106,14 @@ def _first_year(
 
 
 def read(archive: Archive, source: Source, columns: Sequence[str], *, width: int) -> pd.DataFrame:
-    """Return a file's rows, refused unless it has `width` columns, `columns` among them."""
+    """Return a file's rows; refuse a file without `width` columns or without one of `columns`."""
     raw = read_table(archive.read(source), source.path)
     require_columns(raw, columns, source.path, width=width)
     return raw
 
 
 def decoded(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
-    """Return a column of codes as the labels that `names` has for them, and no others."""
+    """Return a column of codes as the labels that `names` gives them; refuse other codes."""
     return labels(categories(raw, name, source.path, allowed=tuple(names)), names)
 
 

@@ -1,4 +1,4 @@
-"""LSAC bar passage study (Wightman 1998): who passes the bar."""
+"""LSAC bar passage study (Wightman 1998): who passes the bar examination."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ _STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime",
 
 
 def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 22407 students with a bar outcome; label 1 is passing eventually.
+    """Return the 22407 students with a bar outcome; label 1 is to pass eventually.
 
-    Missing values stay missing; 16 missing races and 5 missing genders are groups ``unknown``.
+    Missing values stay missing. The 16 missing races and 5 missing genders are groups ``unknown``.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def survey(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 18692 Black and white students of a common cut; label 1 is a pass.
+    """Return the 18692 Black and white students of a common selection; label 1 is a pass.
 
     Parameters
     ----------

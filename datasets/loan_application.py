@@ -124,7 +124,7 @@ def _sensitive(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def _number(raw: pd.DataFrame, column: str) -> pd.Series:
-    """Return a column with codes for unknown values as missing ones."""
+    """Return a column in which the codes for unknown values are missing values."""
     gaps = column in ("unit", "dep", "rep")
     values = numbers(raw, column, LOANS.path, missing="" if gaps else None)
     return values.mask(values >= _UNKNOWN.get(column, np.inf))

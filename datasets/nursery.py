@@ -1,4 +1,4 @@
-"""Nursery school applications (Olave et al. 1989): a rank of several classes for each."""
+"""Nursery school applications (Olave et al. 1989): the rank of each, in several classes."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def load(archive: Archive, *, rank: str = "four", keep_sensitive: bool = True) -
     Parameters
     ----------
     archive : where the file is found.
-    rank : ``four`` classes; ``five``, of which one has two rows; or ``two``: whether the place is
-        given special priority, which is label 1.
+    rank : ``four`` classes; ``five``, of which one has two rows; or ``two``: label 1 is special
+        priority.
     keep_sensitive : keep the family's finances among the features.
     """
     one_of("rank", rank, ("two", "four", "five"))

@@ -62,8 +62,8 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
     Parameters
     ----------
     archive : where the file is found.
-    months : 1 to 70: a return counts within so many; without it, within the 70 to 81 months that
-        the person was followed.
+    months : 1 to 70: only a return within this many months counts. None: a return within the 70
+        to 81 months that the person was followed.
     keep_sensitive : keep race and age among the features.
     """
     if months is not None and not 1 <= months <= _FOLLOWED:
@@ -93,7 +93,7 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
 
 
 def _returned(raw: pd.DataFrame, months: int | None) -> pd.Series:
-    """Return who came back, in time; refuse a censored row that was followed for a shorter time."""
+    """Return who came back within `months`; refuse a censored row that was followed for less."""
     file = RECID.path
     back, time = ~flag(raw, "cens", file), numbers(raw, "durat", file)
     if months is None:

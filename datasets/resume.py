@@ -66,7 +66,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     Parameters
     ----------
     archive : where the file is found.
-    keep_sensitive : keep the race and the gender that the name tells among the features.
+    keep_sensitive : keep the race and the gender that the name signals among the features.
     """
     file = RESUME.path
     raw = read_table(archive.read(RESUME), file).replace("NA", "")

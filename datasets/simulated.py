@@ -44,7 +44,7 @@ _DATASETS = {
 
 @dataclass(frozen=True)
 class _Population:
-    """What is drawn before any label: features, group numbers (0 the majority), signal, scale."""
+    """What is drawn before the labels: features, groups (0 is the majority), signal and scale."""
 
     x: NDArray[np.float64]
     group: NDArray[np.intp]
@@ -89,10 +89,10 @@ def load(
         majority and the last minority.
     base_rate_gap : by how much the majority's signal exceeds the last minority's.
     label_bias : binary: the probability that a minority's 1 is recorded as 0, and `truth` also
-        holds ``observed`` = P(recorded 1); regression: what is taken off a minority's outcome, and
-        ``observed`` is the mean of what is recorded; of several classes there is none.
+        holds ``observed`` = P(recorded 1). Regression: what is subtracted from a minority's
+        outcome, and ``observed`` is the mean of what is recorded. Several classes have no bias.
     missing : the probability that a minority's first or second feature is not recorded.
-    shift : added to the first feature of the last fifth of the rows, which become the ``test``
+    shift : is added to the first feature of the last fifth of the rows, which become the ``test``
         part of `partition`; labels still follow p(x).
     """
     n, d = n_samples, n_features
@@ -159,7 +159,7 @@ def _labels(
     generator: np.random.Generator,
     faults: np.random.Generator,
 ) -> tuple[NDArray[np.int64] | NDArray[np.float64], pd.DataFrame]:
-    """Return what is recorded, and the truth."""
+    """Return the recorded labels or outcomes, and the truth."""
     n, minority = len(people.group), people.group > 0
     if task is Task.BINARY:
         p = expit(people.signal / people.scale)

@@ -1,4 +1,4 @@
-"""Student performance (Cortez, Silva 2008): whether a pupil passes mathematics, or Portuguese."""
+"""Student performance (Cortez, Silva 2008): who passes mathematics, or Portuguese."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def load(
     Parameters
     ----------
     archive : where the files are found.
-    subject : ``mat`` or ``por``.
+    subject : ``mat`` (mathematics) or ``por`` (Portuguese).
     keep_grades : keep the grades of the first two periods among the features.
     keep_sensitive : keep sex and age among the features.
     """

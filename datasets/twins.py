@@ -80,9 +80,10 @@ def load(
     Parameters
     ----------
     archive : where the three raw files are found.
-    unit : ``pair`` (a row a pair, as the paper) or ``twin`` (a row a twin, clustered by pair).
+    unit : ``pair`` (a row for each pair, as in the paper) or ``twin`` (a row for each twin,
+        clustered by pair).
     columns : ``fairlyuncertain`` or ``clean`` (without identifiers and deaths).
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep the races, and whether the child is white, among the features.
     """
     one_of("unit", unit, ("pair", "twin"))
@@ -106,14 +107,14 @@ def under_2000g(
     target_scale: str = "minmax",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the twins of pairs lighter than 2000 g each, one row a twin, clustered by pair.
+    """Return the pairs lighter than 2000 g, with a row for each twin, clustered by pair.
 
     Parameters
     ----------
     archive : where the derived file is found.
     columns : ``fairlyuncertain`` (identifier, weight, order by weight and death are features) or
         ``clean`` (without identifier and death).
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep the races, and whether the child is white, among the features.
     """
     file = UNDER_2000G.path
@@ -131,9 +132,9 @@ def under_2000g(
 
 
 def mortality_under_2000g(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the twins of pairs lighter than 2000 g each; label 1 is death in the first year.
+    """Return the twins of pairs lighter than 2000 g; label 1 is death in the first year.
 
-    Identifiers and the number of prenatal visits are no features; rows are clustered by pair.
+    Identifiers and the number of prenatal visits are not features. Rows are clustered by pair.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def mortality_under_2000g(archive: Archive, *, keep_sensitive: bool = True) -> D
 
 
 def _pairs(archive: Archive) -> pd.DataFrame:
-    """Return weights, complete covariates and deaths side by side, a row a pair."""
+    """Return weights, complete covariates and deaths side by side, with a row for each pair."""
     parts = {
         source.path: read_table(archive.read(source), source.path)
         for source in (WEIGHTS, COVARIATES, DEATHS)
@@ -180,7 +181,7 @@ def _pairs(archive: Archive) -> pd.DataFrame:
 
 
 def _complete(raw: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Return the rows with a target and of these the columns without a gap, by name."""
+    """Return the rows that have a target, with the columns that have no missing value, by name."""
     if _TARGET in raw:
         raw = raw[raw[_TARGET] != ""]
     names = sorted(name for name in raw if name and not name.startswith("Unnamed"))
@@ -190,7 +191,7 @@ def _complete(raw: pd.DataFrame, file: str) -> pd.DataFrame:
 
 
 def _twins(wide: pd.DataFrame) -> pd.DataFrame:
-    """Return two rows a pair, ``x_0`` and ``x_1`` becoming ``x``, lighter first."""
+    """Return two rows for each pair, the lighter twin first; ``x_0`` and ``x_1`` become ``x``."""
     own = [str(name)[:-2] for name in wide if str(name).endswith("_0") and f"{name[:-2]}_1" in wide]
     shared = [name for name in wide if str(name)[:-2] not in own]
     halves = [

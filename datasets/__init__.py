@@ -1,1 +1,1 @@
-"""Loaders: one data set a file, each a function `load(archive, ...)` returning a Dataset."""
+"""Loaders: each file has functions, such as `load(archive, ...)`, that return a Dataset."""

@@ -18,21 +18,41 @@ from fairbench.data.tabular import one_of
 
 DATASHEET = Datasheet(
     title="ACS tasks, fixed samples (Ding, Hardt, Miller, Schmidt 2021)",
-    source="United States Census Bureau, ACS 2018 1-year PUMS, through folktables; samples kept "
-    "by rtealwitter/fairlyuncertain (employment) and dssg/aequitas (the others)",
-    licence="United States government work, public domain; folktables and both repositories: MIT",
-    paper_differences="acs_employment_fu is the very sample FairlyUncertain used: employment in "
-    "New York (the paper's text says income), Black and white only, a tenth drawn without a seed, "
-    "16249 rows of 16 numeric codes. The three national tables are a random fifth of each task, "
-    "codes as categories by default (codes=numeric gives them as numbers, as folktables does). "
-    "acs_income_bands has the people of acs_mobility, 18 to 35 years old, and their incomes in "
-    "four bands (dataset.bands=[...] sets others) in place of whether they moved.",
-    criticism="'Not applicable' is code 0, as folktables' nan_to_num makes it: a category, not a "
-    "measurement. The samples hold no person weights, so rates are of the sample. The 50,000 "
-    "dollar cut of ACSIncome is as arbitrary as Adult's. In the national tables the state is not "
-    "recorded, so the shift between states, which the tasks were made to show, cannot be studied "
-    "with them.",
+    source="United States Census Bureau, American Community Survey (ACS) 2018, 1-year Public Use "
+    "Microdata Sample (PUMS), through the package folktables. The samples are kept by "
+    "rtealwitter/fairlyuncertain (employment) and dssg/aequitas (the others)",
+    licence="United States government work, in the public domain. folktables and both "
+    "repositories: MIT",
+    paper_differences="`acs_employment_fu` is the exact sample that FairlyUncertain used: 16249 "
+    "rows of 16 numeric codes. It predicts employment in New York (the paper's text says income). "
+    "It is a tenth, drawn without a seed, and it holds Black and White people only. The three "
+    "national tables (`acs_income`, `acs_mobility` and `acs_public_coverage`) are a random fifth "
+    "of each task. Their codes are read as categories by default; `codes=numeric` reads them as "
+    "numbers, as folktables does. `acs_income_bands` has the people of `acs_mobility`, who are "
+    "over 18 and under 35 years old. It predicts their income in four bands instead of whether "
+    "they moved; `dataset.bands=[...]` sets other bands.",
+    criticism="'Not applicable' is code 0, because folktables replaces missing values with 0 "
+    "(`nan_to_num`). This code is a category, not a measurement. The samples hold no person "
+    "weights, so rates describe the sample and not the population. The cut of ACSIncome at 50,000 "
+    "dollars is as arbitrary as Adult's. The national tables do not record the state, so they "
+    "cannot be used to study the shift between states, which the tasks were made to show.",
 )
+TITLES = {
+    "acs_employment_fu": "ACS employment in New York, the sample of FairlyUncertain (Ding et al. "
+    "2021)",
+    "acs_income": "ACS income over 50,000 dollars a year, all states (Ding et al. 2021)",
+    "acs_income_bands": "ACS income in four bands, ages over 18 and under 35, all states (Ding et "
+    "al. 2021)",
+    "acs_income_sample": "ACS income over 50,000 dollars a year, a twentieth of the White and "
+    "Black people of acs_income (Ding et al. 2021)",
+    "acs_mobility": "ACS mobility, living in the same house as a year ago, ages over 18 and under "
+    "35, all states (Ding et al. 2021)",
+    "acs_mobility_sample": "ACS mobility, a tenth of the White and Black people of acs_mobility "
+    "(Ding et al. 2021)",
+    "acs_public_coverage": "ACS public health insurance, all states (Ding et al. 2021)",
+    "acs_public_coverage_sample": "ACS public health insurance, a twentieth of the White and "
+    "Black people of acs_public_coverage (Ding et al. 2021)",
+}
 _PAGE = "https://github.com/dssg/aequitas"
 EMPLOYMENT_FU = Source(
     "acs/acs_employment_ny2018_10pct_derived.csv",
@@ -105,7 +125,7 @@ def national(
     races: str = "all",
     share: float = 1.0,
 ) -> Dataset:
-    """Return a random fifth of a task over all states, or a share of its rows.
+    """Return a task's random fifth of the people of all states, or a share of that.
 
     Parameters
     ----------
@@ -113,8 +133,8 @@ def national(
     task : ``income``, ``public_coverage`` or ``mobility``.
     codes : ``categorical`` or ``numeric``.
     keep_sensitive : keep sex and race among the features.
-    races : ``all``, or ``white_and_black`` as FairlyUncertain.
-    share : of the rows, drawn once and for all.
+    races : ``all``, or ``white_and_black`` as in FairlyUncertain.
+    share : the share of the rows that is kept; the same rows are drawn every time.
     """
     if share != 1:
         check_share("dataset.share", share)
@@ -142,13 +162,13 @@ def income_bands(
     races: str = "all",
     share: float = 1.0,
 ) -> Dataset:
-    """Return people of 18 to 35, those of the task ``mobility``, with their incomes in bands.
+    """Return the people of the task ``mobility``, over 18 and under 35, with incomes in bands.
 
     Parameters
     ----------
     archive : where the file is found.
     bands : dollars a year above which a band begins, each more than the one before.
-    codes, keep_sensitive, races, share : as of :func:`national`.
+    codes, keep_sensitive, races, share : as in :func:`national`.
     """
     if len(bands) < 2 or (np.diff(bands) <= 0).any():
         raise UserError("dataset.bands are two or more incomes, each more than the one before")
@@ -180,7 +200,7 @@ def employment_fu(
     Parameters
     ----------
     archive : where the file is found.
-    codes : ``numeric``, as FairlyUncertain, or ``categorical``.
+    codes : ``numeric``, as in FairlyUncertain, or ``categorical``.
     keep_sensitive : keep sex and race among the features.
     """
     file = EMPLOYMENT_FU.path

@@ -17,24 +17,28 @@ from fairbench.data.download import Archive
 from fairbench.data.tabular import numbers, one_of
 
 DATASHEET = Datasheet(
-    title="ACS tasks from the census files (Ding, Hardt, Miller, Schmidt 2021)",
-    source="United States Census Bureau, ACS PUMS person records, www2.census.gov",
-    licence="United States government work, public domain; folktables: MIT",
-    paper_differences="Populations, features and targets are those of the package folktables "
-    "(0.0.12), which is asked for them; 'not applicable' is 0, as its nan_to_num makes it. Codes "
-    "are categories by default. Files are found, or fetched, by this project's archive: no "
-    "checksum of them is published, so a file's own is recorded with the results instead of being "
-    "checked. folktables alone reads years up to 2018, and no District of Columbia. Later files "
-    "are read here by renaming their columns: RELSHIPP to RELP and JWTRNS to JWTR (from 2019), "
-    "STATE to ST (from 2023). The names are then the same, but RELP's codes are not (0 to 17 "
-    "before, 20 to 38 since), and JWTR's codes 3 to 5 mean other trains. So a model of 2018 must "
-    "not be asked about 2019. One-year files of 2020 are the Census Bureau's experimental ones, "
-    "with weights of their own. Some five-year files have a column twice, by an old and a new code "
-    "book (PUMA10 and PUMA20): a task that asks for PUMA is refused there.",
-    criticism="As for the fixed samples, but evaluator.weights=true weighs rows by their person "
-    "weights (PWGTP); in addition the Census Bureau adds noise, swaps records and top-codes "
-    "incomes to protect respondents, and one-year files leave out small areas. The cut of 50,000 "
-    "dollars stays the same while prices rise: years differ in their base rate for that alone.",
+    title="ACS tasks of any state and year, from the census files (Ding, Hardt, Miller, Schmidt "
+    "2021)",
+    source="United States Census Bureau, person records of the American Community Survey's Public "
+    "Use Microdata Sample (ACS PUMS), www2.census.gov",
+    licence="United States government work, in the public domain. folktables: MIT",
+    paper_differences="The package folktables (0.0.12) defines the populations, features and "
+    "targets, and this loader calls it. 'Not applicable' is code 0, because folktables replaces "
+    "missing values with 0 (`nan_to_num`). Codes are read as categories by default. A run "
+    "downloads the files of its states if they are missing. No checksums of these files are "
+    "published, so a file's checksum is recorded with the results and not checked. folktables "
+    "alone reads years up to 2018 only, and not the District of Columbia. This loader reads later "
+    "files by renaming their columns: RELSHIPP to RELP and JWTRNS to JWTR (from 2019), and STATE "
+    "to ST (from 2023). The names are then the same, but some codes are not: RELP has 0 to 17 "
+    "before 2019 and 20 to 38 since, and codes 3 to 5 of JWTR mean other kinds of train. So do "
+    "not apply a model of 2018 to 2019. The one-year files of 2020 are the Census Bureau's "
+    "experimental ones and have weights of their own. Some five-year files hold a column twice, "
+    "by an old and a new code book (PUMA10 and PUMA20); a task that needs PUMA is refused there.",
+    criticism="The problems of the fixed ACS samples apply here too, except that states can be "
+    "chosen, and that `evaluator.weights=true` weights the rows by their person weights (PWGTP). "
+    "In addition, the Census Bureau adds noise, swaps records and top-codes incomes to protect "
+    "respondents, and one-year files leave out small areas. The cut at 50,000 dollars stays the "
+    "same while prices rise, and base rates differ between years for that reason alone.",
     family="acs",
 )
 TASKS = {
@@ -44,10 +48,10 @@ TASKS = {
     "mobility": "ACSMobility",
     "travel_time": "ACSTravelTime",
 }
-# What the columns of the definitions are called in the files of a year, and of those after it.
+# From which year on the files have other names for columns of the definitions.
 _RENAMED = {2019: {"RELP": "RELSHIPP", "JWTR": "JWTRNS"}, 2023: {"ST": "STATE"}}
 _FIRST_YEAR = 2014
-# Nobody is without these; the populations are drawn by some of them.
+# Every row has values of these; some of them define the populations.
 _ALWAYS = ("AGEP", "SEX", "RAC1P", "PWGTP")
 _STATES = (
     "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 DC11 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 "
@@ -67,7 +71,7 @@ def load(
     codes: str = "categorical",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the population of a task in some states, weighted by the people a row stands for.
+    """Return the population of a task in some states; a row's weight is how many people it is.
 
     Parameters
     ----------
@@ -94,10 +98,10 @@ def load(
 
 
 def _population(problem: Any, raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, Any]:
-    """Return a task's features and labels, and the numbers of the rows of `raw` they are of.
+    """Return a task's features and labels, and the numbers of their rows in `raw`.
 
-    folktables keeps to itself which rows it drops, but hands a group through for each that it
-    keeps: here the group it is given is the row's number, and the true one is put back.
+    folktables does not say which rows it drops, but it returns the group of each row that it
+    keeps. So it is given the row's number as the group, and the true group is put back later.
     """
     group = problem.group
     values, label, rows = problem.df_to_numpy(raw.assign(**{group: np.arange(len(raw))}))
@@ -111,7 +115,7 @@ def sources_of(states: Sequence[str], year: int, horizon: str) -> tuple[Source, 
 
     Raises
     ------
-    UserError : no state, an unknown one or one twice; a year of which there are no files.
+    UserError : no state, an unknown state, a state twice, or a year without files.
     """
     last = date.today().year - 1
     if not _FIRST_YEAR <= year <= last:
@@ -137,7 +141,7 @@ def source_of(state: str, year: int, horizon: str) -> Source:
 
 
 def names_in(year: int) -> dict[str, str]:
-    """Return what the columns of folktables' definitions are called in a year's files, if else."""
+    """Return the columns of folktables' definitions that have another name in a year's files."""
     return {
         name: new
         for since, names in _RENAMED.items()

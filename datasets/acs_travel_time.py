@@ -1,4 +1,4 @@
-"""American Community Survey: whether the way to work takes over 20 minutes, two states."""
+"""American Community Survey: whether the way to work takes over 20 minutes, in two states."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ from fairbench.data.download import Archive
 
 DATASHEET = Datasheet(
     title="ACS travel time, two states (Ding, Hardt, Miller, Schmidt 2021)",
-    source="United States Census Bureau, ACS PUMS, through folktables; the Parquet file of the "
-    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
-    licence="United States government work, public domain; folktables: MIT",
-    paper_differences="In none of the papers. The whole table of ACSTravelTime for two states, "
-    "216385 workers. The exporter let several codes start at 0; here race and sex have the codes "
-    "of the census again. ST is 0 and 20: the file names no state, but the distance and the "
-    "numbers of areas are those of California (6) and Michigan (26). The year is not recorded "
-    "either.",
-    criticism="Label 1 is a way of over 20 minutes, which says neither who had a choice nor how "
-    "long it takes. The 12836 people who work at home count as a short way. PUMA and POWPUMA "
-    "number areas within a state: 12 numbers of PUMA occur in both, for different places. No "
-    "person weights are in the file, so that rates are of the sample. Nine rows are of Alaska "
-    "Natives: such a group supports no conclusion. 'Not applicable' is code 0.",
+    source="United States Census Bureau, ACS PUMS, through the package folktables. The file is "
+    "the Parquet file of the FairGround collection "
+    "(github.com/reliable-ai/fairground-dataset-cache)",
+    licence="United States government work, in the public domain. folktables: MIT",
+    paper_differences="None of the papers uses it. It is the whole table of ACSTravelTime for two "
+    "states, with 216385 workers. In the file, several codes start at 0. The loader adds 1 to "
+    "race and sex, so that both have the codes of the census again. The file does not name the "
+    "states: its column ST holds 0 and 20. The difference of 20 and the numbers of the areas are "
+    "those of California (6) and Michigan (26). The year is not recorded either.",
+    criticism="Label 1 is a way to work of over 20 minutes. It says neither who had a choice nor "
+    "how long the way takes. The 12836 people who work at home count as having a short way. PUMA "
+    "and POWPUMA number the areas within a state: 12 numbers of PUMA occur in both states, for "
+    "different places. The file has no person weights, so rates describe the sample. Nine rows "
+    "are of Alaska Natives, too few for any conclusion about this group. 'Not applicable' is code "
+    "0.",
     family="acs",
 )
+TITLES = {
+    "acs_travel_time": "ACS travel time to work over 20 minutes, two states (Ding et al. 2021)",
+    "acs_travel_time_sample": "ACS travel time to work over 20 minutes, a twentieth of the "
+    "workers of acs_travel_time (Ding et al. 2021)",
+}
 TRAVEL = Source(
     "fairground/folktables_acstraveltime_small.parquet",
     "91bed30160db0348a75e2b09256458e55f3d4a21591907bdb75d20de6e356e2c",
@@ -59,7 +66,7 @@ def load(
     archive : where the file is found.
     codes : ``categorical`` or ``numeric``.
     keep_sensitive : keep sex and race among the features.
-    share : of the rows, drawn once and for all.
+    share : the share of the rows that is kept; the same rows are drawn every time.
     """
     if share != 1:
         check_share("dataset.share", share)

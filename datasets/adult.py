@@ -13,16 +13,18 @@ DATASHEET = Datasheet(
     title="Adult, or census income (Becker and Kohavi 1996)",
     source="UCI Machine Learning Repository, data set 2, DOI 10.24432/C5XW20; Kohavi, KDD 1996",
     licence="CC BY 4.0",
-    paper_differences="As FairlyUncertain by way of AIF360: both files together, complete rows "
-    "only, without fnlwgt, sex as one column and race one-hot: 102 columns. Its AIF360 loader "
-    "orders the columns otherwise. Uncertainty Matters and Ji et al. use the training file alone "
-    "(30162 complete rows); split=predefined keeps the archive's own test rows apart.",
-    criticism="50,000 dollars was the 76th percentile of income in 1994, the 88th for Black "
-    "people and the 89th for women: fairness measures move much with the cut (Ding, Hardt, Miller "
-    "and Schmidt 2021, who offer the ACS tasks instead). Results speak of the sample, and of the "
-    "country only where evaluator.weights=true weighs its rows by fnlwgt. Rows with missing "
-    "values, dropped here, are not missing at random, and 'relationship' (Husband, Wife) gives "
-    "sex away.",
+    paper_differences="The loader follows FairlyUncertain, which reads the data through AIF360. "
+    "It takes the complete rows of both files together, leaves out the sampling weight fnlwgt, "
+    "and has sex as one column and race one-hot encoded. This gives 102 columns. "
+    "FairlyUncertain's AIF360 loader puts the columns in another order. Uncertainty Matters and "
+    "Ji et al. use the training file only (30162 complete rows). `split=predefined` keeps the "
+    "archive's own test rows for testing.",
+    criticism="50,000 dollars was the 76th percentile of income in 1994, but the 88th for Black "
+    "people and the 89th for women. Fairness measures change a lot with this cut (Ding, Hardt, "
+    "Miller and Schmidt 2021, who offer the ACS tasks instead). Results describe the sample. They "
+    "describe the country only if `evaluator.weights=true` weights the rows by fnlwgt. Rows with "
+    "missing values are dropped here, and values are not missing at random. The feature "
+    "'relationship' (Husband, Wife) reveals sex.",
 )
 _PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
@@ -70,10 +72,10 @@ _COLUMNS = (
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 45222 complete rows of both files; the sampling weight fnlwgt is no feature.
+    """Return the 45222 complete rows of both files, without the sampling weight fnlwgt.
 
-    `partition` marks the archive's own 30162 training and 15060 test rows. Privileged are men,
-    whites and people of 25 or more.
+    `partition` marks the archive's own 30162 training and 15060 test rows. The privileged groups
+    are men, White people and people aged 25 or more.
 
     Parameters
     ----------
@@ -109,7 +111,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def _read(archive: Archive, source: Source) -> pd.DataFrame:
-    """Read one file; the test file's first line is no row, and its labels end in a period."""
+    """Read one file; the test file begins with a line to skip, and its labels end in a period."""
     content = archive.read(source)
     raw = read_table(content, source.path, names=_COLUMNS, skip=int(content.startswith(b"|")))
     raw["income"] = raw["income"].str.rstrip(".")

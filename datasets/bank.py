@@ -14,14 +14,16 @@ DATASHEET = Datasheet(
     source="UCI Machine Learning Repository, data set 222, DOI 10.24432/C5K306; Decision Support "
     "Systems 62:22-31",
     licence="CC BY 4.0",
-    paper_differences="As FairlyUncertain by way of AIF360: rows with an 'unknown' are dropped "
-    "(30488 of 41188 stay) and the age is replaced by age >= 40: 57 columns. Ji et al. keep all "
-    "41188 rows. `duration` is kept, as in the papers; set keep_duration=false for anything else.",
-    criticism="The duration of a call is known only when it has ended, and with it the outcome: "
-    "it leaks the label, and a model that has it cannot be used. pdays = 999 means never "
-    "contacted. The rows dropped for an 'unknown' are a quarter and not missing at random. "
-    "Subscribing is an outcome for the bank; that age 40 is a line of discrimination is a "
-    "convention of the papers.",
+    paper_differences="The loader follows FairlyUncertain, which reads the data through AIF360. "
+    "It drops rows with an 'unknown' value (30488 of 41188 stay), and replaces the age by whether "
+    "it is >= 40. This gives 57 columns. Ji et al. keep all 41188 rows. `duration` is kept, as in "
+    "the papers. Set `keep_duration=false` for any other purpose.",
+    criticism="The duration of a call is known only when the call has ended, and then its outcome "
+    "is known too. The duration leaks the label, and a model that needs it cannot be used in "
+    "practice. pdays = 999 means never contacted. The rows dropped for an 'unknown' value are a "
+    "quarter of all rows, and these values are not missing at random. A subscription is an "
+    "outcome that the bank wants. Comparing clients under and over the age of 40 is a convention "
+    "of the papers.",
 )
 BANK = Source(
     "bank/bank-additional-full.csv",
@@ -61,14 +63,14 @@ def load(
     privileged_age: int = 40,
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the 30488 clients without an unknown; label 1 is a subscription.
+    """Return the 30488 clients without an unknown value; label 1 is a subscription.
 
     Parameters
     ----------
     archive : where the raw file is found.
-    keep_duration : keep the duration of the call, as the papers do although it leaks the outcome.
-    privileged_age : the age from which clients are privileged, and the feature that replaces the
-        age (FairlyUncertain: 40; AIF360: 25).
+    keep_duration : keep the duration of the call, as the papers do; it leaks the outcome.
+    privileged_age : clients of this age or more are privileged; a feature that says so replaces
+        the age (FairlyUncertain: 40; AIF360: 25).
     keep_sensitive : keep the age group and the marital status among the features.
     """
     file = BANK.path

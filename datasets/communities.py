@@ -16,17 +16,24 @@ DATASHEET = Datasheet(
     title="Communities and crime (Redmond 2009; Redmond, Baveja 2002)",
     source="UCI Machine Learning Repository, data set 183, DOI 10.24432/C53W3X",
     licence="CC BY 4.0",
-    paper_differences="As FairlyUncertain: columns with a missing value and the five that are no "
-    "predictors are dropped, and whether racepctblack exceeds 0.2 is added: 100 columns. Its "
-    "target has shape (n, 1), which turns its negative log likelihood into one of a matrix; here "
-    "it is a column of n. The source scales every value to [0, 1]: target_scale changes nothing. "
-    "communities_high_crime has label 1 for the 30 % of towns of most crimes: the literature "
-    "makes a label of the rate at several places, and this cut is ours.",
+    paper_differences="The loader follows FairlyUncertain. It drops the columns with a missing "
+    "value and the five columns that are not predictors, and adds a column that says whether "
+    "racepctblack exceeds 0.2. This gives 100 columns. FairlyUncertain's target has the shape (n, "
+    "1), so its negative log likelihood is computed over an n x n matrix. Here the target is a "
+    "column of n values. The source scales every value to [0, 1], so `target_scale` changes "
+    "nothing. In `communities_high_crime`, label 1 marks the 30 % of towns with the most crimes. "
+    "The literature cuts the crime rate at several places; this cut is our own.",
     criticism="Rows are towns, not persons, and the groups are towns by their share of Black "
-    "residents: a fairness measure over them is about places. The source clips values at three "
-    "standard deviations, so 0 and 1 are heaps. Crimes are those reported to the police, and "
-    "whole states without rape counts are missing. Census figures are of 1990, crimes of 1995.",
+    "residents. A fairness measure over these groups compares places. The source clips values at "
+    "three standard deviations, so the values 0 and 1 are frequent. Crimes are those reported to "
+    "the police. Whole states are missing because they have no counts of rape. The census figures "
+    "are of 1990, the crimes of 1995.",
 )
+TITLES = {
+    "communities": "Communities and crime: violent crimes per population (Redmond 2009)",
+    "communities_high_crime": "Communities and crime: whether a town is among the 30 % with the "
+    "most violent crimes (Redmond 2009)",
+}
 COMMUNITIES = Source(
     "communities/communities.data",
     "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
@@ -69,14 +76,14 @@ def load(
     target_scale: str = "minmax",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the 1994 communities; the groups are those over and up to racepctblack = 0.2.
+    """Return the 1994 communities, grouped by whether racepctblack is over 0.2.
 
     Parameters
     ----------
     archive : where the raw file is found.
     incomplete_columns : ``drop`` the 23 predictors with missing values (22 of them in 84 % of the
-        rows), ``keep`` them with their gaps, or ``impute`` their median over all rows.
-    target_scale : ``minmax`` of all rows, or ``none``.
+        rows), ``keep`` them as they are, or ``impute`` their median over all rows.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep racepctblack, and whether it exceeds 0.2, among the features.
     """
     one_of("incomplete_columns", incomplete_columns, ("drop", "keep", "impute"))
@@ -116,13 +123,13 @@ def high_crime(
     incomplete_columns: str = "drop",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the communities; label 1 is to be among those of most violent crimes.
+    """Return the communities; label 1 marks those with the most violent crimes.
 
     Parameters
     ----------
     archive : where the raw file is found.
-    share : of the communities that have label 1, those of most crimes; ties at the cut have it.
-    incomplete_columns, keep_sensitive : as of :func:`load`.
+    share : the share of communities that have label 1; ties at the cut have it too.
+    incomplete_columns, keep_sensitive : as in :func:`load`.
     """
     check_share("dataset.share", share)
     data = load(archive, incomplete_columns=incomplete_columns, keep_sensitive=keep_sensitive)

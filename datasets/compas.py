@@ -1,4 +1,4 @@
-"""COMPAS (Angwin et al., ProPublica 2016): whether a defendant is charged again in two years."""
+"""COMPAS (Angwin et al., ProPublica 2016): who is charged again within two years."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from fairbench.data.tabular import binary, categories, labels, numbers
 DATASHEET = Datasheet(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",
     source="ProPublica, github.com/propublica/compas-analysis; Broward County, Florida, 2013-2014",
-    licence="None stated; published by ProPublica for re-analysis, from public records.",
-    paper_differences="As FairlyUncertain by way of AIF360: ProPublica's filter and a known "
-    "charge description, sex as one column, the rest one-hot: 406 columns. Names, dates of birth "
-    "and case numbers are dropped while reading. The violent file is filtered by score_text, as "
-    "in Friedler et al. and Ji et al. (4010 rows); ProPublica's own filter there is by "
-    "v_score_text (4020 rows, 4015 with a charge description).",
-    criticism="Labels are arrests, not crimes, and policing differs between the groups; people "
-    "were kept who had less than two years of follow-up when they reoffended and dropped when "
-    "they did not (Barenstein 2019), which raises the base rate of the two-year file from 36 % to "
-    "45 %; risk scores were made for pretrial decisions and are judged on another outcome (Bao et "
-    "al. 2021, 'It's COMPASlicated'). Charge descriptions make most of the one-hot columns. Real "
-    "persons are in the raw files.",
+    licence="None stated. Published by ProPublica for re-analysis, from public records",
+    paper_differences="The loader follows FairlyUncertain, which reads the data through AIF360. "
+    "It keeps the rows that pass ProPublica's filter and have a charge description, and has sex "
+    "as one column and the rest one-hot encoded. This gives 406 columns. Names, dates of birth "
+    "and case numbers are dropped while reading. The violent file is filtered by `score_text`, as "
+    "in Friedler et al. and Ji et al. (4010 rows). ProPublica itself filters that file by "
+    "`v_score_text` (4020 rows, of which 4015 have a charge description).",
+    criticism="The labels are arrests, not crimes, and policing differs between the groups. "
+    "People with less than two years of follow-up were kept if they reoffended and dropped if "
+    "they did not (Barenstein 2019). This raises the base rate of the two-year file from 36 % to "
+    "45 %. The risk scores were made for pretrial decisions but are judged on another outcome "
+    "(Bao et al. 2021, 'It's COMPASlicated'). Charge descriptions make up most of the one-hot "
+    "columns. The raw files contain the names of real persons.",
 )
+TITLES = {
+    "compas": "COMPAS: charged again within two years (Angwin et al. 2016)",
+    "compas_violent": "COMPAS: charged with a violent crime within two years (Angwin et al. 2016)",
+}
 _PAGE = "https://github.com/propublica/compas-analysis"
 _URL = "https://raw.githubusercontent.com/propublica/compas-analysis/master"
 COMPAS = Source(
@@ -50,10 +55,10 @@ _AGES = {"25 - 45": "25 to 45", "Less than 25": "under 25", "Greater than 45": "
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 6167 defendants left by ProPublica's filter and a known charge description.
+    """Return the 6167 defendants who pass ProPublica's filter and have a charge description.
 
-    Names, dates of birth and case numbers are dropped while reading. Privileged, in the sense of
-    being the reference, are men (FairlyUncertain), Caucasians and the age group 25 to 45.
+    Names, dates of birth and case numbers are dropped while reading. The reference groups, called
+    privileged, are men (as in FairlyUncertain), Caucasians and the age group 25 to 45.
 
     Parameters
     ----------
@@ -64,7 +69,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def violent(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 4010 defendants of the violent file left by the same filter.
+    """Return the 4010 defendants of the violent file who pass the same filter.
 
     Everything else is as in `load`; the label is a charge with a violent crime within two years.
 
@@ -112,7 +117,7 @@ def _load(
 
 
 def _filtered(archive: Archive, source: Source) -> pd.DataFrame:
-    """Return the columns used, and nothing that names a person, for the rows of the filter."""
+    """Return the rows that pass the filter, with the columns that are used and no names."""
     file = source.path
     raw = read_table(archive.read(source), file)
     wanted = (*_NUMERIC, *_CATEGORICAL, *_FILTER, "sex", "race", "two_year_recid")

@@ -13,16 +13,21 @@ DATASHEET = Datasheet(
     title="Diabetes progression (Efron, Hastie, Johnstone, Tibshirani 2004)",
     source="scikit-learn's copy of the data of 'Least Angle Regression', Ann. Statist. 32(2)",
     licence="BSD, as part of scikit-learn",
-    paper_differences="In none of the papers: it is here because it needs no file. Variables are "
-    "in their own units, not the scaled ones of scikit-learn's default. "
-    "diabetes_high_progression cuts the progression at its median, a cut of ours.",
-    criticism="The source codes sex 1 and 2 without saying which is which. 442 patients are too "
-    "few for differences between groups; race and age of enrolment are not recorded.",
+    paper_differences="None of the papers uses it. It is included because it needs no file. "
+    "Variables are in their own units; scikit-learn's default scales them. "
+    "`diabetes_high_progression` cuts the progression at its median; this cut is our own.",
+    criticism="The source codes sex as 1 and 2 without saying which is which. 442 patients are "
+    "too few to find differences between groups. Race is not recorded.",
 )
+TITLES = {
+    "diabetes": "Diabetes progression after one year (Efron et al. 2004)",
+    "diabetes_high_progression": "Diabetes progression: whether it is over the median (Efron et "
+    "al. 2004)",
+}
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return 442 patients: disease progression after a year from ten baseline variables.
+    """Return 442 patients: ten baseline variables, and the disease progression after a year.
 
     Parameters
     ----------
@@ -31,7 +36,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
     Notes
     -----
-    The source codes sex 1 and 2 without saying which is which; the labels say just that.
+    The source codes sex as 1 and 2 without saying which is which, and so do the labels.
     """
     from sklearn.datasets import load_diabetes
 
@@ -53,7 +58,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def high_progression(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 442 patients; label 1 is a progression over the median of all.
+    """Return the 442 patients; label 1 is a progression over the median of all patients.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Drug consumption (Fehrman et al. 2017): when somebody last used a substance, in classes."""
+"""Drug consumption (Fehrman et al. 2017): when people last used a substance, in classes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,28 @@ from fairbench.data.tabular import categories, labels, numbers, one_of
 
 DATASHEET = Datasheet(
     title="Drug consumption (Fehrman, Muhammad, Mirkes, Egan, Gorban 2017)",
-    source="UCI Machine Learning Repository, data set 373, DOI 10.24432/C5TC7S; the Parquet file "
-    "of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    source="UCI Machine Learning Repository, data set 373, DOI 10.24432/C5TC7S. The file is the "
+    "Parquet file of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="CC BY 4.0",
-    paper_differences="In none of the papers. Classes in the order of time: never, before the last "
-    "year (over a decade ago, in the last decade), in the last year (year, month, week, day); "
-    "periods=seven keeps the seven answers, and periods=two asks for users of the last year "
-    "against all others (the year-based cut of Fehrman et al.; dataset=drug_last_year). Cannabis "
-    "by default. Other substances are no features. "
-    "The file's columns nicotine and semer are exchanged (semer, a made-up substance, would have "
-    "75 % of users): nicotine is read from semer.",
-    criticism="1885 volunteers of an online survey of 2011 and 2012, 91 % White, most from the UK "
-    "and the USA, and more users among them than in any population: rates are of the sample. What "
-    "they say of illegal acts is not verified. Groups of age and ethnicity are small (165 not "
-    "White).",
+    paper_differences="None of the papers uses it. The classes are in the order of time: never; "
+    "before the last year (the answers 'over a decade ago' and 'in the last decade'); in the last "
+    "year (the answers 'in the last year', 'month', 'week' and 'day'). `periods=seven` keeps the "
+    "seven answers. `periods=two` separates those who used the substance in the last year from "
+    "all others, the year-based cut of Fehrman et al. (`dataset=drug_last_year`). The substance "
+    "is cannabis by default. Other substances are not features. The file exchanges the columns "
+    "nicotine and semer: by its column names, 75 % of the respondents would be users of semer, a "
+    "made-up substance. The loader therefore reads nicotine from semer.",
+    criticism="The data are of 1885 volunteers who answered an online survey in 2011 and 2012. 91 "
+    "% are White, and most are from the UK and the USA. More of them use drugs than in any "
+    "population, so rates describe the sample. What they say of illegal acts is not verified. "
+    "Some groups of age and ethnicity are small (165 people are not White).",
 )
+TITLES = {
+    "drug": "Drug consumption: when somebody last used cannabis, in three classes (Fehrman et al. "
+    "2017)",
+    "drug_last_year": "Drug consumption: whether somebody used cannabis in the last year (Fehrman "
+    "et al. 2017)",
+}
 DRUG = Source(
     "fairground/drug.parquet",
     "b5db07f3b6cda28730ac76ee5f8632daf28bda1f2585f71f455bbc3dd1cffec2",
@@ -41,7 +48,7 @@ _SUBSTANCES = (
     *("alcohol", "amphet", "amyl", "benzos", "caff", "cannabis", "choc", "coke", "crack"),
     *("ecstasy", "heroin", "ketamine", "legalh", "lsd", "meth", "mushrooms", "nicotine", "vsa"),
 )
-_COLUMN = {"nicotine": "semer"}  # where the file has another name
+_COLUMN = {"nicotine": "semer"}  # where the file uses another name
 _TRAITS = ("nscore", "escore", "oscore", "ascore", "cscore", "impulsive", "ss")
 _ANSWERS = (
     *("never", "over a decade ago", "in the last decade"),
@@ -63,8 +70,8 @@ def load(
     ----------
     archive : where the file is found.
     substance : one of the 18, such as ``cannabis``, ``nicotine``, ``benzos`` or ``mushrooms``.
-    periods : ``three``, the ``seven`` that were asked for, or ``two``: whether they used it in the
-        last year, which is label 1.
+    periods : ``three`` classes, the ``seven`` answers of the survey, or ``two``: label 1 is a use
+        in the last year.
     keep_sensitive : keep gender, age and ethnicity among the features.
     """
     one_of("substance", substance, _SUBSTANCES)

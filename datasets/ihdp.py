@@ -1,4 +1,4 @@
-"""Infant Health and Development Program (Hill 2011): simulated scores of real infants."""
+"""Infant Health and Development Program (Hill 2011): simulated test scores of real infants."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
 DATASHEET = Datasheet(
     title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",
-    source="AMLab-Amsterdam/CEVAE (Louizos et al. 2017), made by the NPCI package of V. Dorie",
+    source="AMLab-Amsterdam/CEVAE (Louizos et al. 2017), made with the NPCI package of V. Dorie",
     licence="None stated in CEVAE; the NPCI package is GPL (>= 2)",
-    paper_differences="As FairlyUncertain: the factual outcome from treatment and x1 to x25, 26 "
-    "columns, realisation 1, scaled to [0, 1] by its minimum and maximum over all rows. `truth` "
-    "holds the mean (mu0 or mu1 of the treatment received) and the sd (1 in the source's unit) in "
-    "the target's unit, which the paper did not use.",
-    criticism="Covariates are of 747 real low-birth-weight infants, outcomes are simulated: the "
-    "noise is the same for everyone by construction, so there is no group with noisier outcomes "
-    "to be found. The source does not say which sex 1 is. x14 is coded 1 and 2. Treated infants "
-    "of non-white mothers were removed to unbalance the trial.",
+    paper_differences="The loader follows FairlyUncertain: the target is the factual outcome of "
+    "realisation 1, and the features are the treatment and x1 to x25 (26 columns). The target is "
+    "scaled to [0, 1] by its minimum and maximum over all rows. `truth` holds the true mean (mu0 "
+    "or mu1, by the treatment received) and the true standard deviation (1 in the source's unit), "
+    "both in the target's unit. The paper did not use them.",
+    criticism="The covariates are of 747 real low-birth-weight infants, but the outcomes are "
+    "simulated. The noise is the same for everyone by construction, so no group has noisier "
+    "outcomes that could be found. The source does not say which sex is coded 1. x14 is coded 1 "
+    "and 2, not 0 and 1. Treated infants of non-white mothers were removed to make the trial "
+    "unbalanced.",
 )
 SOURCES = {
     number: Source(
@@ -70,7 +72,7 @@ def load(
     ----------
     archive : where the raw files are found.
     realisation : 1 to 10.
-    target_scale : ``minmax`` of all rows of the realisation, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of the realisation; or ``none``.
     keep_sensitive : keep sex (x7) among the features.
     """
     if realisation not in SOURCES:

@@ -1,4 +1,4 @@
-"""Medical insurance charges (Lantz 2013): what a year of treatment is billed."""
+"""Medical insurance charges (Lantz 2013): the bill for a year of treatment."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DATASHEET = Datasheet(
     title="Insurance charges (Lantz, 'Machine Learning with R', 2013)",
     source="github.com/stedy/Machine-Learning-with-R-datasets; simulated by the book's author",
     licence="None stated",
-    paper_differences="As FairlyUncertain: sex and smoking as one column each, three of the four "
-    "regions as columns (drop_first), 8 columns, charges scaled to [0, 1] by their minimum "
-    "1121.8739 and maximum 63770.42801 over all rows.",
-    criticism="Simulated from United States demographics, although often presented as records of "
-    "patients; nothing that is found in it speaks of the world. One row occurs twice. Smoking "
-    "explains most of the charges.",
+    paper_differences="The loader follows FairlyUncertain: sex and smoking are one column each, "
+    "and three of the four regions are columns (`drop_first`). This gives 8 columns. Charges are "
+    "scaled to [0, 1] by their minimum 1121.8739 and maximum 63770.42801 over all rows.",
+    criticism="The data are simulated from United States demographics, although they are often "
+    "presented as records of patients. Nothing that is found in them is evidence about the real "
+    "world. One row occurs twice. Smoking explains most of the charges.",
 )
 INSURANCE = Source(
     "insurance/insurance.csv",
@@ -45,9 +45,9 @@ def load(
     Parameters
     ----------
     archive : where the raw file is found.
-    drop_first : give the regions but the first as columns of their own, as FairlyUncertain does;
-        otherwise the region is one categorical column.
-    target_scale : ``minmax`` of all rows, or ``none`` for dollars.
+    drop_first : make a column of each region except the first, as FairlyUncertain does; otherwise
+        the region is one categorical column.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; ``none`` keeps dollars.
     keep_sensitive : keep sex among the features.
     """
     file = INSURANCE.path

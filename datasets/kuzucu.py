@@ -19,24 +19,32 @@ from fairbench.data.tabular import one_of
 
 DATASHEET = Datasheet(
     title="SD1, SD2 and SD3 (Kuzucu, Cheong, Gunes, Kalkan 2024)",
-    source="'Uncertainty as a Fairness Measure', JAIR 81: generated here from its parameters",
-    licence="Generated; none needed",
-    paper_differences="Four cells, group x label, two features, balanced. SD1: group 0 from a "
-    "Beta (1/2, 1/2) square on either side of the origin, group 1 normal, means -7 and 7, "
-    "covariance [15, 10; 10, 15]. SD2: group 0 means -10 and 10, covariance [100, 30; 30, 100]; "
-    "group 1 means -7 and 7, covariance printed as [5, 1; 5, 1], which is none: [5, 1; 1, 5] "
-    "here. SD3: group 0 means -2 and 2, covariance [7, 3; 3, 7]; group 1 means -3 and 3, "
-    "covariance [5, 3; 3, 5]. The text says 320 samples, four cells of 100 make 400: "
-    "n_samples=400 by default, 320 at will (80 % of 400, so probably the training part). In SD1 "
-    "the label of group 0 is read as rising with the features, like that of group 1: with it "
-    "falling, no linear model reaches the printed accuracy of 0.95 in both groups; "
-    "sd1_group0=falling gives the other reading. The parameters were taken from a published "
-    "replication, the paper's own code being unavailable. `truth` holds P(y = 1 | x, group).",
-    criticism="400 points of two features that a line separates: differences in uncertainty are "
-    "those of scale. Group 0 of SD1 lies within a unit of the decision boundary and is separable, "
-    "so its aleatoric uncertainty is the linear model's, not the data's.",
+    source="'Uncertainty as a Fairness Measure', JAIR 81; generated here from its parameters",
+    licence="Generated, so none is needed",
+    paper_differences="Each set has two features and four equally large cells, one for each group "
+    "and label. In SD1, group 0 comes from a Beta (1/2, 1/2) square on either side of the origin; "
+    "group 1 is normal, with means -7 and 7 and covariance [15, 10; 10, 15]. In SD2, group 0 has "
+    "means -10 and 10 and covariance [100, 30; 30, 100]; group 1 has means -7 and 7. The paper "
+    "prints the covariance of that group as [5, 1; 5, 1], which is not a covariance matrix; here "
+    "it is [5, 1; 1, 5]. In SD3, group 0 has means -2 and 2 and covariance [7, 3; 3, 7]; group 1 "
+    "has means -3 and 3 and covariance [5, 3; 3, 5]. The paper's text says 320 samples, but four "
+    "cells of 100 make 400. The default is `n_samples=400`, and you can set 320 (which is 80 % of "
+    "400, so probably the training part). In SD1, the label of group 0 rises with the features "
+    "here, like that of group 1. If it falls, no linear model reaches the printed accuracy of "
+    "0.95 in both groups; `sd1_group0=falling` gives this other reading. The parameters were "
+    "taken from a published replication, because the paper's own code is unavailable. `truth` "
+    "holds P(y = 1 | x, group).",
+    criticism="Each set has 400 points of two features that a line separates, so differences in "
+    "uncertainty are differences in scale. Group 0 of SD1 lies within one unit of the decision "
+    "boundary and is separable, so its aleatoric uncertainty comes from the linear model and not "
+    "from the data.",
     family="simulated",
 )
+TITLES = {
+    "sd1": "SD1, synthetic: groups with unequal noise (Kuzucu et al. 2024)",
+    "sd2": "SD2, synthetic: groups with unequal data scarcity (Kuzucu et al. 2024)",
+    "sd3": "SD3, synthetic: groups with unequal error (Kuzucu et al. 2024)",
+}
 N_CELLS = 4
 
 
@@ -105,10 +113,10 @@ def load(
     ----------
     archive : unused; nothing is read.
     which : ``sd1`` (noise), ``sd2`` (scarcity) or ``sd3`` (error).
-    n_samples : a multiple of four: a quarter for each group and label.
-    sd1_group0 : whether SD1's label is ``rising`` or ``falling`` with the features in group 0.
-    seed : another population of the same kind.
-    keep_sensitive : add the group to the two features; the paper does not say.
+    n_samples : a multiple of four; each pair of a group and a label has a quarter.
+    sd1_group0 : whether the label of SD1's group 0 is ``rising`` or ``falling`` with the features.
+    seed : each seed draws another population of the same kind.
+    keep_sensitive : add the group to the two features; the paper does not say whether it does.
     """
     one_of("which", which, tuple(GROUPS))
     one_of("sd1_group0", sd1_group0, ("rising", "falling"))

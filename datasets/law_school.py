@@ -1,4 +1,4 @@
-"""LSAC bar passage study (Wightman 1998): the grades of the first year."""
+"""LSAC bar passage study (Wightman 1998): the grades of the first year in law school."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ from fairbench.data.tabular import categories, labels, numbers, target_scale_of
 
 DATASHEET = Datasheet(
     title="Law school, first-year grades (LSAC study, Wightman 1998)",
-    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
-    "lsac.sas7bdat (27478 rows) is not published with them",
+    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370. The tables are derived; the "
+    "raw file lsac.sas7bdat (27478 rows) is not published with them",
     licence="None stated",
-    paper_differences="law_school is FairlyUncertain's, by way of AIF360's table (22342 rows; "
-    "race, gender, LSAT, undergraduate average: 4 columns), here in the file's order and the "
-    "features' own units; the target is scaled to [0, 1] by its minimum -4.44 and maximum 3.48. "
-    "law_school_kusner is the table of Kusner et al. 2017 (21791 rows).",
-    criticism="Students who entered in 1991. AIF360's table drops everyone who is neither Black "
-    "nor white, and fills missing gender with 'female'. Grades are standardised within schools, "
-    "and schools select by LSAT and undergraduate average: two features predict little of it.",
+    paper_differences="`law_school` is the data set of FairlyUncertain, which reads AIF360's "
+    "table: 22342 rows and 4 columns (race, gender, LSAT score and undergraduate average). Here "
+    "it has the file's order, and the features have their own units. The target is scaled to [0, "
+    "1] by its minimum -4.44 and maximum 3.48. `law_school_kusner` is the table of Kusner et al. "
+    "2017 (21791 rows).",
+    criticism="The data are of students who entered in 1991. AIF360's table drops everyone who is "
+    "neither Black nor white, and fills in missing gender as 'female'. Grades are standardised "
+    "within schools, and schools select by LSAT and undergraduate average, so these two features "
+    "predict little of the grades.",
 )
+TITLES = {
+    "law_school": "Law school, first-year grades, Black and white students (LSAC study, Wightman "
+    "1998)",
+    "law_school_kusner": "Law school, first-year grades, the table of Kusner et al. 2017 (LSAC "
+    "study, Wightman 1998)",
+}
 Columns = Mapping[str, pd.Series]
 _PAGE = "https://eric.ed.gov/?id=ED469370"
 GPA = Source(
@@ -42,12 +50,12 @@ KUSNER = Source(
 
 
 def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True) -> Dataset:
-    """Return 22342 Black and white students: the standardised first-year average.
+    """Return 22342 Black and white students; the target is the standardised first-year average.
 
     Parameters
     ----------
     archive : where the file is found.
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep race and gender among the features.
     """
     raw = read(archive, GPA, ("race", "gender", "lsat", "ugpa", "zfygpa"), width=7)
@@ -65,12 +73,12 @@ def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool 
 def kusner(
     archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True
 ) -> Dataset:
-    """Return the 21791 students of Kusner et al. 2017: the standardised first-year average.
+    """Return the 21791 students of Kusner et al. 2017 and their standardised first-year average.
 
     Parameters
     ----------
     archive : where the file is found.
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep race and sex among the features.
     """
     raw = read(archive, KUSNER, ("race", "sex", "LSAT", "UGPA", "ZFYA"), width=9)
@@ -98,14 +106,14 @@ def _first_year(
 
 
 def read(archive: Archive, source: Source, columns: Sequence[str], *, width: int) -> pd.DataFrame:
-    """Return a file's rows, refused unless it has `width` columns, `columns` among them."""
+    """Return a file's rows; refuse a file without `width` columns or without one of `columns`."""
     raw = read_table(archive.read(source), source.path)
     require_columns(raw, columns, source.path, width=width)
     return raw
 
 
 def decoded(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
-    """Return a column of codes as the labels that `names` has for them, and no others."""
+    """Return a column of codes as the labels that `names` gives them; refuse other codes."""
     return labels(categories(raw, name, source.path, allowed=tuple(names)), names)
 
 

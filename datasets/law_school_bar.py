@@ -1,4 +1,4 @@
-"""LSAC bar passage study (Wightman 1998): who passes the bar."""
+"""LSAC bar passage study (Wightman 1998): who passes the bar examination."""
 
 from __future__ import annotations
 
@@ -13,19 +13,27 @@ from fairbench.data.tabular import binary, numbers
 
 DATASHEET = Datasheet(
     title="Law school, passing the bar (LSAC study, Wightman 1998)",
-    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370; derived tables, the raw "
-    "lsac.sas7bdat (27478 rows) is not published with them",
+    source="LSAC Research Report Series, eric.ed.gov/?id=ED469370. The tables are derived; the "
+    "raw file lsac.sas7bdat (27478 rows) is not published with them",
     licence="None stated",
-    paper_differences="law_school_survey is the table of Le Quy et al. 2022 (20798 rows), "
-    "law_school_black_white a cut to two races (18692 rows); their pass rate is near that of the "
-    "first attempt (88.5 %), not the eventual one of law_school_bar (94.8 %, 22407 rows, missing "
-    "values kept): the three must not be mixed.",
-    criticism="Students who entered in 1991; those who left school have no bar outcome and are "
-    "not here. Grades in law school (deciles, zfygpa, zgpa) come after admission and are no basis "
-    "for it. A column dnn_bar_pass_prediction, a model's output somebody added, and birth years "
-    "are in the file and are not read.",
+    paper_differences="`law_school_survey` is the table of Le Quy et al. 2022 (20798 rows), and "
+    "`law_school_black_white` a selection of two races (18692 rows). Their pass rate is near that "
+    "of the first attempt (88.5 %). It is not the eventual pass rate, which `law_school_bar` has "
+    "(94.8 %, 22407 rows, missing values kept). So do not mix the three tables.",
+    criticism="The data are of students who entered in 1991. Students who left school have no bar "
+    "outcome and are not in the data. Grades in law school (deciles, zfygpa, zgpa) come after "
+    "admission, so admission cannot be based on them. Two things in the file are not read: the "
+    "birth years, and a column `dnn_bar_pass_prediction`, the output of a model that somebody "
+    "added.",
     family="law_school",
 )
+TITLES = {
+    "law_school_bar": "Law school, passing the bar eventually (LSAC study, Wightman 1998)",
+    "law_school_survey": "Law school, passing the bar, the table of Le Quy et al. 2022 (LSAC "
+    "study, Wightman 1998)",
+    "law_school_black_white": "Law school, passing the bar, Black and white students (LSAC study, "
+    "Wightman 1998)",
+}
 _PAGE = "https://eric.ed.gov/?id=ED469370"
 BAR = Source(
     "law_school/bar_pass_prediction.csv",
@@ -49,9 +57,9 @@ _STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime",
 
 
 def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 22407 students with a bar outcome; label 1 is passing eventually.
+    """Return the 22407 students with a bar outcome; label 1 is to pass eventually.
 
-    Missing values stay missing; 16 missing races and 5 missing genders are groups ``unknown``.
+    Missing values stay missing. The 16 missing races and 5 missing genders are groups ``unknown``.
 
     Parameters
     ----------
@@ -84,7 +92,7 @@ def survey(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 
 
 def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the 18692 Black and white students of a common cut; label 1 is a pass.
+    """Return the 18692 Black and white students of a common selection; label 1 is a pass.
 
     Parameters
     ----------

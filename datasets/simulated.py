@@ -17,14 +17,20 @@ from fairbench.data.download import Archive
 DATASHEET = Datasheet(
     title="Simulated populations with known truth",
     source="Generated here",
-    licence="Generated; none needed",
-    paper_differences="In none of the papers: calibration is measured against the true p(x), or "
-    "mean and sd, which no real data set offers. Groups differ in size, noise and base rate; label "
-    "bias, missing values and covariate shift can be added one by one, each without changing "
-    "what the others draw.",
-    criticism="What is found holds for this population: the signal is one product of two normal "
-    "features, noise enters where it is told to, and groups are independent of the features.",
+    licence="Generated, so none is needed",
+    paper_differences="None of the papers uses it. Calibration can be measured against the true "
+    "p(x), or the true mean and standard deviation, which no real data set offers. Groups differ "
+    "in size, noise and base rate. Label bias, missing values and covariate shift can be added "
+    "one by one, and adding one leaves the other random draws unchanged.",
+    criticism="What is found holds for this population only. The signal is made of two normal "
+    "features and their product, noise enters only where the options put it, and groups are "
+    "independent of the features.",
 )
+TITLES = {
+    "simulated": "Simulated population with known truth, binary label",
+    "simulated_classes": "Simulated population with known truth, three ordered classes",
+    "simulated_regression": "Simulated population with known truth, regression",
+}
 MAJORITY, MINORITY = "majority", "minority"
 TRAIN_SHARE = 0.8
 CLASSES = ("low", "middle", "high")
@@ -38,7 +44,7 @@ _DATASETS = {
 
 @dataclass(frozen=True)
 class _Population:
-    """What is drawn before any label: features, group numbers (0 the majority), signal, scale."""
+    """What is drawn before the labels: features, groups (0 is the majority), signal and scale."""
 
     x: NDArray[np.float64]
     group: NDArray[np.intp]
@@ -83,10 +89,10 @@ def load(
         majority and the last minority.
     base_rate_gap : by how much the majority's signal exceeds the last minority's.
     label_bias : binary: the probability that a minority's 1 is recorded as 0, and `truth` also
-        holds ``observed`` = P(recorded 1); regression: what is taken off a minority's outcome, and
-        ``observed`` is the mean of what is recorded; of several classes there is none.
+        holds ``observed`` = P(recorded 1). Regression: what is subtracted from a minority's
+        outcome, and ``observed`` is the mean of what is recorded. Several classes have no bias.
     missing : the probability that a minority's first or second feature is not recorded.
-    shift : added to the first feature of the last fifth of the rows, which become the ``test``
+    shift : is added to the first feature of the last fifth of the rows, which become the ``test``
         part of `partition`; labels still follow p(x).
     """
     n, d = n_samples, n_features
@@ -153,7 +159,7 @@ def _labels(
     generator: np.random.Generator,
     faults: np.random.Generator,
 ) -> tuple[NDArray[np.int64] | NDArray[np.float64], pd.DataFrame]:
-    """Return what is recorded, and the truth."""
+    """Return the recorded labels or outcomes, and the truth."""
     n, minority = len(people.group), people.group > 0
     if task is Task.BINARY:
         p = expit(people.signal / people.scale)

@@ -1,4 +1,4 @@
-"""Simulated recordings with known truth: what tells the label is a short event in a longer one."""
+"""Simulated recordings with known truth: a short event in each determines the label."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fairbench.data.sequences import Sequences
 DATASHEET = Datasheet(
     title="Simulated sequences with known truth",
     source="Generated here",
-    licence="Generated; none needed",
-    paper_differences="Stands in for the third data set of Kuzucu et al. (2024), the video blogs "
-    "of D-Vlog, which are given on request alone. Every row has an acoustic and a visual sequence. "
-    "In each, one event of a few frames is marked by the first channel, and the second channel "
-    "says in it what the label depends on, and elsewhere nothing. An event may be anywhere in a "
-    "row. "
-    "longer=3 makes the rows of group B three times as long, so that a model that reads as many "
-    "frames as group A has misses many of B's events: the paper holds such a truncation "
-    "responsible for what its models do not know of women.",
-    criticism="What is found holds for this population: everything that can be known of a label is "
-    "in two events, whose place says nothing, and groups differ in how long they are recorded "
-    "alone. `truth` is that of the whole sequences.",
+    licence="Generated, so none is needed",
+    paper_differences="It stands in for the third data set of Kuzucu et al. (2024), the video "
+    "blogs of D-Vlog, which are given on request only. Every row has an acoustic and a visual "
+    "sequence. Each sequence has one event of a few frames, which can be anywhere in the row. The "
+    "first channel marks the event. During the event the second channel carries what the label "
+    "depends on; elsewhere it says nothing. `longer=3` makes the rows of group B three times as "
+    "long. A model that reads only as many frames as group A has then misses many of group B's "
+    "events. The paper holds such a truncation responsible for what its models do not know about "
+    "women.",
+    criticism="What is found holds for this population only. Everything that can be known about a "
+    "label is in two events, their position says nothing, and the groups differ only in how long "
+    "they are recorded. `truth` is the truth of the whole sequences.",
     family="simulated",
 )
 CHANNELS = {"acoustic": 4, "visual": 6}
@@ -52,22 +52,23 @@ def load(
     """Draw a population.
 
     P(y = 1) = expit(`strength` (a + v) / sqrt(2)), where a and v are the means, in standard
-    deviations, of what the second channel says in the acoustic and in the visual event.
+    deviations, of the second channel during the acoustic and during the visual event.
 
     Parameters
     ----------
     archive : unused; nothing is read.
     n_samples : how many rows.
-    length : mean number of frames of group A's rows, which have between half and one and a half
-        times as many, all equally likely.
+    length : mean number of frames of group A's rows; the numbers are uniform between half and one
+        and a half times this mean.
     longer : how many times as long group B's rows are.
     share_b : expected share of group B.
-    event : frames of an event.
-    strength : of the label's dependence on the events: 4 lets even the truth reach an area under
-        the ROC curve of 0.95 only, 0 makes labels a toss.
-    test_share : share of the rows, the last ones, that are the ``test`` part of `partition`; of 0
-        there is no partition.
-    noise : standard deviation of a frame of an event around the event's own value, which has 1.
+    event : number of frames of an event.
+    strength : how strongly the label depends on the events. With 4, even the truth reaches an area
+        under the ROC curve of only 0.95; with 0, labels are random.
+    test_share : the share of the rows, the last ones, that are the ``test`` part of `partition`;
+        with 0 there is no partition.
+    noise : standard deviation of a frame of an event around the event's own value, whose standard
+        deviation is 1.
     """
     _check(n_samples, length, longer, share_b, event)
     check_share("dataset.test_share", test_share, zero=True)
@@ -102,7 +103,7 @@ def load(
 
 @dataclass(frozen=True, eq=False)
 class _Recording:
-    """The frames of every row, and the mean of what each row's event says."""
+    """The frames of every row, and the mean of the second channel during each row's event."""
 
     rows: list[NDArray[np.float64]]
     signal: NDArray[np.float64]

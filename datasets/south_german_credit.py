@@ -11,19 +11,20 @@ from fairbench.data.tabular import at_least, binary, categories, numbers, one_of
 
 DATASHEET = Datasheet(
     title="South German credit: German credit with its codes corrected (Groemping 2019)",
-    source="UCI Machine Learning Repository, data set 522; the Parquet file "
-    "of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache); U. "
-    "Groemping, 'South German Credit Data: Correcting a Widely Used Data Set', Beuth University, "
-    "report 4/2019",
+    source="UCI Machine Learning Repository, data set 522. The file is the Parquet file of the "
+    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache); U. Groemping, "
+    "'South German Credit Data: Correcting a Widely Used Data Set', Beuth University, report "
+    "4/2019",
     licence="CC BY 4.0",
-    paper_differences="In none of the papers, which use the data set german: the same 1000 loans, "
-    "the meanings of whose codes are wrong in several attributes. Label 1 is bad (300), as there. "
-    "privileged_age cuts at >= 25 or at > 25.",
-    criticism="1000 loans of 1973 to 1975 in southern Germany, bad ones oversampled to 30 %: no "
-    "rate here is one of a bank. Sex is no attribute: of its column's four labels one holds women "
-    "who are not single together with single men (310 rows). 150 people are under 25 and 37 are "
-    "foreign workers (in the published german the two codes of foreign_worker are exchanged: 963 "
-    "foreign workers there are a mistake): their rates carry wide intervals.",
+    paper_differences="None of the papers uses it. They use the data set german, which has the "
+    "same 1000 loans but wrong meanings for the codes of several attributes. Label 1 is bad (300 "
+    "loans), as in german. `privileged_age` sets the cut to >= 25 or to > 25.",
+    criticism="The 1000 loans are of 1973 to 1975 in southern Germany, and bad loans are "
+    "oversampled to 30 %, so no rate here is that of a bank. Sex is not an attribute: one of the "
+    "four labels of its column holds women who are not single together with single men (310 "
+    "rows). 150 people are under 25 and 37 are foreign workers, so the rates of these groups have "
+    "wide intervals. The published german exchanges the two codes of `foreign_worker`, so its 963 "
+    "foreign workers are a mistake.",
     family="german",
 )
 SOUTH = Source(

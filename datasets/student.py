@@ -1,4 +1,4 @@
-"""Student performance (Cortez, Silva 2008): whether a pupil passes mathematics, or Portuguese."""
+"""Student performance (Cortez, Silva 2008): who passes mathematics, or Portuguese."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from fairbench.data.tabular import at_least, binary, categories, labels, numbers
 
 DATASHEET = Datasheet(
     title="Student performance, mathematics and Portuguese (Cortez, Silva 2008)",
-    source="UCI Machine Learning Repository, data set 320, DOI 10.24432/C5TG7T; with the final "
-    "grade cut to a class by Le Quy et al. 2022 (github.com/tailequy/fairness_dataset)",
+    source="UCI Machine Learning Repository, data set 320, DOI 10.24432/C5TG7T; the final grade "
+    "was cut into two classes by Le Quy et al. 2022 (github.com/tailequy/fairness_dataset)",
     licence="CC BY 4.0",
-    paper_differences="As in the survey of Le Quy et al. 2022: 395 and 649 rows, label 1 is a "
-    "final grade of 10 or more, the first two grades among the features.",
-    criticism="The first two grades of the year nearly determine the third: keep_grades=false "
-    "asks the harder and more useful question. Two schools; 382 pupils occur in both files, so "
-    "the two are not independent.",
+    paper_differences="The loader follows the survey of Le Quy et al. 2022: there are 395 and 649 "
+    "rows. Label 1 is a final grade of 10 or more, and the first two grades are among the "
+    "features.",
+    criticism="The first two grades of the year nearly determine the third. `keep_grades=false` "
+    "leaves them out, which makes the task harder and more useful. The pupils are of two schools. "
+    "382 pupils occur in both files, so the two data sets are not independent.",
 )
+TITLES = {
+    "student_mat": "Student performance: passing mathematics (Cortez, Silva 2008)",
+    "student_por": "Student performance: passing Portuguese (Cortez, Silva 2008)",
+}
 _PAGE = "https://archive.ics.uci.edu/dataset/320/student+performance"
 SOURCES = {
     "mat": Source(
@@ -63,7 +68,7 @@ def load(
     Parameters
     ----------
     archive : where the files are found.
-    subject : ``mat`` or ``por``.
+    subject : ``mat`` (mathematics) or ``por`` (Portuguese).
     keep_grades : keep the grades of the first two periods among the features.
     keep_sensitive : keep sex and age among the features.
     """

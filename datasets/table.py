@@ -21,12 +21,13 @@ from fairbench.data.unpacking import ARROW, PARQUET, Content, content_of
 
 DATASHEET = Datasheet(
     title="Your own table",
-    source="A CSV, Excel, Parquet or Arrow file of yours, named by dataset.path",
+    source="Your own CSV, Excel, Parquet or Arrow file, which dataset.path names",
     licence="Yours",
-    paper_differences="Text columns become categoricals; missing features stay missing; missing "
-    "sensitive labels are a group of their own, 'unknown'.",
-    criticism="The privileged group is the most frequent one unless dataset.privileged names it. "
-    "Identifiers must be named in dataset.drop: a column with a value per row is memorised.",
+    paper_differences="Text columns become categorical features. Missing features stay missing. "
+    "People whose sensitive label is missing are a group of their own, 'unknown'.",
+    criticism="The privileged group is the most frequent one unless `dataset.privileged` names "
+    "it. Name identifiers in `dataset.drop`: a model memorises a column that has a different "
+    "value in each row.",
 )
 
 
@@ -47,9 +48,9 @@ def load(
 ) -> Dataset:
     """Return the table at `path` as a data set.
 
-    Text columns become categoricals; missing features stay missing; missing sensitive labels are
-    a group ``unknown``; the privileged group is the most frequent one unless `privileged` names
-    it.
+    Text columns become categorical features. Missing features stay missing. People whose sensitive
+    label is missing are a group ``unknown``. The privileged group is the most frequent one unless
+    `privileged` names it.
 
     Parameters
     ----------
@@ -57,13 +58,15 @@ def load(
     target : the column to predict: 0 / 1 or two labels (`positive` is then the one that is 1), or
         numbers for ``task=regression``.
     sensitive : columns of group labels.
-    task : ``binary``, ``multiclass`` or ``regression``; without it, two distinct values are binary.
-    classes : all classes of a multiclass task in an order that means something; without it, those
-        that occur in the order of their numbers or of the alphabet, which means nothing.
+    task : ``binary``, ``multiclass`` or ``regression``. Without it, a target with two distinct
+        values is binary, and any other a regression.
+    classes : all classes of a multiclass task, in an order that matters. Without it, the classes
+        that occur, in numeric or alphabetical order, and the order is not used.
     drop : columns to leave out (identifiers).
-    weight : the column of survey weights, which evaluator.weights=true uses; no feature.
-    clusters : the column whose equal values mark rows that belong together, such as a household:
-        they stay on one side of a split, and intervals know of them; no feature.
+    weight : the column of survey weights, which evaluator.weights=true uses. It is not a feature.
+    clusters : the column whose equal values mark rows that belong together, such as a household.
+        They stay on one side of a split, and intervals take them into account. The column is not
+        a feature.
     keep_sensitive : keep the sensitive columns among the features.
     """
     if not path or not target or not sensitive:
@@ -121,9 +124,9 @@ def _check_marks(clusters: pd.Series | None, file: Path) -> None:
 def _read(
     file: Path, sensitive: Sequence[str], named: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the table, and its sensitive columns as the texts that they are in the file.
+    """Return the table, and its sensitive columns as texts, exactly as they are in the file.
 
-    A label 01 is not 1, and neither is 1.0: only features are read as numbers.
+    Only features are read as numbers, so the labels 01, 1 and 1.0 are three labels.
     """
     if any("\ud800" <= sign <= "\udfff" for sign in str(file)):
         raise DataError(f"{file}: the name of the file is no text: rename it")
@@ -183,7 +186,7 @@ def _text(
 
 
 def _with_decimal_commas(frame: pd.DataFrame) -> list[str]:
-    """Return the columns of texts that are all numbers, some of them with a decimal comma."""
+    """Return the text columns that hold only numbers, some of them with a decimal comma."""
     found = []
     for name, column in frame.select_dtypes(include=["object", "string"]).items():
         known = column.dropna()

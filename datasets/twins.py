@@ -17,18 +17,28 @@ from fairbench.data.tabular import labels, numbers, one_of, target_scale_of
 DATASHEET = Datasheet(
     title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",
     source="AMLab-Amsterdam/CEVAE, from the NCHS/NBER linked birth and infant death files",
-    licence="None stated; United States government public-use data at the origin",
-    paper_differences="As FairlyUncertain: the target is the quintile of the number of prenatal "
-    "visits (nprevistq, scaled from 0..4 to [0, 1]), pairs without it are dropped, then columns "
-    "with a missing value: 68995 pairs, 19 columns, among them both infants' identifiers, weights "
-    "and deaths. columns=clean leaves identifiers and deaths out. One row is a pair; unit=twin "
-    "makes a row of each twin, and `clusters` keeps the two together. twins_under2000g is the "
-    "derived table of the 11984 pairs lighter than 2000 g, always a row a twin. "
-    "twins_mortality predicts their deaths in the first year, as Louizos et al. do.",
-    criticism="Identifiers are features in the paper's table, and deaths happen after the visits "
-    "that are predicted. Quintiles of a count are neither equally spaced nor normal, yet are "
-    "treated as a real number. The group is the child's race as the birth certificate codes it.",
+    licence="None stated. The original data are public-use data of the United States government",
+    paper_differences="The loader follows FairlyUncertain: the target is the quintile of the "
+    "number of prenatal visits (nprevistq, scaled from 0..4 to [0, 1]). Pairs without it are "
+    "dropped, then columns with a missing value. This leaves 68995 pairs and 19 columns, among "
+    "them both infants' identifiers, weights and deaths. `columns=clean` leaves identifiers and "
+    "deaths out. One row is a pair. `unit=twin` makes a row of each twin, and `clusters` keeps "
+    "the two twins of a pair on one side of a split. `twins_under2000g` is the derived table of "
+    "the 11984 pairs lighter than 2000 g; its rows are always single twins. `twins_mortality` "
+    "predicts the deaths of these twins in the first year, as Louizos et al. do.",
+    criticism="In the paper's table, identifiers are features, and so are deaths, which happen "
+    "after the visits that are predicted. Quintiles of a count are neither equally spaced nor "
+    "normal, but are treated as real numbers. The group is the child's race as coded on the birth "
+    "certificate.",
 )
+TITLES = {
+    "twins": "Twins: number of prenatal visits, a row for each pair (Almond et al. 2005; Louizos "
+    "et al. 2017)",
+    "twins_mortality": "Twins under 2000 g: death in the first year (Almond et al. 2005; Louizos "
+    "et al. 2017)",
+    "twins_under2000g": "Twins under 2000 g: number of prenatal visits, a row for each twin "
+    "(Almond et al. 2005; Louizos et al. 2017)",
+}
 _URL = (
     "https://raw.githubusercontent.com/AMLab-Amsterdam/CEVAE/"
     "9081f863e24ce21bd34c8d6a41bf0edc7d1b65dd/datasets/TWINS"
@@ -70,9 +80,10 @@ def load(
     Parameters
     ----------
     archive : where the three raw files are found.
-    unit : ``pair`` (a row a pair, as the paper) or ``twin`` (a row a twin, clustered by pair).
+    unit : ``pair`` (a row for each pair, as in the paper) or ``twin`` (a row for each twin,
+        clustered by pair).
     columns : ``fairlyuncertain`` or ``clean`` (without identifiers and deaths).
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep the races, and whether the child is white, among the features.
     """
     one_of("unit", unit, ("pair", "twin"))
@@ -96,14 +107,14 @@ def under_2000g(
     target_scale: str = "minmax",
     keep_sensitive: bool = True,
 ) -> Dataset:
-    """Return the twins of pairs lighter than 2000 g each, one row a twin, clustered by pair.
+    """Return the pairs lighter than 2000 g, with a row for each twin, clustered by pair.
 
     Parameters
     ----------
     archive : where the derived file is found.
     columns : ``fairlyuncertain`` (identifier, weight, order by weight and death are features) or
         ``clean`` (without identifier and death).
-    target_scale : ``minmax`` of all rows, or ``none``.
+    target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep the races, and whether the child is white, among the features.
     """
     file = UNDER_2000G.path
@@ -121,9 +132,9 @@ def under_2000g(
 
 
 def mortality_under_2000g(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
-    """Return the twins of pairs lighter than 2000 g each; label 1 is death in the first year.
+    """Return the twins of pairs lighter than 2000 g; label 1 is death in the first year.
 
-    Identifiers and the number of prenatal visits are no features; rows are clustered by pair.
+    Identifiers and the number of prenatal visits are not features. Rows are clustered by pair.
 
     Parameters
     ----------
@@ -146,7 +157,7 @@ def mortality_under_2000g(archive: Archive, *, keep_sensitive: bool = True) -> D
 
 
 def _pairs(archive: Archive) -> pd.DataFrame:
-    """Return weights, complete covariates and deaths side by side, a row a pair."""
+    """Return weights, complete covariates and deaths side by side, with a row for each pair."""
     parts = {
         source.path: read_table(archive.read(source), source.path)
         for source in (WEIGHTS, COVARIATES, DEATHS)
@@ -170,7 +181,7 @@ def _pairs(archive: Archive) -> pd.DataFrame:
 
 
 def _complete(raw: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Return the rows with a target and of these the columns without a gap, by name."""
+    """Return the rows that have a target, with the columns that have no missing value, by name."""
     if _TARGET in raw:
         raw = raw[raw[_TARGET] != ""]
     names = sorted(name for name in raw if name and not name.startswith("Unnamed"))
@@ -180,7 +191,7 @@ def _complete(raw: pd.DataFrame, file: str) -> pd.DataFrame:
 
 
 def _twins(wide: pd.DataFrame) -> pd.DataFrame:
-    """Return two rows a pair, ``x_0`` and ``x_1`` becoming ``x``, lighter first."""
+    """Return two rows for each pair, the lighter twin first; ``x_0`` and ``x_1`` become ``x``."""
     own = [str(name)[:-2] for name in wide if str(name).endswith("_0") and f"{name[:-2]}_1" in wide]
     shared = [name for name in wide if str(name)[:-2] not in own]
     halves = [

@@ -1,4 +1,4 @@
-"""The data sets there are, the page that documents them, and a check of every raw file."""
+"""The list of all data sets, the page that documents them, and a check of every raw file."""
 
 from __future__ import annotations
 
@@ -20,19 +20,39 @@ from fairbench.data.sequences import Sequences
 
 _HEAD = """# Data sets
 
-Written by `fairbench data write` from the loaders themselves: do not edit. Each name is an
-option of `dataset=`; `fairbench run --cfg job dataset=NAME` shows its parameters. `make data`
-fetches and verifies the raw files that can be fetched.
+`fairbench data write` writes this page from the loaders, so do not edit it. Each name is a choice
+for `dataset=`, and `fairbench run --cfg job dataset=NAME` shows its options.
 
-"Columns" are those after one-hot encoding. "Rate" is the share of label 1, or the mean of a
-regression's target; of several classes it is the share of each, and their names stand where
-label 1 does. Of each attribute the reference group comes first.
+How to read the tables:
+
+- **columns**: how many columns the features have after one-hot encoding.
+- **meaning of label 1**: what label 1 stands for. For several classes, the names of all classes;
+  `<` between them means that their order matters. Blank for a regression.
+- **rate**: the share of the rows that have label 1. For several classes, the share of each class;
+  for a regression, the mean of the target.
+- **label that is good for the person**: the label that counts as the favourable outcome. Classes
+  are numbered from 0.
+- **group**: the first group of each attribute is the reference group.
+
+"In the papers, and here" compares the loader with the [works that fairbench
+reproduces](papers.md), which are called "the papers", and with other works that used the data.
+
+Where a raw file was missing when this page was written, the page says so and has no figures for
+the data set. To add them, get the file and run `fairbench data write` again.
+`fairbench data check` downloads the files listed under "Files" where that is possible, and
+verifies them.
 """
+
+
+_COLUMNS = (
+    *("dataset", "rows", "columns", "target", "meaning of label 1", "rate"),
+    "label that is good for the person (blank: neither)",
+)
 
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A data set as the command line knows it: its name, and how it is loaded."""
+    """A data set as the command line knows it: its name, and how to load it."""
 
     name: str
     module: ModuleType
@@ -41,21 +61,27 @@ class DatasetEntry:
 
     @property
     def datasheet(self) -> Datasheet:
-        """Return the documentation of its module."""
+        """Return the documentation that its loader's module has."""
         datasheet: Datasheet = self.module.DATASHEET
         return datasheet
 
+    @property
+    def title(self) -> str:
+        """Return its own title from ``TITLES`` of the module, or else that of the datasheet."""
+        titles: dict[str, str] = getattr(self.module, "TITLES", {})
+        return titles.get(self.name, self.datasheet.title)
+
     def load(self, archive: Archive) -> Dataset:
-        """Load it with the options of its configuration."""
+        """Load it with the options in its configuration file."""
         return self.function(archive, **self.options)
 
 
 def entries(conf: Path) -> list[DatasetEntry]:
-    """Return every task of a folder of configurations, tasks of one module together.
+    """Return every data set that has a configuration file, those of one module together.
 
     Parameters
     ----------
-    conf : has a folder ``dataset``, whose files name loaders that can be imported.
+    conf : the folder of configurations. The files in its folder ``dataset`` name the loaders.
     """
     import yaml
 
@@ -69,7 +95,7 @@ def entries(conf: Path) -> list[DatasetEntry]:
 
 
 def sources_of(module: ModuleType) -> list[Source]:
-    """Return the raw files that a loader's module names."""
+    """Return the raw files that the module of a loader names."""
     return list(dict.fromkeys(_sources(vars(module).values())))
 
 
@@ -82,7 +108,7 @@ def _sources(values: Iterable[Any]) -> Iterator[Source]:
 
 
 def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
-    """Return the page that documents `tasks`, in Markdown."""
+    """Return the page that documents the data sets `tasks`, in Markdown."""
     sections = [_HEAD]
     modules = list(dict.fromkeys(entry.module for entry in tasks))
     for module in modules:
@@ -92,28 +118,29 @@ def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
 
 
 def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
-    """Return the section on one source: its data sets, their groups, and where it is from."""
+    """Return the section on one loader's data sets: their figures, groups and documentation."""
     datasheet = tasks[0].datasheet
     rows, groups, notes = [], [], []
     for entry in tasks:
         try:
             data = entry.load(archive)
         except UserError as error:
-            notes.append(f"`{entry.name}` was not loaded when this was written: {_why(error)}.")
+            notes.append(f"There are no figures for `{entry.name}`: {_why(error)}.")
             continue
         rows.append(_summary(entry.name, data))
         groups += _groups(entry.name, data)
     lines = [f"## {datasheet.title}", ""]
+    if len(tasks) > 1:
+        lines += [*(f"- `{entry.name}`: {entry.title}" for entry in tasks), ""]
     if rows:
-        head = ["dataset", "rows", "columns", "target", "label 1", "rate", "good for the person"]
-        lines += [*_table(head, rows), ""]
+        lines += [*_table(_COLUMNS, rows), ""]
         lines += [*_table(["dataset", "attribute", "group", "rows", "rate"], groups), ""]
     lines += [note + "\n" for note in notes]
     lines += [f"**Source.** {datasheet.source}", "", f"**Licence.** {datasheet.licence}", ""]
     lines += [
-        f"**The papers.** {datasheet.paper_differences}",
+        f"**In the papers, and here.** {datasheet.paper_differences}",
         "",
-        f"**Criticism.** {datasheet.criticism}",
+        f"**Known problems.** {datasheet.criticism}",
     ]
     files = sources_of(tasks[0].module)
     if files:
@@ -123,13 +150,15 @@ def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
 
 
 def _why(error: UserError) -> str:
-    """Return a reason that is the same on every machine."""
-    text = str(error)
-    return text.partition(" not found in ")[0] + " not found" if " not found in " in text else text
+    """Return the reason without the folders that were searched: they differ between machines."""
+    file, missing, _ = str(error).partition(" not found in ")
+    return f"the {file} was missing when this page was written" if missing else file
 
 
 def _summary(name: str, data: Dataset) -> list[str]:
     good = "" if data.favourable is None else str(data.favourable)
+    if good and data.classes:
+        good += f" ({data.classes[int(good)]})"
     label = data.positive_label or (" < " if data.ordered else ", ").join(data.classes)
     facts = [str(len(data)), _columns(data), data.target_name, label]
     return [f"`{name}`", *facts, _rate(data, data.target), good]
@@ -146,9 +175,9 @@ def _rate(data: Dataset, target: pd.Series) -> str:
 
 
 def _columns(data: Dataset) -> str:
-    """Return how many columns the features have, or how many channels each modality."""
+    """Return how many columns the features have, or how many channels a frame of each modality."""
     if isinstance(data.features, Sequences):
-        return " + ".join(str(part.channels) for part in data.features.parts) + " a frame"
+        return " + ".join(str(part.channels) for part in data.features.parts) + " per frame"
     return str(len(onehot_names(data.features)))
 
 
@@ -170,7 +199,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 @dataclass(frozen=True)
 class Found:
-    """The state of a raw file: ``there``, ``missing`` or ``wrong``, and a word about it."""
+    """The state of a raw file, ``there``, ``missing`` or ``wrong``, and a note that explains it."""
 
     state: str
     source: Source
@@ -178,7 +207,7 @@ class Found:
 
 
 def check_file(archive: Archive, source: Source) -> Found:
-    """Find, or fetch, and verify a raw file."""
+    """Find or download a raw file, and verify it."""
     before = archive.locate(source)
     try:
         archive.read(source)
@@ -188,12 +217,12 @@ def check_file(archive: Archive, source: Source) -> Found:
         reason = str(error).partition("nor downloaded (")[2].partition("). Get it")[0]
         return Found("missing", source, f"{reason or error}; see {source.page}")
     place = archive.locate(source)
-    note = f"{place}" if before else f"fetched to {place}"
+    note = f"{place}" if before else f"downloaded to {place}"
     return Found("there", source, note if source.sha256 else f"{note} (no checksum is recorded)")
 
 
 def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
-    """Check every raw file and print a table of what is there, missing or wrong."""
+    """Check every raw file, and print a table that says which are there, missing or wrong."""
     from rich.console import Console
     from rich.progress import track
     from rich.table import Column, Table

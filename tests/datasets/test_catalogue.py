@@ -1,5 +1,7 @@
 """The catalogue: a page that says what the loaders do, and a check of every raw file."""
 
+import re
+
 import pytest
 
 from fairbench.cli.main import main
@@ -31,13 +33,28 @@ def test_every_task_is_on_the_page(written):
         assert f"`{entry.name}`" in written
         for text in vars(entry.datasheet).values():
             assert text in written
-    assert written.count("was not loaded when this was written") == 1
-    assert "`table` was not loaded when this was written: dataset=table needs" in written
+    assert written.count("There are no figures for") == 1
+    assert "There are no figures for `table`: dataset=table needs" in written
 
 
 def test_figures_are_the_loaders(written):
     assert "| `german` | 10 | 31 | credit risk | bad risk | 0.3000 | 0 |" in written
     assert "| `german` | age | age >= 25 | 7 | 0.2857 |" in written
+
+
+def test_a_favourable_class_is_named(written):
+    assert re.search(r"^\| `acs_income_bands` .* \| 3 \(over 50K\) \|$", written, re.MULTILINE)
+
+
+def test_every_data_set_has_a_title_of_its_own(written):
+    tasks = catalogue.entries(CONF)
+    titles = [entry.title for entry in tasks]
+    assert len(set(titles)) == len(titles)
+    named = {name for entry in tasks for name in getattr(entry.module, "TITLES", {})}
+    assert named <= {entry.name for entry in tasks}
+    for entry in tasks:
+        if entry.title != entry.datasheet.title:
+            assert f"- `{entry.name}`: {entry.title}" in written
 
 
 def test_every_file_is_on_the_page_with_its_checksum(written):
@@ -49,9 +66,8 @@ def test_every_file_is_on_the_page_with_its_checksum(written):
 def test_a_missing_file_is_said_without_naming_folders(tmp_path):
     archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
     text = catalogue.page(archive, [e for e in catalogue.entries(CONF) if e.name == "german"])
-    assert "`german` was not loaded when this was written: file german/german.data not found." in (
-        text
-    )
+    why = "the file german/german.data was missing when this page was written."
+    assert f"There are no figures for `german`: {why}" in text
     assert str(tmp_path) not in text
 
 

@@ -64,8 +64,7 @@ def list_data_sets(options: DatasheetOptions) -> None:
     data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
     if not options.name:
         rows = [
-            (name, f"{_missing(entry, archive)}{entry.datasheet.title}")
-            for name, entry in data_sets.items()
+            (name, f"{_missing(entry, archive)}{entry.title}") for name, entry in data_sets.items()
         ]
         print(table(sorted(rows)))
         print("fairbench data NAME prints the datasheet of one")
@@ -76,11 +75,11 @@ def list_data_sets(options: DatasheetOptions) -> None:
     entry = data_sets[options.name]
     sheet = entry.datasheet
     rows = [
-        ("data set", f"{_missing(entry, archive)}{sheet.title}"),
+        ("data set", f"{_missing(entry, archive)}{entry.title}"),
         ("source", sheet.source),
         ("licence", sheet.licence),
-        ("in the papers", sheet.paper_differences),
-        ("criticism", sheet.criticism),
+        ("in the papers, and here", sheet.paper_differences),
+        ("known problems", sheet.criticism),
         ("to use it", f"fairbench run dataset={entry.name}"),
     ]
     print(table([(name, text) for name, text in rows if text]))

@@ -15,7 +15,7 @@ from fairbench.inference.means import (
     UNSEEN,
     Level,
     Moments,
-    scaled,
+    divide_by_scale,
     tail_index,
     unseen_distance,
     with_one_more,
@@ -413,8 +413,8 @@ def explained(
     share = 1 / size[codes] if sample is None else sample.share
     mean = np.bincount(codes, share * target, groups)
     # Halves of numbers that do not overflow have differences that do not.
-    away, of_error = scaled(target / 2 - prediction / 2, codes, groups)
-    apart, of_spread = scaled(target / 2 - mean[codes] / 2, codes, groups)
+    away, of_error = divide_by_scale(target / 2 - prediction / 2, codes, groups)
+    apart, of_spread = divide_by_scale(target / 2 - mean[codes] / 2, codes, groups)
     unexplained, total = (np.bincount(codes, share * array**2, groups) for array in (away, apart))
     ends = Moments.of_groups(target, codes, groups)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -195,7 +195,9 @@ def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
 def _explained(arrays: Sequence[Floats], parts: Parts) -> Closed:
     """Return the coefficients of determination of all cells, with their intervals."""
     target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
-    explained = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
+    explained = scores.explained_variance(
+        target, prediction, parts.codes, len(parts), sample=parts.sample
+    )
     few = parts.too_few(ROOT_ROWS)
     limits = lambda level: scores.explained_limits(explained, level=level)  # noqa: E731
     return 1 - explained.left, limits, few, explained.totals

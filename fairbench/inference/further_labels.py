@@ -73,7 +73,7 @@ class KnownRates:
         won = np.clip(added * self.rates + self.luck * spread, 0, added)
         return self.successes + won, self.sizes + added
 
-    def settled(self, labels: int, epsilon: float, risk: float) -> float:
+    def settled_share(self, labels: int, epsilon: float, risk: float) -> float:
         """Return how often so many more labels settle the gap.
 
         Parameters

@@ -281,7 +281,7 @@ def plug_in(bins: Bins) -> Floats:
     return _of_rows(bins, error)
 
 
-def debiased(bins: Bins) -> Floats:
+def debiased_error(bins: Bins) -> Floats:
     """Return expected calibration errors (...) less what chance adds; they may be under 0.
 
     Of calibrated scores, chance alone puts a bin's rate sqrt(2 / pi) standard errors away. That is
@@ -319,7 +319,7 @@ def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
     surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(bins.error, 1e-6)
     bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
     down = np.sqrt(((weight * low) ** 2).sum(axis=-1) + z**2 * _between(bins, error))
-    value = debiased(bins)
+    value = debiased_error(bins)
     lower = np.minimum(error - bias - down, value)
     upper = np.maximum(_largest(bins, error, level), np.maximum(error, value))
     return Limits(value, _of_rows(bins, lower), _of_rows(bins, upper))
@@ -400,7 +400,7 @@ class Explained:
     totals: Floats | None = None
 
 
-def explained(
+def explained_variance(
     target: Floats,
     prediction: Floats,
     codes: Codes,

@@ -31,7 +31,7 @@ _GRID = 100  # scores are rounded to so many values
 _ONE, _OTHER = 0, 1
 
 
-def unlike(
+def calibration_p_values(
     score: Floats, label: Codes, group: Codes, n_groups: int, generator: np.random.Generator
 ) -> Floats:
     """Return a p-value for every group: how often labels as strange as its own are foreseen.

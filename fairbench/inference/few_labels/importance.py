@@ -93,7 +93,7 @@ class Nodes:
         precision = _precisions(model, n_groups, spread)
         return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
 
-    def refined(
+    def refine(
         self,
         model: Calibration,
         evidence: Floats,
@@ -208,7 +208,7 @@ def effective_size(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def smoothed(weights: Floats) -> tuple[Floats, float]:
+def smooth_tail(weights: Floats) -> tuple[Floats, float]:
     """Smooth the tail of importance weights (T,); return them and the tail's Pareto shape k.
 
     The largest min(T / 5, 3 sqrt T) weights give way to quantiles of a generalised Pareto
@@ -293,10 +293,10 @@ class Proposal:
         stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
         return cls(model, nodes, ndtri(uniform[..., :-1]), stretch, fill)
 
-    def refined(self, weights: Floats, generator: np.random.Generator) -> Proposal:
+    def refine(self, weights: Floats, generator: np.random.Generator) -> Proposal:
         """Return the proposal with its nodes moved to where weights (T,) are."""
         evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
-        return replace(self, nodes=self.nodes.refined(self.model, evidence, generator, self.fill))
+        return replace(self, nodes=self.nodes.refine(self.model, evidence, generator, self.fill))
 
     def spread(self, positions: NDArray[np.int64]) -> Floats:
         """Return the spreads (C, D) behind draws at `positions` of all T."""
@@ -327,7 +327,7 @@ def propose(
     return flat, likelihood + (log_prior - log_density).ravel()
 
 
-def resampled(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return positions drawn in proportion to weights, systematically, in random order."""
     cumulative = np.cumsum(weights)
     places = (np.arange(draws) + generator.random()) / draws * cumulative[-1]

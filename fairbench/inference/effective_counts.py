@@ -91,7 +91,7 @@ def relative_rho(ratio: float | Floats, folds: int, rho_0: float | None = None) 
 def mean_relative_shrinkage(ratio: float | Floats, folds: int) -> Floats:
     """Return the shrinkage averaged over rho in [0, rho_rel] (rho_rel up).
 
-    So the areas of the paper's Table 12.1 are made, to 1 % in the mean.
+    It reproduces the areas of the paper's Table 12.1, to 1 % in the mean.
     """
     inflation = (folds - 1) * relative_rho(ratio, folds)
     with np.errstate(invalid="ignore", divide="ignore"):

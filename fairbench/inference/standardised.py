@@ -66,10 +66,11 @@ class StandardisedRates:
     Attributes
     ----------
     value : the standardised rates.
-    effective : the number of rows that they are known as well as.
-    correlation : of the errors of the two rates of a pair, which share the shares of strata.
-    rows : how many rows of the first group the rate rests on.
-    covered : which share of all people that the rate is of are in the strata of a pair.
+    effective : their effective numbers of rows.
+    correlation : correlations of the errors of the two rates of a pair, which have the shares of
+        strata in common.
+    rows : numbers of rows of the first group in the rate's denominator.
+    covered : the share of all people in the rate's denominator who are in the strata of a pair.
     """
 
     value: Floats
@@ -86,9 +87,9 @@ class StandardisedRates:
 
         Parameters
         ----------
-        successes, size : how many of how many rows that the rate is of.
-        mix : (..., K) rows in the strata of those whose mix is taken, such as one of the groups;
-            everyone without it.
+        successes, size : (..., G, K) numbers of rows in the rate's numerator and denominator.
+        mix : (..., K) the rows of each stratum that make the mix, such as those of one of the
+            groups; everyone if left out.
         """
         x, n = np.asarray(successes, float), np.asarray(size, float)
         shared = (n[..., :, None, :] > 0) & (n[..., None, :, :] > 0)
@@ -117,7 +118,7 @@ class StandardisedRates:
 
         Parameters
         ----------
-        level : of the intervals; several broadcast with the pairs.
+        level : the level of the intervals; an array of levels broadcasts with the pairs.
         """
         limits = rate_limits(self.value * self.effective, self.effective, level=level)
         nothing = np.isnan(self.value)
@@ -189,8 +190,9 @@ def largest_difference(
 
     Parameters
     ----------
-    several : of each rate, such as both of equalized odds.
-    compared : the pairs of each.
+    several : each of the rates, such as both of equalized odds.
+    compared : for each rate, the pairs that are compared.
+    level : the level of the interval.
 
     Returns
     -------

@@ -4,8 +4,8 @@ Let ``m_g`` be the mean of a score or a price in group g, ``m_r`` that of the re
 the standard deviation of everyone's, with n - 1 in the denominator. Three differences are made:
 
 - the standardised mean difference, ``(m_g - m_r) / S``;
-- the residual one: the same of what a least-squares regression on the factors leaves, over the
-  standard deviation of what it leaves. The regression does not know the groups, so that a factor
+- the residual one: the standardised mean difference of the residuals of a least-squares regression
+  on the factors. The regression does not know the groups, so that a factor
   that differs between them takes a part of the difference with it;
 - the adjusted one: the coefficient of the group in a least-squares regression on the groups and
   the factors, over S. It is the difference between people of the same factors.

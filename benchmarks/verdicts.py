@@ -30,7 +30,7 @@ from fairbench.audits.calibration import ALARMS
 from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import RATE_OF
 from fairbench.core.arrays import Floats, Mask
-from fairbench.inference.few_labels.check import unlike
+from fairbench.inference.few_labels.check import calibration_p_values
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 EPSILON, CHECKED = 0.05, 100
@@ -110,7 +110,7 @@ def _named(pools: Pools, number: int) -> Mask:
     rows = np.flatnonzero(pools.known[number])
     columns = (pools.score, pools.label, pools.group)
     score, label, group = (column[number][rows] for column in columns)
-    values = unlike(score, label, group, pools.groups, np.random.default_rng(number))
+    values = calibration_p_values(score, label, group, pools.groups, np.random.default_rng(number))
     asked = np.isfinite(values)
     named: Mask = asked & (np.nan_to_num(values, nan=1) * asked.sum() < ALARMS)
     return named

@@ -20,7 +20,7 @@ from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
 from fairbench.audits.watching.stream import WatchedRows, events_of, once
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
-from fairbench.inference.sequential.restarts import needed
+from fairbench.inference.sequential.restarts import log_evidence_needed
 
 METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
 
@@ -106,7 +106,7 @@ def delay(
 ) -> tuple[float, float, float]:
     """Return mean rows until a gap is found, what was said of them, and the fixed test's."""
     fixed, draw = fixed_rows(rates, share, gaps), rng(0, "delay", str(rates), str(share), gaps)
-    reach, most = float(needed(risks(gaps, 4)[0])), int(8 * fixed)
+    reach, most = float(log_evidence_needed(risks(gaps, 4)[0])), int(8 * fixed)
     result = [
         first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
     ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
-from fairbench.inference.partial.ends import Ends
+from fairbench.inference.partial.bounds import RateBounds
 from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.inference.rates import difference_limits
@@ -103,7 +103,7 @@ def _difference(rate: Rate) -> str:
     return f"difference in {rate.name}"
 
 
-def _intervals(ends: Mapping[str, Ends]) -> Mapping[str, Interval]:
+def _intervals(ends: Mapping[str, RateBounds]) -> Mapping[str, Interval]:
     """Return the intervals of rates (R, 2) from their ends, and of differences (R,)."""
     result: dict[str, Interval] = {}
     for rate in RATES:
@@ -131,12 +131,12 @@ def _alike(
 
 
 def _of_selected(labels: SelectedLabels, odds: float) -> Mapping[str, Interval]:
-    return _intervals({rate.name: _by_group(labels.ends(rate, odds=odds)) for rate in RATES})
+    return _intervals({rate.name: _by_group(labels.bounds(rate, odds=odds)) for rate in RATES})
 
 
-def _by_group(ends: Ends) -> Ends:
+def _by_group(ends: RateBounds) -> RateBounds:
     parts = (ends.lower, ends.upper, ends.lower_rows, ends.upper_rows)
-    return Ends(*(part.reshape(-1, GROUPS) for part in parts))
+    return RateBounds(*(part.reshape(-1, GROUPS) for part in parts))
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,8 @@ def _draw_proxies(population: Proxies, replications: int, draw: np.random.Genera
 def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[str, Interval]:
     ends = {}
     for rate in RATES:
-        each = [rows.ends(rate) for rows in data]
-        ends[rate.name] = Ends(
+        each = [rows.bounds(rate) for rows in data]
+        ends[rate.name] = RateBounds(
             *(
                 np.array([getattr(one, name) for one in each])
                 for name in ("lower", "upper", "lower_rows", "upper_rows")

@@ -27,8 +27,8 @@ from fairbench.inference.scores import (
     area_limits,
     areas,
     calibration_limits,
-    explained,
     explained_limits,
+    explained_variance,
 )
 
 BOOTSTRAP = "bootstrap"
@@ -76,7 +76,7 @@ def share_ours(successes: Floats) -> Limits:
 def explained_ours(target: Floats, prediction: Floats) -> Limits:
     """Return coefficients of determination with our limits."""
     codes = replication(target)
-    result = explained(target.ravel(), prediction.ravel(), codes, len(target))
+    result = explained_variance(target.ravel(), prediction.ravel(), codes, len(target))
     return explained_limits(result, level=LEVEL)
 
 

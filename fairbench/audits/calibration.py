@@ -11,7 +11,7 @@ from fairbench.audits.findings import EXCESS, LARGE, NOT_MEASURED, OPEN, Finding
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
 from fairbench.evaluation.group_calibration import GroupCalibration, group_calibrations
-from fairbench.inference.few_labels.check import unlike
+from fairbench.inference.few_labels.check import calibration_p_values
 
 ALARMS = 0.01  # of audits whose scores are calibrated alike, about the share with an alarm
 
@@ -61,7 +61,9 @@ def calibrations(
         )
         if attribute in asked:
             codes, number = groups.cat.codes.to_numpy(np.int64)[known], len(groups.cat.categories)
-            fits = unlike(score, label, codes, number, rng(seed, "calibrated alike", attribute))
+            fits = calibration_p_values(
+                score, label, codes, number, rng(seed, "calibrated alike", attribute)
+            )
             of_groups = map(lambda scores, fit: replace(scores, fit=float(fit)), of_groups, fits)
         yield from of_groups
 

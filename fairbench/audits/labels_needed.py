@@ -42,7 +42,7 @@ def with_needed(
         rates = rows.known_rates(gap.rate, counts, gap.compared, generator)
         tried: dict[int, float] = {}
         for labels in numbers(known, remaining):
-            tried[labels] = rates.settled(labels, epsilon, ERROR_RATE / len(RATE_OF))
+            tried[labels] = rates.settled_share(labels, epsilon, ERROR_RATE / len(RATE_OF))
             if tried[labels] >= LIKELY:
                 break
         return FurtherLabels(list(tried), list(tried.values()), remaining)

@@ -23,7 +23,7 @@ from fairbench.inference.comparing.tuned_gain import (
     Looks,
     Trials,
     gain_limits,
-    stacked,
+    stack_noise,
     value_limits,
 )
 from fairbench.results.predictions import TEST
@@ -186,7 +186,7 @@ def _as_candidates(
     estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows(trials[0]).unit)
     looks = [_looks(_rows(trial), codes) for trial in trials]
-    noise = stacked(estimates, looks, len(codes))
+    noise = stack_noise(estimates, looks, len(codes))
     values = np.array(
         [[estimate.value for estimate in trial_estimates] for trial_estimates in estimates]
     )

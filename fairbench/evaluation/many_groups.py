@@ -16,7 +16,7 @@ from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import POOLED, WORST, values_of
 from fairbench.evaluation.table import NAN, MetricTable, Several, Statuses
 from fairbench.inference.flags import (
-    adjusted,
+    adjusted_p_values,
     all_at_least,
     all_at_most,
     differs_from_rest,
@@ -144,7 +144,7 @@ def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuse
     unlike = np.zeros(sizes.shape, bool)
     for place in np.ndindex(sizes.shape[:-1]):
         if (surprises[place] < EXCEPTIONAL).any():  # what is adjusted only grows
-            unlike[place] = adjusted(surprises[place]) < EXCEPTIONAL
+            unlike[place] = adjusted_p_values(surprises[place]) < EXCEPTIONAL
     reason = "unlike the other groups: read its own rate, not the pooled one"
     statuses.flag(unlike, "insufficient", reason)
     statuses.flag(
@@ -250,8 +250,8 @@ def pooled(
             "rank_lower": lowest_rank,
             "rank_upper": highest_rank,
             "worst": posterior.worst(largest=worst == "largest"),
-            "exception": adjusted(posterior.surprise) < EXCEPTIONAL,
-            "differs": adjusted(differs_from_rest(y, n)) <= false_discovery_rate,
+            "exception": adjusted_p_values(posterior.surprise) < EXCEPTIONAL,
+            "differs": adjusted_p_values(differs_from_rest(y, n)) <= false_discovery_rate,
         },
         index=pd.Index(names, name="group"),
     )
@@ -325,7 +325,7 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
         p=("p", "mean"), repeats=("p", "size"),
     )  # fmt: skip
     combined = np.minimum(1, tests["p"] * np.where(tests["repeats"] > 1, 2, 1))
-    adjusted_p = adjusted(combined, overlapping=True)
+    adjusted_p = adjusted_p_values(combined, overlapping=True)
     return tests.assign(adjusted=adjusted_p).drop(columns=["p", "repeats"]).reset_index()
 
 

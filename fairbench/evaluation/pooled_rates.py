@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.many_groups import DRAWS, EXCEPTIONAL, SHOWN, estimates_of, parts_of
-from fairbench.inference.flags import adjusted, differs_from_rest
+from fairbench.inference.flags import adjusted_p_values, differs_from_rest
 from fairbench.inference.pooled import pool_rates
 from fairbench.metrics.rates import binary_confusion, selection_rate, shares_of
 
@@ -77,7 +77,7 @@ def estimates_of_rates(
         draws=DRAWS,
     )
     p_values = differs_from_rest(successes, sizes)
-    discoveries = adjusted(p_values, overlapping=True)
+    discoveries = adjusted_p_values(p_values, overlapping=True)
     frames = []
     for r, name in enumerate(names):
         posterior = posteriors.take(r).take(0)
@@ -95,7 +95,7 @@ def estimates_of_rates(
             "p_value": p_values[r],
             "adjusted": discoveries[r],
             "unlike_everyone": discoveries[r] <= false_discovery_rate,
-            "exception": adjusted(posterior.surprise) < EXCEPTIONAL,
+            "exception": adjusted_p_values(posterior.surprise) < EXCEPTIONAL,
         }
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)

@@ -34,8 +34,8 @@ from fairbench.inference.means import (
     ROOT_ROWS,
     Level,
     Moments,
+    divide_by_scale,
     root_limits,
-    scaled,
     tail_index,
 )
 from fairbench.inference.rates import Limits
@@ -177,7 +177,7 @@ def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
     # Halves of numbers that do not overflow have differences that do not.
     target, prediction = (values / 2 for values in arrays)
     errors = parts.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
-    away, scale = scaled(errors, parts.codes, len(parts))
+    away, scale = divide_by_scale(errors, parts.codes, len(parts))
     squares = away**2
     moments, totals = parts.moments(squares)
     few, index = parts.too_few(ROOT_ROWS), parts.tail_index(squares)
@@ -195,7 +195,9 @@ def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
 def _explained(arrays: Sequence[Floats], parts: Parts) -> Closed:
     """Return the coefficients of determination of all cells, with their intervals."""
     target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
-    explained = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
+    explained = scores.explained_variance(
+        target, prediction, parts.codes, len(parts), sample=parts.sample
+    )
     few = parts.too_few(ROOT_ROWS)
     limits = lambda level: scores.explained_limits(explained, level=level)  # noqa: E731
     return 1 - explained.left, limits, few, explained.totals

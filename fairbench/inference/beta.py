@@ -1,4 +1,4 @@
-"""Independent Beta distributions: what is known of the shares of many groups."""
+"""Independent Beta and normal distributions: posteriors of the shares or means of many groups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Beta:
         return self.mean * (1 - self.mean) / (self.strength + 1)
 
     def after(self, successes: NDArray[Any], failures: NDArray[Any]) -> Beta:
-        """Return the posterior once these counts are known too."""
+        """Return the posterior after further counts."""
         return Beta(self.successes + successes, self.failures + failures)
 
     def take(self, place: Any) -> Beta:
@@ -106,7 +106,7 @@ class Normal:
         return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
 
     def after(self, above: NDArray[Any], below: NDArray[Any]) -> Normal:
-        """Return the posterior once so many labels are known too.
+        """Return the posterior after further labels.
 
         Parameters
         ----------
@@ -142,8 +142,8 @@ def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
     A mean of 0 or 1 is moved by a thousandth, so that one row to the contrary can be believed.
     """
     inside: Floats = np.clip(np.asarray(mean, np.float64), 1e-3, 1 - 1e-3)
-    worth = np.asarray(strength, np.float64)
-    return Beta(inside * worth, (1 - inside) * worth)
+    total = np.asarray(strength, np.float64)
+    return Beta(inside * total, (1 - inside) * total)
 
 
 def probability_less(first: Beta, second: Beta, *, margin: float = 0.0) -> Floats:

@@ -113,7 +113,7 @@ def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats,
 
     Parameters
     ----------
-    posterior : of P(true class | predicted class).
+    posterior : the posterior of P(true class | predicted class).
     costs : (C, C) costs of true class (row) by predicted class (column).
 
     Returns

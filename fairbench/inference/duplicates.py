@@ -11,7 +11,7 @@ _FEW = 5.0  # rows that may come three times, by chance, where none did
 
 
 def beyond_chance(times: ArrayLike) -> bool:
-    """Say whether far more rows come twice, or three times, than independent rows would.
+    """Return whether far more rows come twice, or three times, than independent rows would.
 
     Parameters
     ----------

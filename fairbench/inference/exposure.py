@@ -30,9 +30,10 @@ class WeightedShares:
 
     Attributes
     ----------
-    shares, rows : (G,) with limits.
-    ratios : shares over shares of rows, 1 where a group has as
-        much as it has rows.
+    shares : (G,) the groups' shares of the places, with limits.
+    rows : (G,) their shares of all rows, with limits.
+    ratios : (G,) the first over the second, 1 where a group has as large a share of places as of
+        rows.
     below : (G,) how sure it is that a ratio is under four fifths; see
         :func:`fairbench.inference.rates.probability_ratio_below`.
     """
@@ -48,8 +49,9 @@ def top_weights(score: Floats, lists: Codes, top: float) -> Floats:
 
     Parameters
     ----------
-    lists : (n,) which list 0 .. L - 1 each row is in.
-    top : how many of every list; under 1, which share of it, of which no list has under one place.
+    score : (n,) the scores that order a list, the largest first.
+    lists : (n,) the list 0 .. L - 1 that each row is in.
+    top : how many rows of every list are the first; under 1, which share of it, at least one row.
     """
     size = np.bincount(lists)
     most = np.maximum(np.round(top * size), 1) if top < 1 else np.minimum(top, size)
@@ -92,10 +94,11 @@ def weighted_shares(
 
     Parameters
     ----------
-    weight : (n,) of the rows' places, as of :func:`top_weights`.
+    weight : (n,) the weights of the rows' places, such as those of :func:`top_weights`.
     codes : (n,) the group 0 .. G - 1 of each row.
-    lists : (n,) which list each row is in, where there are several; lists are then what is drawn
-        independently, not rows.
+    groups : G, the number of groups.
+    lists : (n,) the list that each row is in, if there are several; lists and not rows are then
+        drawn independently.
     """
     weighted = Design.of(len(weight), weight=weight, clusters=lists)
     plain = Design.of(len(weight), clusters=lists)
@@ -147,7 +150,9 @@ def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
 
 
 def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:
-    """Return the same where lists are what is drawn, from what each adds to the errors.
+    """Like :func:`_correlation_of_rows`, where lists and not rows are independent.
+
+    It is that of the sums over lists of what rows add to both errors, `one` and `other` (n,).
 
     A few lists hardly say what it is, and too large a one leaves no error of a ratio: it is lower
     by its own standard error (Fisher 1921), and of three lists and fewer nothing is known of it.

@@ -107,7 +107,7 @@ def below(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
     return np.asarray((less + at_most) / 2)
 
 
-def flagged(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Mask:
+def flag(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Mask:
     """Return which comparisons to flag, so that at most a share `rate` is wrong on average.
 
     All comparisons that were looked at belong into one call: every group, pair, attribute and
@@ -121,10 +121,10 @@ def flagged(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False
         share people, or of several metrics of the same rows, do. Benjamini and Yekutieli's
         procedure then replaces Benjamini and Hochberg's; it flags less.
     """
-    return adjusted(p_values, overlapping=overlapping) <= rate
+    return adjusted_p_values(p_values, overlapping=overlapping) <= rate
 
 
-def adjusted(p_values: ArrayLike, *, overlapping: bool = False) -> Floats:
+def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floats:
     """Return the smallest false discovery rates at which each would be flagged; NaN stays."""
     p = np.asarray(p_values, np.float64)
     result = np.full(p.shape, np.nan)

@@ -22,8 +22,9 @@ class FurtherLabels:
 
     Attributes
     ----------
-    labels, settled : numbers of further labels, and how often each settled the gap in `WORLDS`
-        simulations, as a question by itself within its attribute; none where that is not asked.
+    labels : numbers of further labels; none where that is not asked.
+    settled : the share of `WORLDS` simulations in which each number settled the gap, as a question
+        by itself within its attribute.
     remaining : how many rows have no label yet; None if all have one, and more rows are needed.
     """
 
@@ -54,10 +55,10 @@ class KnownRates:
 
     Attributes
     ----------
-    successes, sizes : (G,) of rows that count, and of how many; or 0 before there are any.
-    rates : (W, G) what the rates may be, or (G,) what they are.
-    added : (G,) how much a label at random among all rows adds to the sizes.
-    luck : (W, G) standard normals: what the further labels may say of these rates.
+    successes, sizes : (G,) counts so far; 0 before there are any.
+    rates : (W, G) simulated true rates, or (G,) known ones.
+    added : (G,) how much a label of a row at random adds to the sizes.
+    luck : (W, G) standard normals, from which the further labels are simulated.
     """
 
     successes: Floats | float
@@ -73,11 +74,13 @@ class KnownRates:
         won = np.clip(added * self.rates + self.luck * spread, 0, added)
         return self.successes + won, self.sizes + added
 
-    def settled(self, labels: int, epsilon: float, risk: float) -> float:
-        """Return how often so many more labels settle the gap.
+    def settled_share(self, labels: int, epsilon: float, risk: float) -> float:
+        """Return the share of simulations in which so many more labels settle the gap.
 
         Parameters
         ----------
+        labels : the number of further labels.
+        epsilon : the gap that matters.
         risk : the probability with which the verdict may be wrong.
         """
         counts, sizes = self.after(labels)
@@ -94,8 +97,14 @@ def least_number(
 
     Parameters
     ----------
-    start : a guess.
-    most : the largest number that is looked at; None where it is not enough.
+    chance : the chance as a function of the number.
+    wanted : the chance that is wanted.
+    start : a guess of the number.
+    most : the largest number that is tried.
+
+    Returns
+    -------
+    The number; None where `most` is not enough.
     """
     low, high = start, start
     while chance(high) < wanted:

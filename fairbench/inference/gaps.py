@@ -59,13 +59,13 @@ class GroupLimits:
             return cls(single, single)
         return cls(single, rate_limits(successes, size, level=wider))
 
-    def row(self, place: int) -> GroupLimits:
+    def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
         shared = self.correlation
         return GroupLimits(
-            Limits(*(ends[place] for ends in self.single)),
-            Limits(*(ends[place] for ends in self.together)),
-            shared if isinstance(shared, float) else shared[place],
+            Limits(*(array[index] for array in self.single)),
+            Limits(*(array[index] for array in self.together)),
+            shared if isinstance(shared, float) else shared[index],
         )
 
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
@@ -82,9 +82,9 @@ class GroupLimits:
 
         Parameters
         ----------
-        groups : (..., G) which ones.
-        unseen : others, of whose rates no row says anything: they may be anything from 0 to 1, and
-            gaps are of these groups, too.
+        groups : (..., G) whether a group is kept.
+        unseen : (..., G) other groups that are kept without any row: their rates may be anything
+            from 0 to 1.
         """
         if groups.all():
             return self
@@ -239,12 +239,13 @@ def largest_gap(*rates: GroupLimits) -> Limits:
 def ends_of_pairs(
     first: Limits, one: Limits, second: Limits, other: Limits, correlation: Floats | float = 0.0
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the sizes of differences of pairs, what they are at least, and at most.
+    """Return the sizes of differences of pairs, with their lower and upper limits.
 
     Parameters
     ----------
-    first, second : the rates with the limits that hold for all pairs together.
-    one, other : the same with those of a single pair.
+    first, second : both rates with the limits that hold for all pairs together.
+    one, other : both rates with the limits of a single pair.
+    correlation : the correlations of the two rates' errors.
     """
     wide = difference_limits(first, second, correlation)
     single = difference_limits(one, other, correlation)
@@ -271,14 +272,16 @@ def probability_below(
         one: with many small groups it takes for granted that some two are far apart, and with one
         small group that it is like the others.
     lower, upper : (...) the intervals of the gaps; NaN where there is none.
-    level : of the intervals.
+    epsilon : the gap that matters.
+    level : the level of the intervals.
 
     Returns
     -------
-    While the interval holds epsilon, no less than 1 - level and no more than level. Where the
-    interval is above epsilon at most 1 - level, where it is under epsilon at least level. So the
-    probability is under 1 - level (over level) only where the interval excludes epsilon, and
-    falsely no more often than the interval misses on that side, whatever the posterior.
+    The probabilities (...). While the interval holds epsilon, they are no less than 1 - level and
+    no more than level. Where the interval is above epsilon they are at most 1 - level, where it is
+    under epsilon at least level. So a probability is under 1 - level (over level) only where the
+    interval excludes epsilon, and falsely no more often than the interval misses on that side,
+    whatever the posterior.
     """
     risk = min(1 - level, 0.5)
     above, under = np.asarray(lower) > epsilon, np.asarray(upper) < epsilon
@@ -342,7 +345,7 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
 
 
 def leads(rates: GroupLimits) -> Floats:
-    """Return by how much at least the first group's rate is the higher, of every ordered pair.
+    """Return lower limits of how much higher the first rate of every ordered pair is.
 
     Returns
     -------

@@ -50,8 +50,11 @@ def ratios_to_group(
 
     Parameters
     ----------
-    rates : (..., G) with limits at that level.
-    correlation : (..., G, G) of the groups' errors, where groups share clusters.
+    rates : (..., G) the rates with limits at that level.
+    reference : the position of the group that others are compared with.
+    bound : the bound of the ratios that `below` is about.
+    level : the level of the intervals.
+    correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
     """
     of_group = rates.take([reference])
     shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
@@ -86,9 +89,11 @@ def ratios_to_highest(
 
     Parameters
     ----------
-    rates, wider : (..., G) with limits at the level, and at :func:`wider_level` of it (Bonferroni).
+    rates : (..., G) the rates with limits at the level.
+    wider : (..., G) the rates with limits at :func:`wider_level` of it (Bonferroni).
     highest : (G,) which of the groups may be the one compared with, two or more.
-    correlation : (..., G, G) of the groups' errors, where groups share clusters.
+    bound, level : as in :func:`ratios_to_group`.
+    correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
 
     Notes
     -----
@@ -195,4 +200,5 @@ def selections_that_turn(
 
 
 def _first(holds: NDArray[np.bool_]) -> int | None:
+    """Return the first position where something holds; None where it never does."""
     return int(holds.argmax()) if holds.any() else None

@@ -4,8 +4,8 @@ Let ``m_g`` be the mean of a score or a price in group g, ``m_r`` that of the re
 the standard deviation of everyone's, with n - 1 in the denominator. Three differences are made:
 
 - the standardised mean difference, ``(m_g - m_r) / S``;
-- the residual one: the same of what a least-squares regression on the factors leaves, over the
-  standard deviation of what it leaves. The regression does not know the groups, so that a factor
+- the residual one: the standardised mean difference of the residuals of a least-squares regression
+  on the factors. The regression does not know the groups, so that a factor
   that differs between them takes a part of the difference with it;
 - the adjusted one: the coefficient of the group in a least-squares regression on the groups and
   the factors, over S. It is the difference between people of the same factors.
@@ -39,17 +39,19 @@ _GROUP, _REFERENCE, _OTHERS = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """An estimate, and what each row adds to its error.
+    """A linearised estimate: what each row adds to its error.
 
     Attributes
     ----------
-    influence : (n,) of each row; its mean is 0.
-    ends : how far under and over the mean of its group any row lies, in the units of the estimate.
+    value : the estimate.
+    influence : (n,) what each row adds to the error, times n; its mean is 0.
+    extremes : the smallest and the largest distance of a row from the mean of its group, in the
+        units of the estimate.
     """
 
     value: float
     influence: Floats
-    ends: tuple[float, float]
+    extremes: tuple[float, float]
 
 
 def mean_differences(
@@ -59,16 +61,22 @@ def mean_differences(
 
     Parameters
     ----------
-    values, codes : (n,) of each row.
+    values : (n,) the values of rows.
+    codes : (n,) their groups, 0 .. G - 1.
+    reference : the group that others are compared with.
+    level : the level of the intervals.
 
     Returns
     -------
-    That of the reference group is 0, without an interval; NaN where nothing varies.
+    The differences with limits. That of the reference group is 0, without an interval; NaN where
+    nothing varies.
     """
     means = _means(values, codes)
-    return _of_groups(codes, reference, level, lambda g: _standardised(
-        _difference(values, codes, means, g, reference), values
-    ))  # fmt: skip
+
+    def estimate(g: int) -> _Linear:
+        return _standardise(_difference(values, codes, means, g, reference), values)
+
+    return _group_limits(codes, reference, level, estimate)
 
 
 def residual_mean_differences(
@@ -81,19 +89,21 @@ def residual_mean_differences(
     """
     design = np.column_stack([np.ones(len(values)), factors])
     fit = _Regression(design)
-    left, without = fit.residuals(values)
-    means = _means(left, codes)
+    residuals, left_out = fit.residuals(values)
+    means = _means(residuals, codes)
 
-    def of_group(g: int) -> _Linear:
-        plain = _difference(without, codes, _means(without, codes), g, reference)
-        apart = design[codes == g].mean(axis=0) - design[codes == reference].mean(axis=0)
-        through_fit = fit.influence(apart, without)
+    def estimate(g: int) -> _Linear:
+        direct = _difference(left_out, codes, _means(left_out, codes), g, reference)
+        factor_gap = design[codes == g].mean(axis=0) - design[codes == reference].mean(axis=0)
+        through_fit = fit.influence(factor_gap, left_out)
         linear = _Linear(
-            float(means[g] - means[reference]), plain.influence - through_fit, plain.ends
+            value=float(means[g] - means[reference]),
+            influence=direct.influence - through_fit,
+            extremes=direct.extremes,
         )
-        return _standardised(linear, left)
+        return _standardise(linear, residuals)
 
-    return _of_groups(codes, reference, level, of_group)
+    return _group_limits(codes, reference, level, estimate)
 
 
 def adjusted_mean_differences(
@@ -101,26 +111,31 @@ def adjusted_mean_differences(
 ) -> Limits:
     """Return the adjusted standardised mean differences (G,), given factors (n, K).
 
-    NaN of a group of whom the factors tell who is in it.
+    NaN of a group where the factors tell who is in it.
     """
     others = [g for g in range(int(codes.max()) + 1) if g != reference and (codes == g).any()]
     members = np.column_stack([codes == g for g in others]).astype(float)
     covariates = np.column_stack([np.ones(len(values)), factors])
     design = np.column_stack([members, covariates])
     fit = _Regression(design)
-    coefficients, (_, without) = fit.coefficients(values), fit.residuals(values)
+    coefficients = fit.coefficients(values)
+    _, left_out = fit.residuals(values)
 
-    def of_group(g: int) -> _Linear:
-        place = others.index(g)
-        spread = np.delete(design, place, axis=1)
-        left = _Regression(spread).residuals(design[:, place])[0]
-        if (left**2).sum() <= _TOLD * len(values) * members[:, place].var():
-            return _nothing(values)
-        unit = np.eye(design.shape[1])[place]
-        linear = _Linear(float(coefficients[place]), fit.influence(unit, without), _ends(without))
-        return _standardised(linear, values)
+    def estimate(g: int) -> _Linear:
+        column = others.index(g)
+        other_columns = np.delete(design, column, axis=1)
+        unexplained, _ = _Regression(other_columns).residuals(design[:, column])
+        if (unexplained**2).sum() <= _TOLD * len(values) * members[:, column].var():
+            return _undefined(values)
+        unit = np.eye(design.shape[1])[column]
+        linear = _Linear(
+            value=float(coefficients[column]),
+            influence=fit.influence(unit, left_out),
+            extremes=_extremes(left_out),
+        )
+        return _standardise(linear, values)
 
-    return _of_groups(codes, reference, level, of_group)
+    return _group_limits(codes, reference, level, estimate)
 
 
 class _Regression:
@@ -143,9 +158,9 @@ class _Regression:
         return solved
 
     def residuals(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return what is left (n,), and what would be of a row that did not take part."""
-        left = values - self._design @ self.coefficients(values)
-        return left, left / self._kept
+        """Return residuals (n,), and those of rows left out of the fit."""
+        residuals = values - self._design @ self.coefficients(values)
+        return residuals, residuals / self._kept
 
     def influence(self, combination: Floats, residuals: Floats) -> Floats:
         """Return what rows (n,) add to a linear combination (K,) of the coefficients."""
@@ -163,69 +178,76 @@ def _means(values: Floats, codes: Codes) -> Floats:
 def _difference(values: Floats, codes: Codes, means: Floats, g: int, reference: int) -> _Linear:
     """Return the difference of the means of a group and of the reference group."""
     influence = np.zeros(len(values))
-    ends = _ends(values - means[codes])
+    extremes = _extremes(values - means[codes])
     for sign, group in ((1, g), (-1, reference)):
-        rows = codes == group
-        influence[rows] = sign * (values[rows] - means[group]) / rows.mean()
-    return _Linear(float(means[g] - means[reference]), influence, ends)
+        members = codes == group
+        influence[members] = sign * (values[members] - means[group]) / members.mean()
+    return _Linear(float(means[g] - means[reference]), influence, extremes)
 
 
-def _ends(away: Floats) -> tuple[float, float]:
-    return float(away.min()), float(away.max())
+def _extremes(deviations: Floats) -> tuple[float, float]:
+    return float(deviations.min()), float(deviations.max())
 
 
-def _nothing(values: Floats) -> _Linear:
-    """Return what is not known."""
+def _undefined(values: Floats) -> _Linear:
+    """Return an estimate that is not defined: NaN."""
     return _Linear(np.nan, np.full(len(values), np.nan), (np.nan, np.nan))
 
 
-def _standardised(difference: _Linear, values: Floats) -> _Linear:
-    """Return a difference over the standard deviation of values (n,)."""
-    away = values - values.mean()
-    sd = float(away.std(ddof=1))
+def _standardise(difference: _Linear, values: Floats) -> _Linear:
+    """Return a difference over the standard deviation of values (n,).
+
+    Notes
+    -----
+    With the deviations d of the values and their standard deviation s, the ratio r = D / s has the
+    influence of D over s, less r / 2 (d^2 / s^2 - mean(d^2) / s^2).
+    """
+    deviation = values - values.mean()
+    sd = float(deviation.std(ddof=1))
     if not sd > 1e-12 * np.abs(values).max(initial=0):
-        return _nothing(values)
+        return _undefined(values)
     ratio = difference.value / sd
-    through_sd = ratio / 2 * ((away / sd) ** 2 - (away**2).mean() / sd**2)
-    low, high = difference.ends
+    through_sd = ratio / 2 * ((deviation / sd) ** 2 - (deviation**2).mean() / sd**2)
+    low, high = difference.extremes
     return _Linear(ratio, difference.influence / sd - through_sd, (low / sd, high / sd))
 
 
-def _of_groups(
-    codes: Codes, reference: int, level: float, of_group: Callable[[int], _Linear]
+def _group_limits(
+    codes: Codes, reference: int, level: float, estimate: Callable[[int], _Linear]
 ) -> Limits:
-    """Return the limits (G,) of the groups that have rows."""
+    """Return the limits (G,) of the groups that have rows, from the estimate of each."""
     groups = int(codes.max()) + 1
-    ends = np.full((3, groups), np.nan)
-    rows = np.bincount(codes, minlength=groups)
+    limits = np.full((3, groups), np.nan)
+    sizes = np.bincount(codes, minlength=groups)
     for g in range(groups):
         if g == reference:
-            ends[0, g] = 0.0
-        elif rows[g] and rows[reference]:
-            ends[:, g] = _limits(of_group(g), codes, g, reference, level)
-    return Limits(*ends)
+            limits[0, g] = 0.0
+        elif sizes[g] and sizes[reference]:
+            limits[:, g] = _limits(estimate(g), codes, g, reference, level)
+    return Limits(*limits)
 
 
 def _limits(
     linear: _Linear, codes: Codes, g: int, reference: int, level: float
 ) -> tuple[float, float, float]:
-    """Return an estimate with both ends; NaN ends where either group has too few rows."""
-    part = np.where(codes == g, _GROUP, np.where(codes == reference, _REFERENCE, _OTHERS))
-    if (part == _OTHERS).sum() < ROWS:
-        part = np.minimum(part, _REFERENCE)
-    size = np.bincount(part)
+    """Return an estimate with both limits; NaN limits where either group has too few rows."""
+    role = np.where(codes == g, _GROUP, np.where(codes == reference, _REFERENCE, _OTHERS))
+    if (role == _OTHERS).sum() < ROWS:
+        role = np.minimum(role, _REFERENCE)
+    size = np.bincount(role)
     if np.isnan(linear.value) or min((codes == g).sum(), (codes == reference).sum()) < ROWS:
         return linear.value, np.nan, np.nan
-    moments = Moments.of_groups(linear.influence, part, len(size))
-    # What is seen in any group, the rows of another that were not seen may be as well.
-    share, (low, high) = size / size.sum(), linear.ends
+    moments = Moments.of_groups(linear.influence, role, len(size))
+    # A row that was not seen may lie as far out in one group as a row that was seen in another.
+    share = size / size.sum()
+    low, high = linear.extremes
     least, most = np.full((2, len(size)), np.nan)
     least[:2] = moments.mean[:2] + np.array([low, -high]) / share[:2]
     most[:2] = moments.mean[:2] + np.array([high, -low]) / share[:2]
     means = centred_limits(moments.reaching(least, most), level=level)
-    of_shares = quantile(level) ** 2 * (share * means.value**2).sum() / size.sum()
+    by_shares = quantile(level) ** 2 * (share * means.value**2).sum() / size.sum()
     down, up = (
-        np.sqrt(((share * away) ** 2).sum() + of_shares)
-        for away in (means.value - means.lower, means.upper - means.value)
+        np.sqrt(((share * half_width) ** 2).sum() + by_shares)
+        for half_width in (means.value - means.lower, means.upper - means.value)
     )
     return linear.value, linear.value - float(down), linear.value + float(up)

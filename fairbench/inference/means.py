@@ -21,7 +21,7 @@ from fairbench.metrics.rates import selection_rate
 
 Level = float | Floats
 
-ROWS = 20  # of a mean
+ROWS = 20  # the fewest rows of a mean
 # Of a mean of squares or its root: squares have far heavier tails, and of a few rows in a hundred
 # that err ten times as much as others fewer would often show none.
 ROOT_ROWS = 200
@@ -36,14 +36,16 @@ _ALL = 40  # from so many rows of the rarer label on, that they had to be 10 pla
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the interval of a mean is made of, arrays of any one shape.
+    """The moments that the interval of a mean is made from, arrays of any one shape.
 
     Attributes
     ----------
-    size, mean, sd : number of rows, their mean and standard deviation (NaN of too few rows).
-    skewness : third standardised moment, 0 where nothing varies.
+    size : numbers of rows.
+    mean : their means.
+    sd : their standard deviations; NaN of too few rows.
+    skewness : third standardised moments, 0 where nothing varies.
     lowest, highest : the outermost values.
-    least, most : how far out values may lie that were not seen, as far as that is known, else NaN.
+    least, most : how far out values may lie that were not seen; NaN where that is not known.
     """
 
     size: Floats
@@ -61,36 +63,58 @@ class Moments:
         x = np.asarray(values, float)
         n = x.shape[-1]
         mean = x.mean(axis=-1)
-        away = x - mean[..., None]
-        squares, cubes = (away**2).sum(axis=-1), (away**3).sum(axis=-1)
-        size, unknown = np.full(mean.shape, float(n)), np.full(mean.shape, np.nan)
-        outermost = x.min(axis=-1), x.max(axis=-1)
-        return cls(size, mean, *_spread(size, squares, cubes), *outermost, unknown, unknown)
+        deviation = x - mean[..., None]
+        size = np.full(mean.shape, float(n))
+        sd, skewness = _sd_and_skewness(
+            size, (deviation**2).sum(axis=-1), (deviation**3).sum(axis=-1)
+        )
+        unknown = np.full(mean.shape, np.nan)
+        return cls(
+            size=size,
+            mean=mean,
+            sd=sd,
+            skewness=skewness,
+            lowest=x.min(axis=-1),
+            highest=x.max(axis=-1),
+            least=unknown,
+            most=unknown,
+        )
 
     @classmethod
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
         """Return the moments (..., G) of (..., n) values in groups 0 .. G - 1.
 
         Rows are summed up some tens of thousands at a time, in memory that is used again, and the
-        parts joined (Pebay 2008, "Formulas for robust, one-pass parallel computation of covariances
-        and arbitrary-order statistical moments"). NaN of groups without rows.
+        sums are joined (Pebay 2008, "Formulas for robust, one-pass parallel computation of
+        covariances and arbitrary-order statistical moments"). NaN of groups without rows.
         """
         scale = _extreme_scale(values, codes, groups)
         if scale is not None:
             of_scaled = cls.of_groups(values / scale[..., codes], codes, groups)
-            sd, mean = of_scaled.sd * scale, of_scaled.mean * scale
-            ends = of_scaled.lowest * scale, of_scaled.highest * scale
-            return replace(of_scaled, mean=mean, sd=sd, lowest=ends[0], highest=ends[1])
+            return replace(
+                of_scaled,
+                mean=of_scaled.mean * scale,
+                sd=of_scaled.sd * scale,
+                lowest=of_scaled.lowest * scale,
+                highest=of_scaled.highest * scale,
+            )
         sums = _Sums.of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
         for start in range(_AT_ONCE, len(codes), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            sums = sums.joined(_Sums.of(values[..., part], codes[part], groups))
+            rows = slice(start, start + _AT_ONCE)
+            sums = sums.join(_Sums.of(values[..., rows], codes[rows], groups))
         size = np.broadcast_to(sums.size, sums.mean.shape)
-        sd, skewness = _spread(size, sums.squares, sums.cubes)
-        skewness = np.where(size > 0, skewness, np.nan)
+        sd, skewness = _sd_and_skewness(size, sums.squares, sums.cubes)
         unknown = np.full(sums.mean.shape, np.nan)
-        ends = sums.lowest, sums.highest
-        return cls(size, sums.mean, sd, skewness, *ends, unknown, unknown)
+        return cls(
+            size=size,
+            mean=sums.mean,
+            sd=sd,
+            skewness=np.where(size > 0, skewness, np.nan),
+            lowest=sums.lowest,
+            highest=sums.highest,
+            least=unknown,
+            most=unknown,
+        )
 
     @classmethod
     def by_label(
@@ -105,13 +129,17 @@ class Moments:
 
         Parameters
         ----------
-        losses, other : (..., n) losses with the label (n,) that rows have, and with the other one.
+        losses : (..., n) the losses of rows.
+        other : (..., n) the losses that rows would have with the other label.
+        label : (n,) the labels of rows, 0 or 1.
+        codes : (n,) the groups of rows, 0 .. G - 1.
+        groups : G, the number of groups.
         """
         moments = cls.of_groups(losses, 2 * codes + label, 2 * groups)
-        return moments.reaching(*_could_be(losses, other, label, codes, groups))
+        return moments.reaching(*_possible_losses(losses, other, label, codes, groups))
 
     def reaching(self, least: Floats, most: Floats) -> Moments:
-        """Return these moments, of values that may lie so far out."""
+        """Return these moments with other outermost values that were not seen."""
         return replace(self, least=least, most=most)
 
     @classmethod
@@ -120,24 +148,28 @@ class Moments:
 
         Parameters
         ----------
-        value, totals : estimates (..., G), and sums of linearised scores by pair (..., P).
+        value : (..., G) the estimates.
+        totals : (..., P) sums of their linearised scores by pair of a cluster and a group.
+        sample : how rows were sampled.
 
         Notes
         -----
-        Their number is Kish's, and their spread the one that gives the same standard error. Their
-        outermost lie as much nearer, which is further out than a row of average weight would be:
+        The number of pseudo-values is Kish's effective one. Their distances from the mean are made
+        smaller by the root of effective over actual numbers, so that the standard error stays the
+        same. Outermost values are then further out than those of a row of average weight would be:
         where weights vary, the largest of them have not been seen either.
         """
         groups = len(sample.units)
         moments = cls.of_groups(sample.pseudo_values(value, totals), sample.group, groups)
-        nearer = np.sqrt(sample.size / np.maximum(sample.units, 1))
-        size = np.broadcast_to(sample.size, moments.size.shape)
-        lowest, highest = (
-            moments.mean + nearer * (array - moments.mean)
-            for array in (moments.lowest, moments.highest)
+        shrinkage = np.sqrt(sample.size / np.maximum(sample.units, 1))
+        return replace(
+            moments,
+            size=np.broadcast_to(sample.size, moments.size.shape),
+            sd=shrinkage * moments.sd,
+            skewness=shrinkage * moments.skewness,
+            lowest=moments.mean + shrinkage * (moments.lowest - moments.mean),
+            highest=moments.mean + shrinkage * (moments.highest - moments.mean),
         )
-        spread = nearer * moments.sd, nearer * moments.skewness
-        return cls(size, moments.mean, *spread, lowest, highest, moments.least, moments.most)
 
     @classmethod
     def joined(cls, several: Sequence[Moments]) -> Moments:
@@ -150,7 +182,7 @@ class Moments:
         return Moments(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
 
-def _could_be(
+def _possible_losses(
     losses: Floats,
     other: Floats,
     label: NDArray[np.intp],
@@ -160,31 +192,32 @@ def _could_be(
     """Return how little and how much (..., 2 G) the rows of a group could lose, by label.
 
     That is the mean of the losses of the :data:`RARE_ROWS` rows of the group that would lose least,
-    and most, if they had the label.
+    and most, if they had the label. Parameters are those of :meth:`Moments.by_label`.
     """
-    ends = np.full((2, *losses.shape[:-1], 2 * groups), np.nan)
-    order, rows = by_group(codes, groups), np.bincount(codes, minlength=groups)
+    least, most = np.full((2, *losses.shape[:-1], 2 * groups), np.nan)
+    order = by_group(codes, groups)
+    sizes = np.bincount(codes, minlength=groups)
     losses, other, label = losses[..., order], other[..., order], label[order]
-    for g, stop in enumerate(np.cumsum(rows).tolist()):
-        rows_of_group, few = slice(stop - rows[g], stop), min(rows[g], RARE_ROWS)
+    for g, stop in enumerate(np.cumsum(sizes).tolist()):
+        size = sizes[g]
+        few = min(size, RARE_ROWS)
         if not few:
             continue
-        for either in (0, 1):
-            values = np.where(
-                label[rows_of_group] == either,
-                losses[..., rows_of_group],
-                other[..., rows_of_group],
-            )
-            apart = np.partition(values, (few - 1, rows[g] - few), axis=-1)
-            outermost = apart[..., :few].mean(axis=-1), apart[..., rows[g] - few :].mean(axis=-1)
-            ends[..., 2 * g + either] = outermost
-    return ends[0], ends[1]
+        members = slice(stop - size, stop)
+        for supposed_label in (0, 1):
+            has_label = label[members] == supposed_label
+            values = np.where(has_label, losses[..., members], other[..., members])
+            ordered = np.partition(values, (few - 1, size - few), axis=-1)
+            least[..., 2 * g + supposed_label] = ordered[..., :few].mean(axis=-1)
+            most[..., 2 * g + supposed_label] = ordered[..., size - few :].mean(axis=-1)
+    return least, most
 
 
 def by_group(codes: NDArray[np.integer], groups: int) -> NDArray[np.intp]:
-    """Return the positions of rows by group, as they are within each."""
-    small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers, in linear time
-    return np.argsort(small, kind="stable")
+    """Return the positions of rows sorted by group, in their order within each."""
+    # The sort takes linear time where numbers are short.
+    short = codes.astype(np.int16) if groups < 2**15 else codes
+    return np.argsort(short, kind="stable")
 
 
 def _extreme_scale(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats | None:
@@ -219,55 +252,62 @@ class _Sums:
     @classmethod
     def of(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> _Sums:
         """Return the sums of (..., n) values of rows in groups 0 .. G - 1."""
-        rows = np.bincount(codes, minlength=groups)
-        present = np.flatnonzero(rows)
+        sizes = np.bincount(codes, minlength=groups)
+        present = np.flatnonzero(sizes)
         x = values
         if len(present) > 1:
             x = values[..., by_group(codes, groups)]
-        moments = np.full((5, *x.shape[:-1], groups), np.nan)
+        sums = np.full((5, *x.shape[:-1], groups), np.nan)
         if len(present):
-            size, starts = rows[present], (np.cumsum(rows) - rows)[present]
+            size = sizes[present]
+            starts = (np.cumsum(sizes) - sizes)[present]
             mean = np.add.reduceat(x, starts, axis=-1) / size
-            away = x - np.repeat(mean, size, axis=-1)
-            square = away * away
-            squares, cubes = (
-                np.add.reduceat(array, starts, -1) for array in (square, square * away)
+            deviation = x - np.repeat(mean, size, axis=-1)
+            square = deviation * deviation
+            sums[..., present] = (
+                mean,
+                np.add.reduceat(square, starts, -1),
+                np.add.reduceat(square * deviation, starts, -1),
+                np.minimum.reduceat(x, starts, axis=-1),
+                np.maximum.reduceat(x, starts, axis=-1),
             )
-            outermost = (f.reduceat(x, starts, axis=-1) for f in (np.minimum, np.maximum))
-            moments[..., present] = mean, squares, cubes, *outermost
-        return cls(rows.astype(float), *moments)
+        return cls(sizes.astype(float), *sums)
 
-    def joined(self, other: _Sums) -> _Sums:
-        """Return the sums of both sets of rows together."""
-        rows, other_rows = self.size, other.size
-        size = rows + other_rows
+    def join(self, other: _Sums) -> _Sums:
+        """Return the sums of both sets of rows together.
+
+        Notes
+        -----
+        Of n and m rows whose means differ by d, sums of squares S, T and of cubes C, D around
+        their means (Pebay 2008)::
+
+            S + T + d^2 n m / (n + m)
+            C + D + d^3 n m (n - m) / (n + m)^2 + 3 d (n T - m S) / (n + m)
+        """
+        n, m = self.size, other.size
+        size = n + m
         with np.errstate(invalid="ignore", divide="ignore"):
-            apart = other.mean - self.mean
-            mean = self.mean + apart * other_rows / size
-            squares = self.squares + other.squares + apart**2 * rows * other_rows / size
-            cubes = (
-                self.cubes
-                + other.cubes
-                + apart**3 * rows * other_rows * (rows - other_rows) / size**2
-            )
-            cubes += 3 * apart * (rows * other.squares - other_rows * self.squares) / size
-        of_both_parts = (
-            mean, squares, cubes,
-            np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
-        )  # fmt: skip
-        alone = (getattr(array, name) for name in _POWERS for array in (self, other))
-        pairs = zip(alone, alone, strict=True)
-        moments = (
-            np.where(other_rows == 0, a, np.where(rows == 0, b, of_both))
-            for (a, b), of_both in zip(pairs, of_both_parts, strict=True)
+            d = other.mean - self.mean
+            mean = self.mean + d * m / size
+            squares = self.squares + other.squares + d**2 * n * m / size
+            cubes = self.cubes + other.cubes + d**3 * n * m * (n - m) / size**2
+            cubes += 3 * d * (n * other.squares - m * self.squares) / size
+
+        def with_rows(alone: Floats, other_alone: Floats, of_both: Floats) -> Floats:
+            """Return the sums of both, or those of the one that has rows."""
+            return np.where(m == 0, alone, np.where(n == 0, other_alone, of_both))
+
+        return _Sums(
+            size=size,
+            mean=with_rows(self.mean, other.mean, mean),
+            squares=with_rows(self.squares, other.squares, squares),
+            cubes=with_rows(self.cubes, other.cubes, cubes),
+            lowest=with_rows(self.lowest, other.lowest, np.minimum(self.lowest, other.lowest)),
+            highest=with_rows(self.highest, other.highest, np.maximum(self.highest, other.highest)),
         )
-        return _Sums(size, *moments)
 
 
-_POWERS = ("mean", "squares", "cubes", "lowest", "highest")
-
-
-def _spread(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
+def _sd_and_skewness(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
     """Return standard deviation and skewness from sums of powers of distances from the mean."""
     with np.errstate(invalid="ignore", divide="ignore"):
         sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
@@ -287,7 +327,11 @@ def loss_limits(
 
     Parameters
     ----------
-    least, most : the least and the most that a mean can be, 0 of losses that are never negative.
+    moments : the moments of the losses.
+    level : the level of the intervals.
+    least, most : the least and the largest possible mean, such as 0 of losses that are never
+        negative.
+    rows : the fewest rows of a mean that has an interval.
 
     Notes
     -----
@@ -298,18 +342,22 @@ def loss_limits(
     large losses, so the end is Student's of the sample and one row more, which lies one and a half
     times as far out as the outermost row, less the length of the other tail.
     """
-    return _bounded(centred_limits(moments, level=level), moments.size >= rows, least, most)
+    return _within(centred_limits(moments, level=level), moments.size >= rows, least, most)
 
 
-def _bounded(
+def _within(
     limits: Limits, enough: NDArray[np.bool_], least: Level, most: float = np.inf
 ) -> Limits:
+    """Return limits cut off at `least` and `most`; NaN limits where there are not enough rows."""
     lower, upper = np.maximum(limits.lower, least), np.minimum(limits.upper, most)
-    return Limits(limits.value, *(np.where(enough, end, np.nan) for end in (lower, upper)))
+    return Limits(limits.value, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
 def around(value: Floats, limits: Limits, least: Level = -np.inf) -> Limits:
-    """Return limits around what is printed, at least `least`; none where that is not finite."""
+    """Return limits that hold `value`, which is printed, and are at least `least`.
+
+    They are NaN where the value is not finite.
+    """
     lower, upper = (np.where(np.isfinite(value), limit, np.nan) for limit in limits[1:])
     return Limits(value, np.minimum(np.maximum(lower, least), value), np.maximum(upper, value))
 
@@ -318,56 +366,109 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
     """Return limits (..., G) at levels that broadcast, of a function of a single level."""
     if np.ndim(level) == 0:
         return function(float(level))
-    several = np.unique(level)
-    limits = function(float(several[0]))
-    for sample in several[1:]:
-        at_sample, other = level == sample, function(float(sample))
-        limits = Limits(*(np.where(at_sample, *ends) for ends in zip(other, limits, strict=True)))
+    levels = np.unique(level)
+    limits = function(float(levels[0]))
+    for one_level in levels[1:]:
+        at_level = level == one_level
+        others = function(float(one_level))
+        limits = Limits(
+            *(np.where(at_level, *arrays) for arrays in zip(others, limits, strict=True))
+        )
     return limits
 
 
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
     above, below = moments.highest - moments.mean, moments.mean - moments.lowest
-    upper = _reach(moments, above, below, moments.skewness, moments.most - moments.mean, level)
-    lower = _reach(moments, below, above, -moments.skewness, moments.mean - moments.least, level)
+    upper = _half_width(
+        moments,
+        tail=above,
+        other_tail=below,
+        skewness=moments.skewness,
+        possible=moments.most - moments.mean,
+        level=level,
+    )
+    lower = _half_width(
+        moments,
+        tail=below,
+        other_tail=above,
+        skewness=-moments.skewness,
+        possible=moments.mean - moments.least,
+        level=level,
+    )
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 
-def _reach(
-    moments: Moments, tail: Floats, other: Floats, skewness: Floats, most: Floats, level: Level
+def _half_width(
+    moments: Moments,
+    *,
+    tail: Floats,
+    other_tail: Floats,
+    skewness: Floats,
+    possible: Floats,
+    level: Level,
 ) -> Floats:
-    """Return how far the interval reaches on the side of a tail, away from the mean.
+    """Return the distance from the mean to the limit on one side.
 
-    Where a row could lie further out than allowed for by the outermost, at a distance `most`, one
-    more row is put there.
+    Parameters
+    ----------
+    moments : the moments of the losses.
+    tail, other_tail : distances from the mean to the outermost row on this side, and on the other.
+    skewness : the skewness, positive where the tail on this side is the longer.
+    possible : the distance at which a row may lie that was not seen; NaN where it is not known. If
+        it is more than is allowed for by the outermost row, one more row is put there.
+    level : the level of the intervals.
     """
     n, sd = moments.size, moments.sd
     with np.errstate(invalid="ignore", divide="ignore"):
         # Of few rows, neither the skewness nor the length of the other tail says much.
-        shorter = np.minimum(skewness, 0) * n / (n + ROWS)
-        hall = -sd / np.sqrt(n) * _transformed(-_student(n, level), shorter / np.sqrt(n))
-        unseen = UNSEEN * (tail - np.maximum(1 - ROWS / n, 0) * other)
-        student = with_one_more(moments, unseen, level)
-        possible = with_one_more(moments, most, level)
-    reach = np.where((tail >= other) & (unseen > 0), np.fmax(student, hall), hall)
-    return np.where(most > UNSEEN * tail, np.fmax(reach, possible), reach)
+        used_skewness = np.minimum(skewness, 0) * n / (n + ROWS)
+        quantile = _inverse_of_hall(-_student(n, level), used_skewness / np.sqrt(n))
+        hall = -sd / np.sqrt(n) * quantile
+        unseen = UNSEEN * (tail - np.maximum(1 - ROWS / n, 0) * other_tail)
+        with_unseen = with_one_more(moments, unseen, level)
+        with_possible = with_one_more(moments, possible, level)
+    is_longer = (tail >= other_tail) & (unseen > 0)
+    width = np.where(is_longer, np.fmax(with_unseen, hall), hall)
+    return np.where(possible > UNSEEN * tail, np.fmax(width, with_possible), width)
 
 
 def with_one_more(moments: Moments, distance: Floats, level: Level) -> Floats:
-    """Return Student's upper end, from the mean, of a sample with a row more at a distance."""
+    """Return the distance to Student's upper limit of a sample with one more row.
+
+    Parameters
+    ----------
+    moments : the moments of the sample, from whose mean the limit is measured.
+    distance : how far above the mean the row lies.
+    level : the level of the interval.
+
+    Notes
+    -----
+    With a row more at the distance d, the mean of n rows moves by d / (n + 1), and their variance
+    becomes s^2 (1 - 1 / n) + d^2 / (n + 1).
+    """
     n = moments.size
     shift = distance / (n + 1)
     spread = np.hypot(moments.sd * np.sqrt(1 - 1 / np.maximum(n, 1)), distance / np.sqrt(n + 1))
     return shift + _student(n + 1, level) * spread / np.sqrt(n + 1)
 
 
-def _transformed(quantile: Floats, skewness: Floats) -> Floats:
-    """Return Hall's inverse of a quantile; the skewness is over the root of the rows."""
+def _inverse_of_hall(quantile: Floats, skewness: Floats) -> Floats:
+    """Return Student's statistic whose transformation by Hall is a quantile.
+
+    Parameters
+    ----------
+    quantile : the quantile t.
+    skewness : the skewness over the root of the rows, a.
+
+    Notes
+    -----
+    3 / a ((1 + a (t - a / 6))^(1/3) - 1), which is t where nothing is skewed.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
-        inside = 1 + skewness * (quantile - skewness / 6)
-        bent = 3 / skewness * (np.cbrt(inside) - 1)
-    return np.where(np.abs(skewness) < 1e-6, quantile, bent)
+        cube = 1 + skewness * (quantile - skewness / 6)
+        inverse = 3 / skewness * (np.cbrt(cube) - 1)
+    return np.where(np.abs(skewness) < 1e-6, quantile, inverse)
 
 
 def _student(n: Floats, level: Level) -> Floats:
@@ -389,20 +490,24 @@ def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Float
     Infinite where that is not positive.
     """
     index = np.full((*values.shape[:-1], groups), np.nan)
-    order, rows = by_group(codes, groups), np.bincount(codes, minlength=groups)
-    for g, rows_of_group in enumerate(np.split(order, np.cumsum(rows)[:-1])):
-        n = len(rows_of_group)
+    order = by_group(codes, groups)
+    sizes = np.bincount(codes, minlength=groups)
+    for g, members in enumerate(np.split(order, np.cumsum(sizes)[:-1])):
+        n = len(members)
         if n < 2:
             continue
-        outer = min(max(10, int(np.ceil(n**0.6))), n // 2)
-        apart = np.partition(values[..., rows_of_group], n - outer - 1, axis=-1)
+        n_outer = min(max(10, int(np.ceil(n**0.6))), n // 2)
+        ordered = np.partition(values[..., members], n - n_outer - 1, axis=-1)
+        outer, next_one = ordered[..., n - n_outer :], ordered[..., n - n_outer - 1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            over = np.log(apart[..., n - outer :] / apart[..., n - outer - 1, None]).mean(axis=-1)
-        index[..., g] = np.where(apart[..., n - outer - 1] > 0, over, np.inf)
+            mean_log_ratio = np.log(outer / next_one[..., None]).mean(axis=-1)
+        index[..., g] = np.where(next_one > 0, mean_log_ratio, np.inf)
     return index
 
 
-def scaled(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
+def divide_by_scale(
+    values: Floats, codes: NDArray[np.integer], groups: int
+) -> tuple[Floats, Floats]:
     """Return values (n,) over their group's scale, and the scales (G,).
 
     A scale is the power of two over the group's largest value: no square overflows or vanishes, and
@@ -422,11 +527,13 @@ def _power_of_two(size: Floats, *, beyond: float = 0.0) -> Floats:
 
 
 def unseen_distance(index: Floats, usual: float) -> Floats:
-    """Return how far out a row more is put, in distances of the outermost, by the tail's index.
+    """Return how far out one more row is put, as a multiple of the distance of the outermost row.
 
     Parameters
     ----------
-    usual : where the tail is light; in heavy ones what was seen says little of what there is.
+    index : the tail's index (:func:`tail_index`).
+    usual : the multiple where the tail is light. In heavy tails it is larger, as what was seen says
+        little of what there is.
     """
     share = np.clip((index - _LIGHT) / (_HEAVY - _LIGHT), 0, 1)
     distance: Floats = usual + (_UNSEEN_HEAVY - usual) * share
@@ -438,7 +545,9 @@ def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limi
 
     Parameters
     ----------
-    moments, index : of the squares; see :func:`heavy_limits`.
+    moments : the moments of the squares.
+    index : the tail index of the squares; see :func:`heavy_limits`.
+    level : the level of the intervals.
     """
     squares = _heavy(moments, index, np.zeros_like(moments.mean), level)
     return Limits(*(np.sqrt(np.maximum(square, 0)) for square in squares))
@@ -451,7 +560,9 @@ def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Lim
 
     Parameters
     ----------
-    index : of the tail (:func:`tail_index`) of what the losses exceed the lowest by.
+    moments : the moments of the losses.
+    index : the tail index (:func:`tail_index`) of what the losses exceed the lowest by.
+    level : the level of the intervals.
 
     Notes
     -----
@@ -463,15 +574,23 @@ def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Lim
 
 
 def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limits:
-    """Return the limits of means of losses of at least `base`."""
-    n, mean = moments.size, moments.mean - base
+    """Return the limits of means of losses of at least `base`.
+
+    Notes
+    -----
+    With one more row the mean above the base is m, and Student's half-width h; the upper limit is
+    m exp(h / m) above the base.
+    """
+    n = moments.size
+    mean = moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
         unseen = unseen_distance(index, _UNSEEN_SQUARE) * (moments.highest - moments.mean)
         shift = unseen / (n + 1)
-        reach = with_one_more(moments, unseen, level) - shift
-        upper = np.where(mean > 0, (mean + shift) * np.exp(reach / (mean + shift)), mean + reach)
+        half_width = with_one_more(moments, unseen, level) - shift
+        moved = mean + shift
+        upper = np.where(mean > 0, moved * np.exp(half_width / moved), mean + half_width)
     lower = np.maximum(centred_limits(moments, level=level).lower, base)
-    return _bounded(Limits(moments.mean, lower, base + upper), n >= ROOT_ROWS, -np.inf)
+    return _within(Limits(moments.mean, lower, base + upper), n >= ROOT_ROWS, -np.inf)
 
 
 def outcome_limits(
@@ -486,55 +605,64 @@ def outcome_limits(
     """Return mean losses of labels 0 or 1 with their intervals.
 
     A mean loss is that of the rows of either label, weighed by their shares. Where a label is rare
-    it is its share that is uncertain, and of a share there are limits that hold, so those of the
-    three parts are put together (Zou and Donner 2008, the method of variance estimates recovery).
+    it is its share that is uncertain, and of a share there are limits that hold. So the limits of
+    both means and of the share are put together (Zou and Donner 2008, the method of variance
+    estimates recovery).
 
     Parameters
     ----------
-    moments : (..., 2) of the rows with label 0 and of those with label 1.
-    share : of label 1, as :func:`shown_share` returns it, where it is known already.
-    correlation : (..., 3) of the errors of the means of the two labels, of the share and the first,
-        and of the share and the second, where rows were sampled so that they are correlated.
-    enough : (...) whether there are enough rows, where they do not count alike.
+    moments : (..., 2) the moments of the rows with label 0 and of those with label 1.
+    level : the level of the intervals.
+    least : the least possible mean loss.
+    share : (...) the share of label 1 with its limits; None computes :func:`shown_share`.
+    correlation : (..., 3) the correlations of the errors of the means of the two labels, of the
+        share and the first, and of the share and the second; None where rows were not sampled so
+        that there are any.
+    enough : (...) whether there are enough rows; None counts them, where they count alike.
 
     Returns
     -------
     (...) limits; NaN under :data:`ROWS` rows, and under :data:`RARE_ROWS` with the rarer label.
     """
-    size, total = moments.size, moments.size.sum(axis=-1)
-    share = share or at_levels(lambda each: shown_share(size[..., 1], total, level=each), level)
+    size = moments.size
+    total = size.sum(axis=-1)
+    if share is None:
+        share = at_levels(lambda single: shown_share(size[..., 1], total, level=single), level)
     weight = np.stack(np.broadcast_arrays(1 - share.value, share.value), axis=-1)
     means = np.where(size > 0, moments.mean, 0.0)
-    slope = means[..., 1] - means[..., 0]
-    ends = slope * (share.lower - share.value), slope * (share.upper - share.value)
-    each = centred_limits(moments, level=np.asarray(level)[..., None])
-    down, up = weight * (each.value - each.lower), weight * (each.upper - each.value)
+    slope = means[..., 1] - means[..., 0]  # of the mean in the share
+    by_lower, by_upper = slope * (share.lower - share.value), slope * (share.upper - share.value)
+    limits = centred_limits(moments, level=np.asarray(level)[..., None])
+    down, up = weight * (limits.value - limits.lower), weight * (limits.upper - limits.value)
     value = (weight * means).sum(axis=-1)
-    turned = None if correlation is None else _turned(correlation, slope)
-    lower = value - _together(down, np.minimum(*ends), turned)
-    upper = value + _together(up, np.maximum(*ends), turned)
+    signed = None if correlation is None else _with_sign_of_slope(correlation, slope)
+    lower = value - _combine(down, np.minimum(by_lower, by_upper), signed)
+    upper = value + _combine(up, np.maximum(by_lower, by_upper), signed)
     if enough is None:
         enough = (total >= ROWS) & (size.min(axis=-1) >= RARE_ROWS)
-    return _bounded(Limits(value, lower, upper), enough, least)
+    return _within(Limits(value, lower, upper), enough, least)
 
 
-def _turned(correlation: Floats, slope: Floats) -> Floats:
-    """Return correlations with what the share adds to the mean, which may be the less of it."""
+def _with_sign_of_slope(correlation: Floats, slope: Floats) -> Floats:
+    """Return correlations (..., 3) with what the share adds to the mean, which may be negative."""
     sign = np.sign(slope)[..., None]
     return np.concatenate(
         [np.broadcast_to(correlation[..., :1], sign.shape), sign * correlation[..., 1:]], -1
     )
 
 
-def _together(means: Floats, share: Floats, correlation: Floats | None) -> Floats:
-    """Return the length of the distances of two means (..., 2) and of a share, added up."""
+def _combine(means: Floats, share: Floats, correlation: Floats | None) -> Floats:
+    """Return the half-width of a mean from those of two means (..., 2) and of a share (...).
+
+    That is the root of the sum of their squares and of twice their products, times correlations.
+    """
     share = np.abs(share)
     squares = (means**2).sum(axis=-1) + share**2
     if correlation is not None:
         products = means[..., 0] * means[..., 1], means[..., 0] * share, means[..., 1] * share
         squares = squares + 2 * (correlation * np.stack(products, axis=-1)).sum(axis=-1)
-    length: Floats = np.sqrt(np.maximum(squares, 0))
-    return length
+    half_width: Floats = np.sqrt(np.maximum(squares, 0))
+    return half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,11 +672,11 @@ class OutcomeMeans:
     Attributes
     ----------
     value : (..., G) weighted means.
-    moments : (..., G, 2) of pseudo-values by label.
-    correlation : (..., G, 3), see :func:`outcome_limits`.
+    moments : (..., G, 2) moments of the pseudo-values of either label.
+    correlation : (..., G, 3) correlations of errors, see :func:`outcome_limits`.
     totals : (..., P) sums of the linearised scores of the mean losses, by cluster and group.
-    size : (G, 2) numbers of clusters with either label, as many as count of their group's.
-    counts : from which the limits of the shares of label 1 are.
+    size : (G, 2) effective numbers of clusters with either label.
+    counts : the counts that the limits of the shares of label 1 are made from.
     """
 
     value: Floats
@@ -562,43 +690,65 @@ class OutcomeMeans:
     def of(
         cls, losses: Floats, other: Floats, outcome: Floats, sample: Sampled, design: Design
     ) -> OutcomeMeans:
-        """Return the mean losses of (..., n) losses of outcomes (n,) 0 or 1, and of the others."""
-        groups, label = len(sample.units), outcome.astype(np.intp)
+        """Return the mean losses of sampled rows.
+
+        Parameters
+        ----------
+        losses : (..., n) the losses of rows.
+        other : (..., n) the losses that rows would have with the other label.
+        outcome : (n,) the labels of rows, 0 or 1.
+        sample : how rows were sampled within groups.
+        design : how rows were sampled.
+        """
+        groups = len(sample.units)
+        label = outcome.astype(np.intp)
         cells = Sampled.of(design, 2 * sample.codes + label, 2 * groups)
-        mean, totals = sample.linearised(losses)
-        means = cells.means(losses)
-        away = cells.share * (losses - means[..., cells.codes])
-        possible = _could_be(losses, other, label, sample.codes, groups)
-        moments = Moments.of_sampled(means, cells.totals(away), cells).reaching(*possible)
-        moments = moments.take(np.arange(2 * groups).reshape(-1, 2))
-        zero, one = (sample.totals(np.where(label == array, away, 0.0)) for array in (0, 1))
+        value, totals = sample.linearised(losses)
+        cell_means = cells.means(losses)
+        deviation = cells.share * (losses - cell_means[..., cells.codes])
+        possible = _possible_losses(losses, other, label, sample.codes, groups)
+        moments = Moments.of_sampled(cell_means, cells.totals(deviation), cells)
+        zero, one = (sample.totals(np.where(label == either, deviation, 0.0)) for either in (0, 1))
         share = sample.linearised(outcome)[1]
-        pairs = (zero, one), (share, zero), (share, one)
-        correlation = np.stack([sample.product(*pair) for pair in pairs], axis=-1)
-        counts = SurveyCounts.of(3 * label, sample.codes, design, groups=groups)
         # Whether there is an interval must not depend on which rows have the large weights.
-        size = cells.units.reshape(-1, 2) * (sample.size / np.maximum(sample.units, 1))[:, None]
-        return cls(mean, moments, correlation, totals, size, counts)
+        effective_share = (sample.size / np.maximum(sample.units, 1))[:, None]
+        return cls(
+            value=value,
+            moments=moments.reaching(*possible).take(np.arange(2 * groups).reshape(-1, 2)),
+            correlation=np.stack(
+                [
+                    sample.product(zero, one),
+                    sample.product(share, zero),
+                    sample.product(share, one),
+                ],
+                axis=-1,
+            ),
+            totals=totals,
+            size=cells.units.reshape(-1, 2) * effective_share,
+            counts=SurveyCounts.of(3 * label, sample.codes, design, groups=groups),
+        )
 
     def limits(self, *, level: Level = 0.95, least: Level = -np.inf) -> Limits:
         """Return the mean losses with their intervals."""
-        found = outcome_limits(
+        limits = outcome_limits(
             self.moments,
             level=level,
             share=at_levels(self._share, level),
             correlation=self.correlation,
             enough=(self.size.sum(axis=-1) >= ROWS) & (self.size.min(axis=-1) >= RARE_ROWS),
         )
-        return around(self.value, found, least)
+        return around(self.value, limits, least)
 
     def _share(self, level: float) -> Limits:
-        size, weight = self.counts.size(selection_rate, level=level), self.counts.weighted
-        whole = np.maximum(weight.sum(axis=1), 1e-300)
-        return shown_share(weight[:, 3] / whole * size, size, level=level)
+        """Return the shares (G,) of label 1 with their limits."""
+        size = self.counts.size(selection_rate, level=level)
+        weight = self.counts.weighted
+        total_weight = np.maximum(weight.sum(axis=1), 1e-300)
+        return shown_share(weight[:, 3] / total_weight * size, size, level=level)
 
 
 def shown_share(successes: Floats, total: Floats, *, level: float = 0.95) -> Limits:
-    """Return limits of a share that is only looked at where either label has enough rows.
+    """Return limits of a share of label 1 that is only shown where either label has enough rows.
 
     That there are so many is then part of what was seen: where a label is so rare that there are
     hardly ever :data:`RARE_ROWS` of it, those shown are all too many. The limit towards the rarer
@@ -618,12 +768,15 @@ def shown_share(successes: Floats, total: Floats, *, level: float = 0.95) -> Lim
 
 
 def _least_if_shown(count: Floats, total: Floats, tail: float) -> Floats:
-    """Return the share at which so many rows or more have probability `tail`, if enough have."""
+    """Return the exact lower limit of a share, given that at least :data:`RARE_ROWS` rows have it.
+
+    That is the share p at which P(X >= count | X >= RARE_ROWS) is `tail`, of a binomial X.
+    """
     low, high = np.zeros_like(count), count / total
     for _ in range(24):
         middle = (low + high) / 2
-        shown = special.betainc(RARE_ROWS, total - RARE_ROWS + 1, middle)
-        fewer_rows = special.betainc(count, total - count + 1, middle)
-        under = fewer_rows < tail * shown
-        low, high = np.where(under, middle, low), np.where(under, high, middle)
+        is_shown = special.betainc(RARE_ROWS, total - RARE_ROWS + 1, middle)
+        at_least_count = special.betainc(count, total - count + 1, middle)
+        too_small = at_least_count < tail * is_shown
+        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
     return np.where(count > RARE_ROWS, low, 0.0)

@@ -15,7 +15,7 @@ from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.rates import Rate
 
 CELLS = 8
-# Of each cell: the place in (TN, FP, FN, TP) that it has for the first classifier, and the second.
+# The position in (TN, FP, FN, TP) of each cell for the first classifier, and for the second.
 _FIRST, _SECOND = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3, 2, 3])
 
 
@@ -34,16 +34,25 @@ def cells_of(
     return counts.reshape(groups, CELLS).astype(np.float64)
 
 
-def _shares(rate: Rate, place: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return which cells (8,) a classifier's rate counts as successes, and which at all."""
-    return np.array(rate.numerator, float)[place], np.array(rate.denominator, float)[place]
+def _weights(rate: Rate, position: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the weights of the cells (8,) in the numerator and denominator of a rate.
+
+    Parameters
+    ----------
+    rate : the rate.
+    position : (8,) of each cell, its position in a classifier's confusion table.
+    """
+    return np.array(rate.numerator, float)[position], np.array(rate.denominator, float)[position]
 
 
 def rates_of(cells: Floats, rate: Rate, *, level: float) -> tuple[Limits, Limits]:
     """Return a rate of both classifiers in every group, from cells (G, 8)."""
-    weights = (_shares(rate, place) for place in (_FIRST, _SECOND))
-    first, second = (rate_limits(cells @ top, cells @ whole, level=level) for top, whole in weights)
-    return first, second
+
+    def limits(position: NDArray[np.int64]) -> Limits:
+        numerator, denominator = _weights(rate, position)
+        return rate_limits(cells @ numerator, cells @ denominator, level=level)
+
+    return limits(_FIRST), limits(_SECOND)
 
 
 def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
@@ -56,13 +65,14 @@ def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
     variance estimates recovery with their correlation. A precision is of the rows that a classifier
     selects; there the rates themselves are joined, with the correlation of their errors.
     """
-    (top, whole), (other_top, other_whole) = (_shares(rate, array) for array in (_FIRST, _SECOND))
-    if (whole == other_whole).all():
-        size = cells @ whole
-        second, first = (cells @ np.clip(one, 0, 1) for one in (other_top - top, top - other_top))
-        return difference_of_shares(second, first, size, level=level)
-    one, other = rates_of(cells, rate, level=level)
-    return difference_limits(other, one, correlation(cells, rate))
+    numerator, denominator = _weights(rate, _FIRST)
+    other_numerator, other_denominator = _weights(rate, _SECOND)
+    if (denominator == other_denominator).all():
+        only_second = cells @ np.clip(other_numerator - numerator, 0, 1)
+        only_first = cells @ np.clip(numerator - other_numerator, 0, 1)
+        return difference_of_shares(only_second, only_first, cells @ denominator, level=level)
+    first, second = rates_of(cells, rate, level=level)
+    return difference_limits(second, first, correlation(cells, rate))
 
 
 def difference_of_shares(
@@ -72,8 +82,10 @@ def difference_of_shares(
 
     Parameters
     ----------
-    first, second : how many rows only the first has right, and only the second, of any shape.
-    size : of how many rows.
+    first, second : numbers of rows that only the first has right, and only the second, of any
+        shape.
+    size : numbers of rows in all.
+    level : the level of the intervals.
     """
     gained, lost = (rate_limits(count, size, level=level) for count in (first, second))
     return difference_limits(gained, lost, _of_multinomial(first, second, size))
@@ -94,13 +106,15 @@ def correlation(cells: Floats, rate: Rate) -> Floats:
     """
     counts = cells + 0.5
     scores = []
-    for place in (_FIRST, _SECOND):
-        top, whole = _shares(rate, place)
-        share = (counts @ top) / (counts @ whole)
-        scores.append(top - share[:, None] * whole)
-    one, other = scores
-    products = [(counts * a * b).sum(axis=1) for a, b in ((one, one), (other, other), (one, other))]
-    joint: Floats = products[2] / np.sqrt(products[0] * products[1])
+    for position in (_FIRST, _SECOND):
+        numerator, denominator = _weights(rate, position)
+        share = (counts @ numerator) / (counts @ denominator)
+        scores.append(numerator - share[:, None] * denominator)
+    first, second = scores
+    variance, other_variance, covariance = (
+        (counts * a * b).sum(axis=1) for a, b in ((first, first), (second, second), (first, second))
+    )
+    joint: Floats = covariance / np.sqrt(variance * other_variance)
     return joint
 
 
@@ -109,7 +123,9 @@ def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
 
     Parameters
     ----------
-    cells : (G, 8) of the groups that are compared, each with rows that the rate is of.
+    cells : (G, 8) counts of the groups that are compared; each has rows in the rate's denominator.
+    rate : the rate.
+    level : the level of the interval.
 
     Notes
     -----
@@ -121,16 +137,21 @@ def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
     """
     if len(cells) == 2:
         return _change_of_two(cells, rate, level)
-    first, second = (largest_gap(_groups(cells, rate, place, level)) for place in (_FIRST, _SECOND))
+    first, second = (
+        largest_gap(_group_limits(cells, rate, position, level)) for position in (_FIRST, _SECOND)
+    )
     changes = difference(cells, rate, level=level)
     reach = largest_gap(GroupLimits(changes, changes)).upper
     lower, upper = second.lower - first.upper, second.upper - first.lower
     return Limits(second.value - first.value, np.maximum(lower, -reach), np.minimum(upper, reach))
 
 
-def _groups(cells: Floats, rate: Rate, place: NDArray[np.int64], level: float) -> GroupLimits:
-    top, whole = _shares(rate, place)
-    return GroupLimits.of(cells @ top, cells @ whole, level=level)
+def _group_limits(
+    cells: Floats, rate: Rate, position: NDArray[np.int64], level: float
+) -> GroupLimits:
+    """Return a classifier's rates in every group with their limits."""
+    numerator, denominator = _weights(rate, position)
+    return GroupLimits.of(cells @ numerator, cells @ denominator, level=level)
 
 
 def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:

@@ -233,7 +233,7 @@ def pool(
     Parameters
     ----------
     successes, sizes : (G,) counts; a group may be empty.
-    generator : of the draws.
+    generator : makes the draws.
     attributes : (G, K) codes from 0 of what every group is a combination of, such as sex and
         race; without it groups are alike but for chance.
     draws : T.
@@ -261,7 +261,7 @@ def pool_rates(
     # Every sample's rates in turn, as its generator draws for all of them at once.
     y, n = (np.moveaxis(array, 1, 0).reshape(-1, groups) for array in (successes, sizes))
     model = _Model(y[:, None], n[:, None], *_design(attributes, groups))
-    sample = _sampled(model, generators)
+    sample = _draw_sample(model, generators)
     weights = sample.weights[:, None]
     alpha = sample.strength * sample.centre
     exception = sample.odds / (1 + sample.odds)
@@ -285,7 +285,7 @@ def pool_rates(
 
 
 def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]:
-    """Return the model's `design` and `block`, of the attributes that tell groups apart."""
+    """Return `design` and `block` of :class:`_Model` for the attributes that tell groups apart."""
     columns, block = [np.ones((n_groups, 1))], [-1]
     codes = np.zeros((n_groups, 0), np.int64) if attributes is None else np.asarray(attributes)
     spread = 0
@@ -298,9 +298,9 @@ def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]
     return np.hstack(columns), np.array(block)
 
 
-def _sampled(model: _Model, generators: Generators) -> _Sample:
+def _draw_sample(model: _Model, generators: Generators) -> _Sample:
     """Draw effects for spreads near their posterior, and weight them by the exact one."""
-    spreads, start, like, proposal = _proposed(model)
+    spreads, start, like, proposal = _propose_spreads(model)
     modes, precision = model.mode(spreads, start, like, 2)
     effects, density = _t_draws(modes, precision, generators)
     spreads, proposal = (np.repeat(a, _EACH, axis=1) for a in (spreads, proposal))
@@ -308,10 +308,10 @@ def _sampled(model: _Model, generators: Generators) -> _Sample:
     likelihood, odds = model.likelihood(effects, strength)
     log = likelihood.sum(axis=-1) + model.prior(effects, spreads) - proposal - density
     centre = special.expit(effects @ model.design.T)
-    return _Sample(_normalised(log), spreads, centre, strength, likelihood, odds)
+    return _Sample(_normalise(log), spreads, centre, strength, likelihood, odds)
 
 
-def _proposed(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
+def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
     """Return log spreads (R, M, S) near their posterior, where to start, and log densities.
 
     Where to start are effects (R, M, B), and how surely groups are like the others (R, 1, G).
@@ -325,8 +325,8 @@ def _proposed(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
     modes, precision = model.mode(spreads, start, like, 3)
     likelihood, odds = model.likelihood(modes, model.strength(spreads))
     log = likelihood.sum(axis=-1) + model.prior(modes, spreads)  # at the mode: Laplace's method
-    weights = _normalised(log - np.linalg.slogdet(precision)[1] / 2 - _broad(spreads))[:, None]
-    centre, root = _fitted(spreads, weights[:, 0])
+    weights = _normalise(log - np.linalg.slogdet(precision)[1] / 2 - _broad(spreads))[:, None]
+    centre, root = _fit_normal(spreads, weights[:, 0])
     spreads = centre + _normals(_MANY, n_spreads) @ root.swapaxes(-1, -2)
     some = np.arange(_MANY) % 6 == 0  # should the search have missed a part
     spreads[:, some] = _LEVEL + _WIDTH * _normals(int(some.sum()), n_spreads)
@@ -356,7 +356,7 @@ def _gaussian(deviations: Floats, root: Floats) -> Floats:
     return np.asarray(-(scaled**2).sum(axis=-2) / 2 - size[:, None])
 
 
-def _fitted(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _fit_normal(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return means (R, 1, S) of weighted points, and roots of generous covariance matrices."""
     centre = weights[:, None] @ points
     deviations = points - centre
@@ -380,7 +380,7 @@ def _t_draws(modes: Floats, precision: Floats, generators: Generators) -> tuple[
     return draws.swapaxes(-1, -2).reshape(away.shape), np.repeat(density, _EACH, axis=1) - powers
 
 
-def _normalised(log: Floats) -> Floats:
+def _normalise(log: Floats) -> Floats:
     """Return weights that add up to 1; a point so far out that its density overflows has none."""
     log = np.where(np.isfinite(log), log, -np.inf)
     weights = np.exp(log - log.max(axis=-1, keepdims=True))
@@ -421,7 +421,7 @@ def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
     """
     rows, centre, strength = np.maximum(n, 1)[:, None], sample.centre, sample.strength
     log = np.log(np.maximum(sample.weights, _TINY))[..., None] - sample.log
-    weights = _normalised(log.swapaxes(1, 2)).swapaxes(1, 2)
+    weights = _normalise(log.swapaxes(1, 2)).swapaxes(1, 2)
     variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (strength + 1))
     mean = (weights * centre).sum(axis=1)
     variance = (weights * (variance + centre**2)).sum(axis=1) - mean**2

@@ -29,11 +29,11 @@ class Limits(NamedTuple):
 
     def take(self, group: Any) -> Limits:
         """Return these limits at some positions of the last axis."""
-        return Limits(*(end[..., group] for end in self))
+        return Limits(*(array[..., group] for array in self))
 
-    def at(self, place: int) -> tuple[float, float, float]:
-        """Return one estimate of a single axis, with both ends, as plain numbers."""
-        return float(self.value[place]), float(self.lower[place]), float(self.upper[place])
+    def at(self, index: int) -> tuple[float, float, float]:
+        """Return the estimate at one position of a single axis, with its limits, as numbers."""
+        return float(self.value[index]), float(self.lower[index]), float(self.upper[index])
 
 
 def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.95) -> Limits:
@@ -43,11 +43,11 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     ----------
     successes, size : counts of any shapes that broadcast; they need not be whole numbers, such as
         weighted counts scaled to their effective size.
-    level : of the intervals; several broadcast with the counts.
+    level : the level of the intervals; an array of levels broadcasts with the counts.
 
     Returns
     -------
-    The rates and both ends. Of no rows, the rate is NaN and the interval is [0, 1].
+    The rates and both limits. Of no rows, the rate is NaN and the interval is [0, 1].
 
     Notes
     -----
@@ -70,14 +70,17 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     >>> rate_limits(4, 10).lower.round(4).item()
     0.137
     """
-    tails = (1 - np.asarray(level, float)) / 2
-    x, n, tail = np.broadcast_arrays(np.asarray(successes, float), np.asarray(size, float), tails)
+    x, n, tail = np.broadcast_arrays(
+        np.asarray(successes, float),
+        np.asarray(size, float),
+        (1 - np.asarray(level, float)) / 2,
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(n > 0, x / n, np.nan)
     # The upper limits are the mirror image of the lower ones of n - x.
-    lower, opposite = _lower(*np.broadcast_arrays(np.stack([x, n - x]), n, tail))
+    lower, mirrored = _lower_limit(*np.broadcast_arrays(np.stack([x, n - x]), n, tail))
     # Rounding must not put a rate outside its interval.
-    return Limits(value, np.fmin(lower, value), np.fmax(1 - opposite, value))
+    return Limits(value, np.fmin(lower, value), np.fmax(1 - mirrored, value))
 
 
 def _pseudo_count(size: ArrayLike) -> Floats:
@@ -90,63 +93,92 @@ def _pseudo_count(size: ArrayLike) -> Floats:
     return 0.5 - 0.25 * few
 
 
-def _lower(x: Floats, n: Floats, tail: Floats) -> Floats:
-    """Return the lower limits."""
-    added = _pseudo_count(n)
-    inner = special.betaincinv(x + added, np.maximum(n - x, 0) + 1 - added, tail)
-    inner_share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)
-    edge = inner_share < 1
-    lower: Floats = np.where(n > 0, inner, 0.0)
-    if edge.any():
-        counts, rows, share = x[edge], n[edge], inner_share[edge]
-        inside = np.maximum(counts, 1e-300)
-        exact = special.betaincinv(inside, np.maximum(rows - counts, 0) + 1, tail[edge])
-        exact = np.where((counts > 0) & (rows > 0), exact, 0.0)
-        lower[edge] = share * lower[edge] + (1 - share) * exact
-    return lower
+def _lower_limit(x: Floats, n: Floats, tail: Floats) -> Floats:
+    """Return the lower limits of rates, which have the probability `tail` each.
+
+    They are Jeffreys', of few rows nearer to the exact ones; see :func:`rate_limits`.
+    """
+    c = _pseudo_count(n)
+    jeffreys = special.betaincinv(x + c, np.maximum(n - x, 0) + 1 - c, tail)
+    return _mixed_with_exact(np.where(n > 0, jeffreys, 0.0), x, n, tail)
 
 
-_ENOUGH = 4.0  # successes and failures
-_UNDER = np.linspace(0, _ENOUGH, 81)
+def _mixed_with_exact(lower: Floats, x: Floats, n: Floats, tail: Floats) -> Floats:
+    """Return lower limits that are the exact ones (Clopper and Pearson) up to x = 1, and at x = n.
+
+    Between 1 and 2 successes, and between 1 and 0 failures, the two are mixed linearly.
+    """
+    share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)  # of `lower`
+    edge = share < 1
+    if not edge.any():
+        return lower
+    x_edge, n_edge, share_edge = x[edge], n[edge], share[edge]
+    exact = special.betaincinv(
+        np.maximum(x_edge, 1e-300), np.maximum(n_edge - x_edge, 0) + 1, tail[edge]
+    )
+    exact = np.where((x_edge > 0) & (n_edge > 0), exact, 0.0)
+    mixed = lower.copy()
+    mixed[edge] = share_edge * lower[edge] + (1 - share_edge) * exact
+    return mixed
+
+
+_ENOUGH = 4.0  # successes and failures from which on quick limits are accurate
+_UNDER = np.linspace(0, _ENOUGH, 81)  # counts under that, between which limits are interpolated
 
 
 def quick_limits(counts: Floats, size: Floats, *, level: float = 0.95) -> Limits:
-    """Return the limits of :func:`rate_limits` of counts (W, G), to a hundredth of their width.
+    """Return the limits of :func:`rate_limits` to a hundredth of their width.
 
     Parameters
     ----------
-    size : (G,).
+    counts : (W, G) numbers of successes.
+    size : (G,) numbers of rows.
+    level : the level of the intervals.
     """
     counts, sizes = np.broadcast_arrays(counts, size)
     many = (counts >= _ENOUGH) & (sizes - counts >= _ENOUGH)
     lower, upper = np.empty_like(counts), np.empty_like(counts)
-    lower[many], upper[many] = _quick_ends(counts[many], sizes[many], level)
+    lower[many], upper[many] = _quick_quantiles(counts[many], sizes[many], level)
     for group in np.flatnonzero(~many.all(axis=0)):
-        rows, n = ~many[:, group], size[group]
+        few, n = ~many[:, group], size[group]
         grid = np.unique(np.clip([_UNDER, n - _UNDER], 0, n))
         limits = rate_limits(grid, n, level=level)
-        lower[rows, group] = np.interp(counts[rows, group], grid, limits.lower)
-        upper[rows, group] = np.interp(counts[rows, group], grid, limits.upper)
+        lower[few, group] = np.interp(counts[few, group], grid, limits.lower)
+        upper[few, group] = np.interp(counts[few, group], grid, limits.upper)
     with np.errstate(invalid="ignore"):
         return Limits(counts / sizes, lower, upper)
 
 
-def _quick_ends(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the quantiles of Beta distributions that limits are, sixty times as fast.
+def _quick_quantiles(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the lower and upper limits of rates by an approximation, sixty times as fast.
 
-    Abramowitz and Stegun (1964), "Handbook of Mathematical Functions", 26.5.22.
+    Notes
+    -----
+    Abramowitz and Stegun (1964), "Handbook of Mathematical Functions", 26.5.22: the quantile of
+    Beta(a', b') is about a' / (a' + b' exp(2 w)), where, with the normal quantile z::
+
+        lambda = (z^2 - 3) / 6
+        h = 2 / (1 / (2 a' - 1) + 1 / (2 b' - 1))
+        w = z sqrt(h + lambda) / h
+            - (1 / (2 b' - 1) - 1 / (2 a' - 1)) (lambda + 5/6 - 2 / (3 h))
+
+    Here a' = x + c and b' = n - x + 1 - c of the lower limit, with c of :func:`_pseudo_count`.
     """
-    wide, added = -special.ndtri((1 - level) / 2), _pseudo_count(size)
-    failures, bend = size - counts, (wide**2 - 3) / 6
-    ends = []
-    for sign, a in ((1, added), (-1, 1 - added)):
-        low_inverse, high_inverse = 1 / (2 * (counts + a) - 1), 1 / (2 * (failures - a) + 1)
-        mean = 2 / (low_inverse + high_inverse)
-        spread = sign * wide * np.sqrt(mean + bend) / mean
-        shift = (high_inverse - low_inverse) * (bend + 5 / 6 - 2 / (3 * mean))
-        ratio = (failures + 1 - a) / (counts + a)
-        ends.append(1 / (1 + ratio * np.exp(2 * (spread - shift))))
-    return ends[0], ends[1]
+    z = -special.ndtri((1 - level) / 2)
+    c = _pseudo_count(size)
+    failures = size - counts
+    lambda_ = (z**2 - 3) / 6
+
+    def beta_quantile(sign: int, added: Floats) -> Floats:
+        inverse_a = 1 / (2 * (counts + added) - 1)
+        inverse_b = 1 / (2 * (failures - added) + 1)
+        h = 2 / (inverse_a + inverse_b)
+        spread = sign * z * np.sqrt(h + lambda_) / h
+        shift = (inverse_b - inverse_a) * (lambda_ + 5 / 6 - 2 / (3 * h))
+        odds_ratio = (failures + 1 - added) / (counts + added)
+        return np.asarray(1 / (1 + odds_ratio * np.exp(2 * (spread - shift))))
+
+    return beta_quantile(1, c), beta_quantile(-1, 1 - c)
 
 
 def weighted_share(limits: Limits, success: ArrayLike, failure: ArrayLike) -> Limits:
@@ -164,7 +196,9 @@ def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.
 
     Parameters
     ----------
-    correlation : of the two rates' errors, where they are known from the same clusters.
+    first, second : the two rates with their limits.
+    correlation : the correlation of the errors of the two rates, where both are estimated from the
+        same clusters.
 
     Notes
     -----
@@ -174,47 +208,53 @@ def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.
     value = first.value - second.value
     return Limits(
         value,
-        value - _joined(first.value - first.lower, second.upper - second.value, correlation),
-        value + _joined(first.upper - first.value, second.value - second.lower, correlation),
+        value - _combine(first.value - first.lower, second.upper - second.value, correlation),
+        value + _combine(first.upper - first.value, second.value - second.lower, correlation),
     )
 
 
-def _joined(first: Floats, second: Floats, correlation: ArrayLike) -> Floats:
-    """Return the length of the difference of two distances whose errors are correlated."""
+def _combine(first: Floats, second: Floats, correlation: ArrayLike) -> Floats:
+    """Return sqrt(a^2 - 2 r a b + b^2): the half-width of a difference from those of two rates."""
     r = np.asarray(correlation)
-    joined: Floats = np.hypot(first, second)
+    half_width: Floats = np.hypot(first, second)
     if r.any():
-        joined = np.sqrt(np.maximum(joined**2 - 2 * r * first * second, 0))
-    return joined
+        half_width = np.sqrt(np.maximum(half_width**2 - 2 * r * first * second, 0))
+    return half_width
 
 
 def mean_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
-    """Return the means of two rates with their intervals, made as differences' are."""
-    value, opposite = (first.value + second.value) / 2, -np.asarray(correlation)
+    """Return the means of two rates with their intervals, made like those of differences."""
+    value = (first.value + second.value) / 2
+    opposite = -np.asarray(correlation)
     return Limits(
         value,
-        value - _joined(first.value - first.lower, second.value - second.lower, opposite) / 2,
-        value + _joined(first.upper - first.value, second.upper - second.value, opposite) / 2,
+        value - _combine(first.value - first.lower, second.value - second.lower, opposite) / 2,
+        value + _combine(first.upper - first.value, second.upper - second.value, opposite) / 2,
     )
 
 
 def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> Limits:
-    """Return weighted sums (...) of K rates (..., K) with their intervals, made alike.
+    """Return weighted sums (...) of K rates with their intervals, made like those of differences.
 
     Parameters
     ----------
-    weight : (K,), each above or below 0.
-    correlation : (..., K, K) of the rates' errors.
+    rates : (..., K) the rates with their limits.
+    weight : (K,) the weights, each above or below 0.
+    correlation : (..., K, K) the correlations of the rates' errors.
     """
     up, down = rates.upper - rates.value, rates.value - rates.lower
-    signed = correlation * np.sign(weight)[:, None] * np.sign(weight)
-    size, value = np.abs(weight), (weight * rates.value).sum(axis=-1)
-    reach = [
-        np.einsum("...i,...ij,...j->...", size * array, signed, size * array)
-        for array in (np.where(weight > 0, down, up), np.where(weight > 0, up, down))
-    ]
-    lower, upper = (np.sqrt(np.maximum(squared, 0)) for squared in reach)
-    return Limits(value, value - lower, value + upper)
+    signed_correlation = correlation * np.sign(weight)[:, None] * np.sign(weight)
+    size = np.abs(weight)
+    value = (weight * rates.value).sum(axis=-1)
+
+    def combine(half_widths: Floats) -> Floats:
+        scaled = size * half_widths
+        squared = np.einsum("...i,...ij,...j->...", scaled, signed_correlation, scaled)
+        return np.asarray(np.sqrt(np.maximum(squared, 0)))
+
+    lower = value - combine(np.where(weight > 0, down, up))
+    upper = value + combine(np.where(weight > 0, up, down))
+    return Limits(value, lower, upper)
 
 
 def ratio_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
@@ -222,33 +262,41 @@ def ratio_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) ->
 
     Parameters
     ----------
-    correlation : of the two rates' errors, where they are known from the same clusters.
+    first, second : the two rates with their limits.
+    correlation : the correlation of the errors of the two rates, where both are estimated from the
+        same clusters.
 
     Returns
     -------
-    NaN ratios where the second rate is 0. The interval is there all the same: its lower end says
-    how large the ratio is at least, and its upper end is infinite where the second rate may be 0.
-    Of two rates of 0 it is from 0 to infinity.
+    The ratios, NaN where the second rate is 0, with limits. The limits exist all the same: the
+    upper one is infinite where the second rate may be 0. Of two rates of 0 the interval is from 0
+    to infinity.
 
     Notes
     -----
     Donner and Zou (2012), "Closed-form confidence intervals for functions of the normal mean and
-    standard deviation", section 2: the ratios r at which the interval of first - r second ends at
-    0, written so that nothing cancels.
+    standard deviation", section 2: the ratios t at which the interval of p - t q ends at 0. With
+    the lower limit l of p, the upper limit u of q and the correlation r, the lower limit is the
+    smaller root of::
+
+        A t^2 - 2 B t + C = 0,  A = u (2 q - u),  B = p q - r (p - l) (u - q),  C = l (2 p - l)
+
+    written as C / (B + sqrt(B^2 - A C)), in which nothing cancels. The upper limit is the larger
+    root (B + sqrt(B^2 - A C)) / A with the upper limit of p for l and the lower one of q for u.
     """
     p, q, r = first.value, second.value, np.asarray(correlation)
-    product = p * q - r * (p - first.lower) * (second.upper - q)
+    b_lower = p * q - r * (p - first.lower) * (second.upper - q)
+    b_upper = p * q - r * (first.upper - p) * (q - second.lower)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(q > 0, p / q, np.nan)
-        low = first.lower * (2 * p - first.lower)
-        curve = second.upper * (2 * q - second.upper)
-        root = product + np.sqrt(np.maximum(product**2 - curve * low, 0))
-        lower = np.where(low > 0, low / root, 0.0)
-        high = first.upper * (2 * p - first.upper)
-        curve = second.lower * (2 * q - second.lower)
-        product = p * q - r * (first.upper - p) * (q - second.lower)
-        root = product + np.sqrt(np.maximum(product**2 - curve * high, 0))
-        upper = np.where(curve > 0, root / curve, np.inf)
+        c_lower = first.lower * (2 * p - first.lower)
+        a_lower = second.upper * (2 * q - second.upper)
+        root = b_lower + np.sqrt(np.maximum(b_lower**2 - a_lower * c_lower, 0))
+        lower = np.where(c_lower > 0, c_lower / root, 0.0)
+        c_upper = first.upper * (2 * p - first.upper)
+        a_upper = second.lower * (2 * q - second.lower)
+        larger_root = b_upper + np.sqrt(np.maximum(b_upper**2 - a_upper * c_upper, 0))
+        upper = np.where(a_upper > 0, larger_root / a_upper, np.inf)
     missing = np.isnan(p) | np.isnan(q)
     lower, upper = np.where(missing, 0, lower), np.where(missing, np.inf, upper)
     return Limits(value, np.fmin(lower, value), np.fmax(upper, value))
@@ -269,14 +317,18 @@ def probability_ratio_below(
 
     Parameters
     ----------
-    level : of the limits given.
-    correlation : of the two rates' errors.
+    first, second : the two rates with their limits.
+    ratio : the ratio.
+    level : the level of the limits.
+    correlation : the correlation of the errors of the two rates.
     """
     difference = first.value - ratio * second.value
-    toward = np.where(difference > 0, first.value - first.lower, first.upper - first.value)
-    away = np.where(difference > 0, second.upper - second.value, second.value - second.lower)
+    # Half-widths on the sides on which the difference would become 0.
+    of_first = np.where(difference > 0, first.value - first.lower, first.upper - first.value)
+    of_second = np.where(difference > 0, second.upper - second.value, second.value - second.lower)
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = difference / (_joined(toward, ratio * away, correlation) / quantile(level))
+        error = _combine(of_first, ratio * of_second, correlation) / quantile(level)
+        z = difference / error
     below: Floats = special.ndtr(-np.where(difference == 0, 0, z))
     return below
 

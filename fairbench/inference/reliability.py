@@ -16,7 +16,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDiagram:
-    """What is known of the accuracy in bins of the score, of G groups.
+    """The posterior of the accuracy in bins of the score, in G groups.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class ReliabilityDiagram:
         The sum of w_b E|theta_b - s_b|. The error of the posterior mean, |E theta_b - s_b|, is
         too small.
         """
-        return self._of_groups((self.weight * self.accuracy.absolute_error(self.score)).sum(-1))
+        return self._or_undefined((self.weight * self.accuracy.absolute_error(self.score)).sum(-1))
 
     def calibration_error_draws(self, draws: int, generator: np.random.Generator) -> Floats:
         """Draw (T, G) expected calibration errors."""
@@ -46,9 +46,10 @@ class ReliabilityDiagram:
         for b, (weight, score) in enumerate(zip(self.weight.T, self.score.T, strict=True)):
             accuracy = self.accuracy.take((..., b)).draws(draws, generator)
             error += weight * np.abs(accuracy - score)
-        return self._of_groups(error)
+        return self._or_undefined(error)
 
-    def _of_groups(self, error: Floats) -> Floats:
+    def _or_undefined(self, error: Floats) -> Floats:
+        """Return errors (..., G), NaN of groups without rows."""
         return np.where(self.weight.sum(axis=-1) > 0, error, np.nan)
 
 
@@ -147,13 +148,14 @@ def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float =
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The places of G groups in an order, rank 1 being the extreme one.
+    """The ranks of G groups, rank 1 being the extreme one.
 
     Attributes
     ----------
-    mean, lower, upper : (G,) expected rank, and its central interval.
-    first : (G,) probability of rank 1.
-    among : (G,) probability of one of the first m ranks; sums to m.
+    mean : (G,) expected ranks.
+    lower, upper : (G,) their central intervals.
+    first : (G,) probabilities of rank 1.
+    among : (G,) probabilities of one of the first m ranks; they sum to m.
     """
 
     mean: Floats

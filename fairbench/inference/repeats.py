@@ -116,7 +116,7 @@ class Splits:
 
     @property
     def estimand(self) -> str:
-        """What the interval of a mean over these splits is of."""
+        """The name of what the interval of a mean over these splits estimates."""
         return ESTIMANDS[self.kind]
 
     def variance(self, splits: Floats) -> Floats:
@@ -133,7 +133,7 @@ class Splits:
             return self.repeats / splits * crossing(1.0)
         return np.ones_like(splits)
 
-    def of_differences(self, splits: Floats) -> Floats:
+    def corrected_variance(self, splits: Floats) -> Floats:
         """Return the variance of a mean over so many splits over that between them.
 
         It is Nadeau and Bengio's: 1/J + (1 - 1/J) share, over the (1 - share) by which hold-outs
@@ -201,7 +201,7 @@ def mean_limits(
         below, above = (
             np.sqrt(shrunk * finite_mean((scaled[0] - ends) ** 2)) for ends in scaled[1:]
         )
-        half = _of_differences(scaled[0], splits, level)
+        half = _corrected_half_widths(scaled[0], splits, level)
         if splits.kind != REPEATS:
             away = np.nan if chance is None else np.abs(mean - chance)
             near = (splits.kind == FOLDS) & (away <= half) & np.isfinite(below)
@@ -216,12 +216,12 @@ def mean_limits(
         )
 
 
-def _of_differences(values: Floats, splits: Splits, level: float) -> Floats:
+def _corrected_half_widths(values: Floats, splits: Splits, level: float) -> Floats:
     """Return half the corrected t intervals of means over splits; NaN of fewer than two."""
     count = np.isfinite(values).sum(axis=-1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         squared = np.where(np.isfinite(values), values - finite_mean(values)[..., None], 0.0) ** 2
-        variance = squared.sum(axis=-1) / (count - 1) * splits.of_differences(count)
+        variance = squared.sum(axis=-1) / (count - 1) * splits.corrected_variance(count)
         quantile = special.stdtrit(np.maximum(count - 1, 1), (1 + level) / 2)
         varies = (count > 1) & (variance > 0)  # of fits that do not differ, nothing is known
         return np.where(varies, quantile * np.sqrt(variance), np.nan)
@@ -241,8 +241,10 @@ class RunRates:
 
     Attributes
     ----------
-    values, sizes : (..., G, S) rates, NaN where a group has no rows, and how many rows they are of.
-    level : of all intervals.
+    values : (..., G, S) the rates; NaN where a group has no rows.
+    sizes : (..., G, S) numbers of rows of the rates.
+    splits : how the splits share rows.
+    level : the level of all intervals.
     rates : how many different rates a statement about the groups is about.
     """
 
@@ -257,7 +259,7 @@ class RunRates:
 
         Parameters
         ----------
-        together : makes them wider, so that statements of all pairs of groups hold at once.
+        together : whether limits are wider, so that statements of all pairs of groups hold at once.
         """
         size, level = self.effective_size, self.level
         if together:

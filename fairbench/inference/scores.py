@@ -15,7 +15,7 @@ from fairbench.inference.means import (
     UNSEEN,
     Level,
     Moments,
-    scaled,
+    divide_by_scale,
     tail_index,
     unseen_distance,
     with_one_more,
@@ -25,9 +25,9 @@ from fairbench.inference.survey import Design, Sampled, sums
 
 Codes = NDArray[np.integer]
 
-RARE_ROWS = 10  # of either label, of an area
-RARE_CLUSTERS = 5  # of equal size with either label, under which its rows count as so many
-RANK_ROWS = 20  # of a rank correlation
+RARE_ROWS = 10  # the fewest rows of either label of an area that has an interval
+RARE_CLUSTERS = 5  # with fewer effective clusters of a label, its rows count as so many
+RANK_ROWS = 20  # the fewest rows of a rank correlation that has an interval
 _USUAL = 0.25  # the variance of a bin's count of labels from which on its noise is a normal one's
 
 
@@ -37,13 +37,12 @@ class Areas:
 
     Attributes
     ----------
-    area : NaN where there is only one label.
-    positives, negatives : numbers of rows with label 1 and 0; of weighted or clustered rows, of
-        those of equal weight that say as much: at least as many as clusters do (Kish), and no more
-        under :data:`RARE_CLUSTERS` of them.
-    variance : DeLong's, NaN where a label has under two rows.
-    units : from how many clusters of equal size the variance would be as well known, where rows
-        are clustered.
+    area : the areas; NaN where there is only one label.
+    positives, negatives : numbers of rows with label 1 and 0. Of weighted or clustered rows they
+        are effective numbers: at least those of clusters (Kish), and no more where there are under
+        :data:`RARE_CLUSTERS` of them.
+    variance : DeLong's variances; NaN where a label has under two rows.
+    units : effective numbers of clusters behind the variance, where rows are clustered.
     totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
     """
 
@@ -81,75 +80,82 @@ def areas(
     label = target[order] > 0.5
     weight = None if design is None else design.weight[order]
     tied = _Tied.of(label, score[order], np.bincount(codes, minlength=groups), weight)
-    mass, won = tied.whole, tied.won
+    mass, placement = tied.group_mass, tied.placement
     with np.errstate(invalid="ignore", divide="ignore"):
-        area = np.bincount(tied.group, tied.mass[1] * won[1], groups) / mass[1]
+        area = np.bincount(tied.group, tied.mass[1] * placement[1], groups) / mass[1]
         area = np.where(mass[0] > 0, area, np.nan)
-        away = (won - area[tied.group]) / mass[:, tied.group]
+        influence = (placement - area[tied.group]) / mass[:, tied.group]
     if design is None or weight is None:
         with np.errstate(invalid="ignore", divide="ignore"):
-            squares = sums(tied.mass * away**2, tied.group, groups)
-            parts = squares * (mass / (mass - 1))
-        variance = np.where((mass > 1).all(axis=0), parts.sum(axis=0), np.nan)
-        return Areas(area, mass[1], mass[0], variance)
-    scores, placed = np.empty(len(order)), 2 * codes
-    scores[order] = weight * away[label.astype(np.intp), tied.block]
-    placed[order] += label
-    return _sampled_areas(area, scores, placed, design)
+            squares = sums(tied.mass * influence**2, tied.group, groups)
+            by_label = squares * (mass / (mass - 1))
+        variance = np.where((mass > 1).all(axis=0), by_label.sum(axis=0), np.nan)
+        return Areas(area=area, positives=mass[1], negatives=mass[0], variance=variance)
+    scores = np.empty(len(order))
+    scores[order] = weight * influence[label.astype(np.intp), tied.block]
+    cell = 2 * codes
+    cell[order] += label
+    return _sampled_areas(area, scores, cell, design)
 
 
 @dataclass(frozen=True, eq=False)
 class _Tied:
-    """Rows of one score and group together, B blocks of them in order.
+    """Blocks of rows of the same score and group, in the order of groups and scores.
 
     Attributes
     ----------
-    group : (B,).
-    first : (B,) where each begins among the rows in order.
-    mass : (2, B) weight of the rows of label 0 and 1.
-    whole : (2, G) of all of a group.
-    rows : how many there are.
+    group : (B,) the group of each block.
+    first : (B,) the position of its first row among the sorted rows.
+    mass : (2, B) the weight of its rows with label 0 and 1.
+    group_mass : (2, G) the weight of all rows of a group with label 0 and 1.
+    rows : the number of rows.
     """
 
     group: Codes
     first: Codes
     mass: Floats
-    whole: Floats
+    group_mass: Floats
     rows: int
 
     @classmethod
     def of(
         cls, label: NDArray[np.bool_], score: Floats, sizes: Codes, weight: Floats | None
     ) -> _Tied:
-        """Return the blocks of rows (n,) by group, of which there are `sizes`, and by score."""
-        groups, ends = len(sizes), np.cumsum(sizes)
-        new = np.ones(len(score), bool)
-        np.not_equal(score[1:], score[:-1], out=new[1:])
-        new[ends[ends < len(score)]] = True
-        first = np.flatnonzero(new)
+        """Return the blocks of rows (n,) that are sorted by group and score.
+
+        Parameters
+        ----------
+        label, score : (n,) the labels and scores of the sorted rows.
+        sizes : (G,) numbers of rows of the groups.
+        weight : (n,) their weights; None where all count alike.
+        """
+        group_ends = np.cumsum(sizes)
+        starts_block = np.ones(len(score), bool)
+        np.not_equal(score[1:], score[:-1], out=starts_block[1:])
+        starts_block[group_ends[group_ends < len(score)]] = True
+        first = np.flatnonzero(starts_block)
         if weight is None:
             ones = np.add.reduceat(label, first, dtype=np.intp) if len(first) else first
             mass = np.stack([np.diff(first, append=len(score)) - ones, ones]).astype(np.float64)
         else:
-            masses = np.stack([weight * ~label, weight * label])
-            mass = np.add.reduceat(masses, first, axis=1) if len(first) else masses
-        own = np.searchsorted(ends, first, side="right")
-        whole = sums(mass, own, groups)
-        return cls(own, first, mass, whole, len(score))
+            row_mass = np.stack([weight * ~label, weight * label])
+            mass = np.add.reduceat(row_mass, first, axis=1) if len(first) else row_mass
+        group = np.searchsorted(group_ends, first, side="right")
+        return cls(group, first, mass, sums(mass, group, len(sizes)), len(score))
 
     @property
     def block(self) -> Codes:
-        """The block of every row in order, (n,)."""
+        """The block of every sorted row, (n,)."""
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=self.rows))
 
     @property
-    def won(self) -> Floats:
-        """What share of the other label's weight the rows of each label beat, (2, B)."""
-        before = np.cumsum(self.mass, axis=1) - self.mass / 2
-        before -= (np.cumsum(self.whole, axis=1) - self.whole)[:, self.group]
+    def placement(self) -> Floats:
+        """The share of the other label's weight that the rows of each label beat, (2, B)."""
+        below = np.cumsum(self.mass, axis=1) - self.mass / 2
+        below -= (np.cumsum(self.group_mass, axis=1) - self.group_mass)[:, self.group]
         with np.errstate(invalid="ignore", divide="ignore"):
-            under = before / self.whole[:, self.group]
-        return np.stack([1 - under[1], under[0]])
+            share_below = below / self.group_mass[:, self.group]
+        return np.stack([1 - share_below[1], share_below[0]])
 
 
 def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) -> Areas:
@@ -177,7 +183,7 @@ def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) ->
 
 
 def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
-    """Return from how many clusters of equal size the variances (G,) would be as well known.
+    """Return the effective numbers of clusters (G,) behind the variances.
 
     Either label's part of a variance has one degree of freedom less than that label has effective
     clusters (Kish), and their sum those of Satterthwaite (1946, "An approximate distribution of
@@ -196,22 +202,23 @@ def area_limits(estimates: Areas, *, level: Level = 0.95) -> Limits:
 
     Notes
     -----
-    From the lower of both lower ends to the higher of both upper ends of two intervals: DeLong's on
-    the logit scale, which holds for any scores but not near 1, where it is too short, and
-    Newcombe's (2006, "Confidence intervals for an effect size measure based on the Mann-Whitney
+    From the lower of both lower limits to the higher of both upper limits of two intervals:
+    DeLong's on the logit scale, which holds for any scores but not near 1, where it is too short,
+    and Newcombe's (2006, "Confidence intervals for an effect size measure based on the Mann-Whitney
     statistic", part 2, method 5), which holds there, and where the area is 1.
     """
     area = estimates.area
     with np.errstate(invalid="ignore", divide="ignore"):
-        reach = (
+        half_width = (
             _quantile(level, estimates.units) * np.sqrt(estimates.variance) / (area * (1 - area))
         )
         centre = special.logit(area)
-    inside = (area > 0) & (area < 1) & np.isfinite(reach)
-    ends = [np.where(inside, special.expit(centre + sign * reach), area) for sign in (-1, 1)]
-    low, high = _newcombe(estimates, level)
+    has_logit = (area > 0) & (area < 1) & np.isfinite(half_width)
+    lower_delong = np.where(has_logit, special.expit(centre - half_width), area)
+    upper_delong = np.where(has_logit, special.expit(centre + half_width), area)
+    lower_newcombe, upper_newcombe = _newcombe(estimates, level)
     enough = np.minimum(estimates.positives, estimates.negatives) >= RARE_ROWS
-    lower, upper = np.fmin(ends[0], low), np.fmax(ends[1], high)
+    lower, upper = np.fmin(lower_delong, lower_newcombe), np.fmax(upper_delong, upper_newcombe)
     return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
@@ -242,9 +249,14 @@ def _newcombe(estimates: Areas, level: Level) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Reliability diagrams of groups, (..., B) each: rows, rows with label 1, and mean scores.
+    """Reliability diagrams of groups.
 
-    Of weighted rows they are effective numbers, and `share` is the share of the weight.
+    Attributes
+    ----------
+    size : (..., B) numbers of rows in each bin; of weighted rows, effective ones.
+    positives : (..., B) numbers of rows with label 1.
+    score : (..., B) mean scores.
+    share : (..., B) shares of the weight, where rows are weighted.
     """
 
     size: Floats
@@ -278,10 +290,10 @@ class Bins:
 def plug_in(bins: Bins) -> Floats:
     """Return expected calibration errors (...) as they are printed, too large by chance alone."""
     error: Floats = (bins.weight * np.abs(bins.away)).sum(axis=-1)
-    return _of_rows(bins, error)
+    return _or_undefined(bins, error)
 
 
-def debiased(bins: Bins) -> Floats:
+def debiased_error(bins: Bins) -> Floats:
     """Return expected calibration errors (...) less what chance adds; they may be under 0.
 
     Of calibrated scores, chance alone puts a bin's rate sqrt(2 / pi) standard errors away. That is
@@ -319,10 +331,10 @@ def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
     surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(bins.error, 1e-6)
     bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
     down = np.sqrt(((weight * low) ** 2).sum(axis=-1) + z**2 * _between(bins, error))
-    value = debiased(bins)
+    value = debiased_error(bins)
     lower = np.minimum(error - bias - down, value)
     upper = np.maximum(_largest(bins, error, level), np.maximum(error, value))
-    return Limits(value, _of_rows(bins, lower), _of_rows(bins, upper))
+    return Limits(value, _or_undefined(bins, lower), _or_undefined(bins, upper))
 
 
 def _between(bins: Bins, error: Floats) -> Floats:
@@ -382,16 +394,21 @@ def _folded_bias(distance: Floats) -> Floats:
     return bias
 
 
-def _of_rows(bins: Bins, values: Floats) -> Floats:
+def _or_undefined(bins: Bins, values: Floats) -> Floats:
+    """Return values (...), NaN of groups without rows."""
     return np.where(bins.size.sum(axis=-1) > 0, values, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Shares of variance (...) that predictions leave, and the moments of their rows' influence.
+    """Shares of variance that predictions leave unexplained.
 
-    `tails` (2, ...) are the indices of the influence's lower and upper tails, `totals` (P,) sums of
-    linearised scores by cluster and group, where rows were sampled.
+    Attributes
+    ----------
+    left : (...) the shares.
+    influence : the moments of what rows add to the error of their logarithm.
+    tails : (2, ...) the indices of the influence's lower and upper tails.
+    totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
     """
 
     left: Floats
@@ -400,7 +417,7 @@ class Explained:
     totals: Floats | None = None
 
 
-def explained(
+def explained_variance(
     target: Floats,
     prediction: Floats,
     codes: Codes,
@@ -413,8 +430,8 @@ def explained(
     share = 1 / size[codes] if sample is None else sample.share
     mean = np.bincount(codes, share * target, groups)
     # Halves of numbers that do not overflow have differences that do not.
-    away, of_error = scaled(target / 2 - prediction / 2, codes, groups)
-    apart, of_spread = scaled(target / 2 - mean[codes] / 2, codes, groups)
+    away, of_error = divide_by_scale(target / 2 - prediction / 2, codes, groups)
+    apart, of_spread = divide_by_scale(target / 2 - mean[codes] / 2, codes, groups)
     unexplained, total = (np.bincount(codes, share * array**2, groups) for array in (away, apart))
     ends = Moments.of_groups(target, codes, groups)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -478,7 +495,8 @@ def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: floa
     Parameters
     ----------
     loss : (n,) whether each row is an error.
-    uncertainty : (n,) what orders the rows.
+    uncertainty : (n,) the uncertainty of each row; the least uncertain rows are kept first.
+    level : the level of the interval.
 
     Notes
     -----
@@ -505,8 +523,10 @@ def gamma_limits(
 
     Parameters
     ----------
-    value, variance : sums of the weights of the events, and of their squares.
-    unseen : the weight of an event more, which the upper end allows for.
+    value : sums of the weights of the events.
+    variance : sums of their squares.
+    unseen : the weight of one more event, which the upper limit allows for.
+    level : the level of the intervals.
     """
     y, v, most = (np.asarray(array, float) for array in (value, variance, unseen))
     tail = (1 - level) / 2

@@ -66,10 +66,11 @@ class StandardisedRates:
     Attributes
     ----------
     value : the standardised rates.
-    effective : the number of rows that they are known as well as.
-    correlation : of the errors of the two rates of a pair, which share the shares of strata.
-    rows : how many rows of the first group the rate rests on.
-    covered : which share of all people that the rate is of are in the strata of a pair.
+    effective : their effective numbers of rows.
+    correlation : correlations of the errors of the two rates of a pair, which have the shares of
+        strata in common.
+    rows : numbers of rows of the first group in the rate's denominator.
+    covered : the share of all people in the rate's denominator who are in the strata of a pair.
     """
 
     value: Floats
@@ -82,42 +83,51 @@ class StandardisedRates:
     def of(
         cls, successes: ArrayLike, size: ArrayLike, *, mix: ArrayLike | None = None
     ) -> StandardisedRates:
-        """Return them from counts (..., G, K) in K strata.
+        """Return the standardised rates from counts (..., G, K) in K strata.
+
+        The symbols are those of the module's documentation.
 
         Parameters
         ----------
-        successes, size : how many of how many rows that the rate is of.
-        mix : (..., K) rows in the strata of those whose mix is taken, such as one of the groups;
-            everyone without it.
+        successes, size : (..., G, K) numbers of rows in the rate's numerator and denominator.
+        mix : (..., K) the rows of each stratum that make the mix, such as those of one of the
+            groups; everyone if left out.
         """
         x, n = np.asarray(successes, float), np.asarray(size, float)
         shared = (n[..., :, None, :] > 0) & (n[..., None, :, :] > 0)
         everyone = (n.sum(axis=-2) if mix is None else np.asarray(mix, float))[..., None, None, :]
         with np.errstate(invalid="ignore", divide="ignore"):
-            whole = (shared * everyone).sum(axis=-1)
-            weight = shared * everyone / whole[..., None]
+            total = (shared * everyone).sum(axis=-1)
+            weight = shared * everyone / total[..., None]
             n = np.where(shared, n[..., :, None, :], 0.0)
             x = np.where(shared, x[..., :, None, :], 0.0)
             rate = np.where(shared, x / n, 0.0)
             value = (weight * rate).sum(axis=-1)
-            away = np.where(shared, rate - value[..., None], 0.0)
-            of_shares = (weight * away**2).sum(axis=-1) / whole
-            common = (weight * away * away.swapaxes(-2, -3)).sum(axis=-1) / whole
-            of_row = np.where(shared, weight / n, 0.0)
-            variance = (weight * of_row * _spread(x, n)).sum(axis=-1) + of_shares
-            effective = _effective(value, variance, of_row, n)
+            deviation = np.where(shared, rate - value[..., None], 0.0)
+            share_variance = (weight * deviation**2).sum(axis=-1) / total
+            products = weight * deviation * deviation.swapaxes(-2, -3)
+            covariance = products.sum(axis=-1) / total
+            row_weight = np.where(shared, weight / n, 0.0)
+            cell_variance = (weight * row_weight * _spread(x, n)).sum(axis=-1)
+            variance = cell_variance + share_variance
+            effective = _effective_rows(value, variance, row_weight, n)
             product = np.sqrt(variance * variance.swapaxes(-1, -2))
-            correlation = np.where(product > 0, common / product, 0.0)
-            covered = whole / everyone.sum(axis=-1)
-        rows = n.sum(axis=-1).astype(np.int64)
-        return cls(value, effective, np.clip(correlation, -1, 1), rows, covered)
+            correlation = np.where(product > 0, covariance / product, 0.0)
+            covered = total / everyone.sum(axis=-1)
+        return cls(
+            value=value,
+            effective=effective,
+            correlation=np.clip(correlation, -1, 1),
+            rows=n.sum(axis=-1).astype(np.int64),
+            covered=covered,
+        )
 
     def limits(self, *, level: ArrayLike = 0.95) -> Limits:
         """Return the standardised rates with their limits.
 
         Parameters
         ----------
-        level : of the intervals; several broadcast with the pairs.
+        level : the level of the intervals; an array of levels broadcasts with the pairs.
         """
         limits = rate_limits(self.value * self.effective, self.effective, level=level)
         nothing = np.isnan(self.value)
@@ -139,33 +149,44 @@ class StandardisedRates:
 
 
 def _spread(x: Floats, n: Floats) -> Floats:
-    """Return p (1 - p) of every cell (..., K), with rates drawn towards that of all of them."""
+    """Return p (1 - p) of every cell (..., K), with rates drawn towards that of all of them.
+
+    Notes
+    -----
+    With N rows in all strata, whose rate is r, q = (x + r) / (n + 1). Where strata are alike, the
+    mean of q (1 - q) is p (1 - p) times 1 - (n + 1 / N + 2 n / N) / (n + 1)^2, and that of
+    r (1 - r) is p (1 - p) (1 - 1 / N); q (1 - q) is multiplied by the ratio of both.
+    """
     total = n.sum(axis=-1, keepdims=True)
-    drawn = (x + x.sum(axis=-1, keepdims=True) / total) / (n + 1)
+    q = (x + x.sum(axis=-1, keepdims=True) / total) / (n + 1)
     kept = 1 - (n + 1 / total + 2 * n / total) / (n + 1) ** 2
-    lost = np.where(kept > 0, (1 - 1 / total) / kept, 1.0)
-    spread: Floats = lost * drawn * (1 - drawn)
+    correction = np.where(kept > 0, (1 - 1 / total) / kept, 1.0)
+    spread: Floats = correction * q * (1 - q)
     return spread
 
 
-def _effective(value: Floats, variance: Floats, of_row: Floats, n: Floats) -> Floats:
-    """Return how many equally weighted rows would tell as much (...) of weighted rates.
+def _effective_rows(value: Floats, variance: Floats, row_weight: Floats, n: Floats) -> Floats:
+    """Return the effective numbers of rows (...) of standardised rates.
 
     Parameters
     ----------
-    of_row, n : (..., K) what a row of each stratum weighs, and how many there are.
+    value, variance : (...) the rates and their variances.
+    row_weight : (..., K) the weight of a row of each stratum.
+    n : (..., K) numbers of rows of each stratum.
     """
-    rows, share = n.sum(axis=-1), (of_row**2 * n).sum(axis=-1)
+    n_rows = n.sum(axis=-1)
+    share = (row_weight**2 * n).sum(axis=-1)
     as_weighted = effective_size(
-        value, variance, rows=rows, kish=1 / share, share=share, units=rows
+        value, variance, rows=n_rows, kish=1 / share, share=share, units=n_rows
     )
-    heaviest = of_row.max(axis=-1)
+    heaviest = row_weight.max(axis=-1)
     as_stratified = (value * (1 - value) + share) / (variance + heaviest**2)
     effective: Floats = np.maximum(as_weighted, as_stratified)
     return effective
 
 
 def _pairs(limits: Limits) -> tuple[Limits, Limits]:
+    """Return the limits of the first and of the second rate of every ordered pair."""
     return limits, Limits(*(end.swapaxes(-1, -2) for end in limits))
 
 
@@ -181,7 +202,7 @@ def largest_difference(
     *,
     level: float = 0.95,
 ) -> tuple[Limits, Floats]:
-    """Return the largest standardised difference of two groups, in any of several rates.
+    """Return the largest standardised difference of two groups in any of several rates, and leads.
 
     Folded as :func:`fairbench.inference.gaps.largest_gap` folds that of raw rates: at least what
     the surest of all pairs shows, at the critical value of the studentised range, and at most what
@@ -189,25 +210,29 @@ def largest_difference(
 
     Parameters
     ----------
-    several : of each rate, such as both of equalized odds.
-    compared : the pairs of each.
+    several : each of the rates, such as both of equalized odds.
+    compared : for each rate, the pairs that are compared.
+    level : the level of the interval.
 
     Returns
     -------
-    The size (...), NaN with no pair; and by how much at least the first of each ordered pair is the
-    higher, (..., G, G), all of which holds at once, in any of the rates.
+    gap : the size of the difference (...) with its limits; NaN with no pair.
+    leads : (..., G, G) lower limits of how much higher the first rate of each ordered pair is, the
+        largest in any of the rates; all hold at once.
     """
-    parts, ahead = [], []
-    for rates, among in zip(several, compared, strict=True):
-        single, wide = (
-            _pairs(rates.limits(level=at)) for at in (level, _wider(among, level, len(several)))
+    gaps, leads = [], []
+    for rates, pairs in zip(several, compared, strict=True):
+        first, second = _pairs(rates.limits(level=level))
+        wider_level = _wider(pairs, level, len(several))
+        first_wide, second_wide = _pairs(rates.limits(level=wider_level))
+        limits = ends_of_pairs(first_wide, first, second_wide, second, rates.correlation)
+        gaps.append(
+            [np.fmax.reduce(np.where(pairs, array, np.nan), axis=(-2, -1)) for array in limits]
         )
-        ends = ends_of_pairs(wide[0], single[0], wide[1], single[1], rates.correlation)
-        parts.append([np.fmax.reduce(np.where(among, end, np.nan), axis=(-2, -1)) for end in ends])
-        leads = difference_limits(*wide, rates.correlation).lower
-        ahead.append(np.where(among, leads, np.nan))
-    value, lower, upper = (np.fmax.reduce(end) for end in zip(*parts, strict=True))
-    return Limits(value, np.clip(lower, 0, None), upper), np.fmax.reduce(ahead)
+        lead = difference_limits(first_wide, second_wide, rates.correlation).lower
+        leads.append(np.where(pairs, lead, np.nan))
+    value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*gaps, strict=True))
+    return Limits(value, np.clip(lower, 0, None), upper), np.fmax.reduce(leads)
 
 
 def smallest_ratio(rates: StandardisedRates, compared: Mask, *, level: float = 0.95) -> Limits:

@@ -13,10 +13,11 @@ Counts = NDArray[np.int64]
 
 
 def strata_sizes(group: Counts, stratum: Counts) -> Counts:
-    """Return how many rows each group has of each stratum, (G, S)."""
-    shape = group.max(initial=0) + 1, stratum.max(initial=0) + 1
-    sizes = np.bincount(group * shape[1] + stratum, minlength=shape[0] * shape[1])
-    return sizes.reshape(shape)
+    """Return how many rows each group has in each stratum, (G, S)."""
+    n_groups = group.max(initial=0) + 1
+    n_strata = stratum.max(initial=0) + 1
+    sizes = np.bincount(group * n_strata + stratum, minlength=n_groups * n_strata)
+    return sizes.reshape(n_groups, n_strata)
 
 
 def weights(sizes: Counts, labels: Counts) -> Floats:
@@ -33,11 +34,13 @@ def stratified_error(
 
     Parameters
     ----------
-    labels, total, squares : (S,) labels of each stratum, and sums of their values and squares.
-        Strata without labels are left out, of one label have the others' mean variance.
-    sizes : (S,) rows of each stratum.
+    labels : (S,) numbers of labels in each stratum. Strata without labels are left out; those with
+        one label get the mean variance of the others.
+    total, squares : (S,) sums of the labels' values, and of their squares.
+    sizes : (S,) numbers of rows in each stratum.
     """
-    used, several, rows = labels > 0, labels > 1, np.asarray(sizes, float)
+    used, several = labels > 0, labels > 1
+    rows = np.asarray(sizes, float)
     if not several.any():
         return float("nan")
     variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)

@@ -34,10 +34,11 @@ class Design:
 
     Attributes
     ----------
-    weight : (n,) how many people each row stands for, as a share of the largest.
-    unit : (n,) the number of each row's cluster, 0 .. units - 1; its own where there are none.
-    units : how many clusters there are.
-    clustered : whether any two rows share one.
+    weight : (n,) how many people each row stands for, as a share of the largest such number.
+    unit : (n,) the cluster of each row, 0 .. units - 1; where there are no clusters, every row is
+        one.
+    units : the number of clusters.
+    clustered : whether any two rows are in one cluster.
     """
 
     weight: Floats
@@ -89,7 +90,8 @@ class Design:
     def repeated(self, times: int) -> Design:
         """Return the design of all rows several times over, one after the other.
 
-        Where rows are in a group of each of several attributes, and clusters stay what they are.
+        It is used where rows are in a group of each of several attributes; clusters stay what they
+        are.
         """
         weight = np.tile(self.weight, times)
         if not self.clustered:
@@ -133,7 +135,7 @@ class Estimate:
     Attributes
     ----------
     value : (K,) the estimates.
-    totals : (K, C) sums of the linearised scores by cluster; each row sums to 0.
+    totals : (K, C) sums of the linearised scores of each estimate by cluster; they sum to 0.
     """
 
     value: Floats
@@ -192,11 +194,11 @@ class Sampled:
 
     Attributes
     ----------
-    codes : (n,) which group 0 .. G - 1 each row is in.
+    codes : (n,) the group of each row, 0 .. G - 1.
     share : (n,) the share of its group's weight that each row has; no weight is 0.
-    pair : (n,) in which of P pairs of a cluster and a group each row is.
+    pair : (n,) the pair of a cluster and a group that each row is in, 0 .. P - 1.
     unit, group : (P,) the cluster and the group of each pair.
-    units : (G,) how many clusters each group is in.
+    units : (G,) numbers of clusters that have rows of each group.
     clustered : whether any cluster has several rows.
     """
 
@@ -299,7 +301,7 @@ class SurveyCounts:
         rows in common.
     squares : (G, 4) sums of the squared weights.
     rows : (G, 4) numbers of rows.
-    unit, group : (P,) which pair it is.
+    unit, group : (P,) the cluster and the group of each pair.
     shared : whether any cluster has rows of several groups.
     """
 

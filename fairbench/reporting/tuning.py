@@ -8,7 +8,7 @@ from fairbench.comparison.tuned import Promise, Tested, Tuned
 from fairbench.core.formats import interval, number, signed
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
-from fairbench.inference.comparing.objectives import dominated
+from fairbench.inference.comparing.objectives import is_dominated
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 
 
@@ -135,7 +135,7 @@ def _trials(answer: Tuned, search: Search) -> Table:
     }
     frontier: set[int] = set()
     if len(search.goals) > 1 and values_of_trial:
-        beaten = dominated(np.array(list(values_of_trial.values())))
+        beaten = is_dominated(np.array(list(values_of_trial.values())))
         frontier = {
             place for place, is_beaten in zip(values_of_trial, beaten, strict=True) if not is_beaten
         }

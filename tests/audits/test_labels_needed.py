@@ -140,4 +140,4 @@ def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
         at_most = largest_gap(GroupLimits.of(counts, rows, level=1 - 2 * risk)).upper
         at_least = largest_gap(GroupLimits.of(counts, rows, level=1 - risk)).lower
         exact = ((at_most < epsilon) | (at_least > epsilon)).mean()
-        assert known.settled(4 * size, epsilon, risk) == pytest.approx(exact, abs=0.005)
+        assert known.settled_share(4 * size, epsilon, risk) == pytest.approx(exact, abs=0.005)

@@ -11,7 +11,7 @@ from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, Err
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds.unknown import CANNOT, RATES, bounded_gap, of_everyone
 from fairbench.audits.table import read_audit_table
-from fairbench.inference.partial.ends import Ends
+from fairbench.inference.partial.bounds import RateBounds
 from fairbench.metrics.rates import binary_confusion
 from tests.audits.tables import audit, parse, predictions, written
 
@@ -84,7 +84,7 @@ def test_what_no_label_settles_is_said_to_be_so(tmp_path):
     ],
 )
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
-    ends = Ends(np.array(lower), np.array(upper), np.full(2, rows), np.full(2, rows))
+    ends = RateBounds(np.array(lower), np.array(upper), np.full(2, rows), np.full(2, rows))
     template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
     finding, gap = bounded_gap(template, ["one", "other"], ends, 0.05)
     assert gap["verdict"] == expected
@@ -95,7 +95,7 @@ def test_bounds_are_told_from_noise(lower, upper, rows, expected):
 def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
     """The groups with the largest lower and the smallest upper end may be too small for that."""
     value = np.array([0.1, 0.15, 0.8, 0.85])
-    ends = Ends(value, value, *[np.array([20.0, 2000, 2000, 20])] * 2)
+    ends = RateBounds(value, value, *[np.array([20.0, 2000, 2000, 20])] * 2)
     template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
     finding, _ = bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
     assert finding.groups == ("c", "b")

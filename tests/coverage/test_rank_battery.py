@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.rank import EPSILON, TARGET, Population, calibration, held_at_most, populations, run
-from fairbench.inference.comparing.resolution import parts_of, units_needed, usual_spread
+from fairbench.inference.comparing.resolution import units_needed, usual_spread, variance_parts
 from fairbench.inference.comparing.sign_flips import paired_units, simultaneous
 
 HARD = (
@@ -68,7 +68,7 @@ def test_plans_of_tasks_and_of_splits_are_kept_to():
         difference, group, unit, paired, held = drawn(40, 2, random, effect=0.005, noise=0.04)
         spread = usual_spread(paired.errors[:1], paired.sizes[:1])
         tasks.append(units_needed(spread, EPSILON, held.critical)[0])
-        parts = parts_of(difference, group, unit)
+        parts = variance_parts(difference, group, unit)
         times.append(parts.times_as_many(EPSILON, 40, held.critical))
     sizes = [(int(np.median(tasks)), 2), (40, int(np.ceil(2 * np.median(times))))]
     for planned, splits in sizes:

@@ -10,7 +10,7 @@ from fairbench.comparison.tradeoff_runs import candidates, part_names, run_point
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.comparing.objectives import METRICS, dominated
+from fairbench.inference.comparing.objectives import METRICS, is_dominated
 from fairbench.results.catalogue import Catalogue
 from tests.harness import configuration
 
@@ -84,7 +84,7 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
 
 def test_dominance_is_of_no_larger_and_somewhere_smaller():
     values = np.array([[1, 4], [2, 2], [2, 3], [4, 1], [1, 4], [5, np.nan]])
-    assert dominated(values).tolist() == [False, False, True, False, False, False]
+    assert is_dominated(values).tolist() == [False, False, True, False, False, False]
 
 
 def test_the_command_prints_and_writes_everything(results, capsys):
@@ -99,7 +99,7 @@ def test_the_command_prints_and_writes_everything(results, capsys):
     assert len(table) == 3 * len(METRICS)
     for _, rows in table.groupby("metric"):
         np.testing.assert_array_equal(
-            rows["dominated"], dominated(rows[["error", "gap"]].to_numpy())
+            rows["dominated"], is_dominated(rows[["error", "gap"]].to_numpy())
         )
     assert table["certainty"].between(0, 1).all()
     comparable = table[table["metric"] != "predictive_parity"]

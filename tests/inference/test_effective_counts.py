@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.inference.effective_counts import (
-    clipped,
+    clip_correlation,
     effective_counts,
     half_splits,
     mean_relative_shrinkage,
@@ -59,7 +59,7 @@ def test_relative_rho_makes_the_variance_ratio():
 
 
 def test_rhos_that_no_variance_allows_are_clipped():
-    np.testing.assert_allclose(clipped(np.array([-3, 0.2, np.inf]), FOLDS), [-0.1, 0.2, 1])
+    np.testing.assert_allclose(clip_correlation(np.array([-3, 0.2, np.inf]), FOLDS), [-0.1, 0.2, 1])
     assert (shrinkage(np.array([-10.0, -1 / 9, 50]), FOLDS) > 0).all()
     assert relative_rho(0.0, FOLDS) == -1 / FOLDS
     assert mean_relative_shrinkage(1e9, FOLDS) == pytest.approx(np.log(10) / 9)  # rho in [0, 1]

@@ -46,12 +46,12 @@ def test_floors_agree_with_scipy():
 def test_adjusted_p_values_agree_with_scipy():
     p_values = np.random.default_rng(3).random(50) ** 2
     control = stats.false_discovery_control
-    assert flags.adjusted(p_values) == pytest.approx(control(p_values))
-    both = flags.adjusted(p_values.reshape(5, 10), overlapping=True)
+    assert flags.adjusted_p_values(p_values) == pytest.approx(control(p_values))
+    both = flags.adjusted_p_values(p_values.reshape(5, 10), overlapping=True)
     assert both.ravel() == pytest.approx(control(p_values, method="by"))
     with_holes = np.array([np.nan, 0.01, 0.5])
-    assert flags.adjusted(with_holes) == pytest.approx([np.nan, 0.02, 0.5], nan_ok=True)
-    assert not flags.flagged(np.array([np.nan])).any()
+    assert flags.adjusted_p_values(with_holes) == pytest.approx([np.nan, 0.02, 0.5], nan_ok=True)
+    assert not flags.flag(np.array([np.nan])).any()
 
 
 def planted(generator, size, shift):
@@ -67,7 +67,7 @@ def test_at_most_a_tenth_of_the_flags_are_wrong(size, shift):
     wrong, result, reference = [], [], []
     for _ in range(60):
         y = planted(generator, size, shift)
-        named = flags.flagged(flags.differs_from_rest(y, np.full(200, size)))
+        named = flags.flag(flags.differs_from_rest(y, np.full(200, size)))
         wrong.append(named[20:].sum() / max(named.sum(), 1))
         result.append(named[:20].mean())
         exact = 2 * np.minimum(stats.binom.cdf(y, size, 0.3), stats.binom.sf(y - 1, size, 0.3))
@@ -107,7 +107,7 @@ def test_flags_of_overlapping_groups_and_dependent_metrics_hold(dependence):
     for _ in range(30):
         y, n, people, everyone, truth = overlapping(generator)
         p_values = flags.same_rate(y, n, everyone[:, None] - y, people - n)
-        named = flags.flagged(p_values, overlapping=dependence)
+        named = flags.flag(p_values, overlapping=dependence)
         wrong.append((named & ~truth).sum() / max(named.sum(), 1))
         result.append((named & truth).sum())
     assert np.mean(wrong) < (0.03 if dependence else 0.1) + 2 * np.std(wrong) / np.sqrt(30)

@@ -6,11 +6,11 @@ from scipy import stats
 
 from fairbench.inference.means import (
     Moments,
+    divide_by_scale,
     heavy_limits,
     loss_limits,
     outcome_limits,
     root_limits,
-    scaled,
     shown_share,
     tail_index,
 )
@@ -247,7 +247,7 @@ def test_the_tail_index_is_hills_and_that_of_a_pareto():
 
 def test_scaled_values_lose_no_digit_and_their_squares_do_not_overflow():
     x, codes = np.array([1e199, -3e198, 1e-200, 0.3, 0.0]), np.array([0, 0, 1, 2, 3])
-    small, scale = scaled(x, codes, 4)
+    small, scale = divide_by_scale(x, codes, 4)
     np.testing.assert_array_equal(small * scale[codes], x)
     assert (np.abs(small) <= 1).all()
     assert (small[:4] ** 2 > 0).all()

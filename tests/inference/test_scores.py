@@ -14,9 +14,9 @@ from fairbench.inference.scores import (
     calibration_limits,
     correlation_limits,
     coverage_area_limits,
-    debiased,
-    explained,
+    debiased_error,
     explained_limits,
+    explained_variance,
     plug_in,
 )
 from fairbench.inference.survey import Design
@@ -91,7 +91,7 @@ def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
         limits = calibration_limits(bins)
         inside = (np.maximum(limits.lower, 0) <= truth) & (truth <= limits.upper)
         assert inside.mean() > 0.93
-        for value in (plug_in(bins), debiased(bins)):
+        for value in (plug_in(bins), debiased_error(bins)):
             assert ((limits.lower <= value) & (value <= limits.upper)).all()
 
 
@@ -122,7 +122,7 @@ def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
     small, large = (calibrated(draw, 1000, rows) for rows in (100, 2000))
     plain = (plug_in(small) - plug_in(large)).mean()
     assert plain > 0.07
-    assert abs((debiased(small) - debiased(large)).mean()) < plain / 2.5
+    assert abs((debiased_error(small) - debiased_error(large)).mean()) < plain / 2.5
 
 
 def test_shares_of_variance_cover_and_agree_with_scikit_learn():
@@ -130,7 +130,7 @@ def test_shares_of_variance_cover_and_agree_with_scikit_learn():
     prediction = draw.standard_normal(repeats * rows)
     target = prediction + draw.exponential(size=repeats * rows) - 1
     codes = np.repeat(np.arange(repeats), rows)
-    limits = explained_limits(explained(target, prediction, codes, repeats))
+    limits = explained_limits(explained_variance(target, prediction, codes, repeats))
     assert limits.value[3] == pytest.approx(r2_score(target[codes == 3], prediction[codes == 3]))
     assert ((limits.lower <= 0.5) & (limits.upper >= 0.5)).mean() > 0.93
 

@@ -34,7 +34,7 @@ from fairbench.core.formats import count, interval
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import read_group_shares
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.inference.partial.ends import Ends, GapBounds, gap_bounds, gap_size
+from fairbench.inference.partial.bounds import GapBounds, RateBounds, gap_bounds, gap_size
 from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels, largest_factor
 from fairbench.metrics.rates import Rate, base_rate
@@ -53,7 +53,7 @@ _NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
 
 
 def bounded_gap(
-    template: Finding, names: Sequence[str], ends: Ends, risk: float
+    template: Finding, names: Sequence[str], ends: RateBounds, risk: float
 ) -> tuple[Finding, Row]:
     """Return what is said of the gap between groups, and what is known of it, in plain columns.
 
@@ -168,9 +168,9 @@ def of_everyone(
         people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
         for rate in RATES:
             about = {"attribute": attribute, "group": names, "rate": rate.name, **people}
-            ends = labels.ends(rate, odds=options.odds).columns()
+            ends = labels.bounds(rate, odds=options.odds).columns()
             assumed = {f"assumed_{end}": values for end, values in ends.items()}
-            bounds = pd.DataFrame({**about, **labels.ends(rate).columns(), **assumed})
+            bounds = pd.DataFrame({**about, **labels.bounds(rate).columns(), **assumed})
             rates += bounds.to_dict("records")
     return findings, gaps, rates
 
@@ -188,11 +188,11 @@ def _gap(
     Of missing labels that are `alike` those of similar selected people, `factor` is how far their
     odds may differ for the verdict to hold; None where there is none, or it holds all the same.
     """
-    compared = labels.ends(rate).known
+    compared = labels.bounds(rate).bounded_groups
     groups = [names[place] for place in compared]
 
     def at_odds(odds: float) -> tuple[Finding, Row]:
-        return bounded_gap(template, groups, labels.ends(rate, odds=odds).take(compared), risk)
+        return bounded_gap(template, groups, labels.bounds(rate, odds=odds).take(compared), risk)
 
     def verdict(odds: float) -> str:
         return str(at_odds(odds)[1]["verdict"])
@@ -280,14 +280,14 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     for rate in RATES:
         rows = np.arange(len(table)) if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
         counted = ProxyRows.of(group[rows], labels[rows], table.prediction[rows], fold[rows])
-        ends[rate] = counted.ends(rate)
+        ends[rate] = counted.bounds(rate)
         size, weighted = group[rows].sum(axis=0).round().astype(int), counted.weighted(rate)
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
         rates.append(pd.DataFrame({**ends[rate].columns(), **about, "weighted": weighted}))
     risk = ErrorBudget(len(RATE_OF)).risk
     findings, gaps = [], []
     for metric, rate in RATE_OF.items():
-        compared = ends[rate].known
+        compared = ends[rate].bounded_groups
         groups = [names[place] for place in compared]
         name = table.direction.rate_names[metric]
         template = replace(_not_measured(name, options), scope=WHOEVER)

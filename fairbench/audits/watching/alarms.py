@@ -19,7 +19,7 @@ from fairbench.audits.watching.state import Alarm, Milestone, WatchState
 from fairbench.core.arrays import Floats
 from fairbench.inference.sequential.gaps import Pair, first_beyond
 from fairbench.inference.sequential.means import Sums
-from fairbench.inference.sequential.restarts import needed
+from fairbench.inference.sequential.restarts import log_evidence_needed
 
 
 class _Comparisons:
@@ -47,7 +47,7 @@ class _Comparisons:
             _, lower, upper = np.array(limits, float).T  # None becomes NaN
         else:
             (sums,) = quantity.of(self.sums[quantity.attribute])
-            _, lower, upper = Sums(*sums).limits(needed(quantity.risk))
+            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
         return lower, upper
 
     def first_alarm(
@@ -61,7 +61,7 @@ class _Comparisons:
         """
         sums, start = self.sums[quantity.attribute], self.start
         since = quantity.since(sums[start], sums[self.stop])
-        reach = needed(quantity.risk, start + 1)
+        reach = log_evidence_needed(quantity.risk, start + 1)
         places = np.flatnonzero(since.outside(lower[start], upper[start], reach))
         if not len(places):
             return []
@@ -103,7 +103,7 @@ def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone
         gap.pair(np.array([mark.counts[gap.attribute] for mark in marks]), state.shares[gap.name])
         for gap in gaps
     ]
-    together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(needed(gaps[0].risk))
+    together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(log_evidence_needed(gaps[0].risk))
     limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
     plain = limits.round(6).astype(object)
     plain[np.isnan(limits)] = None
@@ -121,7 +121,7 @@ def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: s
         for group in gap.groups
     ]
     pair = replace(gap, groups=(0, 1)).pair(np.stack(sides, axis=1), state.shares[gap.name])
-    reach = float(needed(gap.risk))
+    reach = float(log_evidence_needed(gap.risk))
     places = [first_beyond(side, state.options.epsilon, reach) for side in (pair, pair.swapped())]
     place = min((place for place in places if place is not None), default=None)
     if place is None:

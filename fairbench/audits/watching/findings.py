@@ -20,7 +20,7 @@ from fairbench.audits.watching.state import Alarm, WatchState
 from fairbench.core.formats import count
 from fairbench.inference.sequential.gaps import rows_until_apart
 from fairbench.inference.sequential.means import Sums, labels_until_above, rate_sequence
-from fairbench.inference.sequential.restarts import needed
+from fairbench.inference.sequential.restarts import log_evidence_needed
 
 BEYOND = 0.05  # how much a gap or scores go further in what is said of how late an alarm may be
 NEVER = float("inf")
@@ -70,7 +70,11 @@ def _delays(
 
     def until(distance: float, bound: float, restart: int) -> float:
         """Return the rows until rates at a distance, about there, are surely beyond a bound."""
-        low, share, reach = min(first, second), rows[0] / rows.sum(), needed(gap.risk, restart)
+        low, share, reach = (
+            min(first, second),
+            rows[0] / rows.sum(),
+            log_evidence_needed(gap.risk, restart),
+        )
         return float(per_row * rows_until_apart(low, distance, share, bound, reach))
 
     return {
@@ -140,10 +144,10 @@ def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
     now, marks = sums_now(state), state.marks
     for scores in quantities(state)[1]:
         (sums,), drift = scores.of(now[scores.attribute]), NEVER
-        value, lower, upper = map(float, Sums(*sums).limits(needed(scores.risk)))
+        value, lower, upper = map(float, Sums(*sums).limits(log_evidence_needed(scores.risk)))
         size, _, squares = sums.tolist()
         if size:
-            reach = float(needed(scores.risk, len(marks)))
+            reach = float(log_evidence_needed(scores.risk, len(marks)))
             labels = labels_until_above(value + BEYOND, squares / size, upper, reach)
             drift = labels * marks[-1].row / size
         which = {"scores": scores.name, "attribute": scores.attribute, "labels": size}

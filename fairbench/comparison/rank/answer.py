@@ -20,9 +20,9 @@ from fairbench.inference.comparing.fresh_winners import FreshWinner, fresh_winne
 from fairbench.inference.comparing.new_tasks import OnNewTask, on_new_task
 from fairbench.inference.comparing.resolution import (
     VarianceParts,
-    parts_of,
     units_needed,
     usual_spread,
+    variance_parts,
 )
 from fairbench.inference.comparing.sign_flips import (
     FEWEST,
@@ -453,7 +453,11 @@ def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) 
         if isfinite(spread) and spread > 0:
             spreads = np.array([spread])
             needed = float(units_needed(spreads, answer.epsilon, answer.held.critical)[0])
-        parts = None if units.name == "question" else parts_of(differences, units.group, units.unit)
+        parts = (
+            None
+            if units.name == "question"
+            else variance_parts(differences, units.group, units.unit)
+        )
         further_units = max(needed - difference.units, 0.0)
         plans.append(
             ResolutionPlan(

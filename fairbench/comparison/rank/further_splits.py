@@ -25,7 +25,7 @@ from scipy import special
 from fairbench.comparison.rank.answer import WRONG, PairedDifference, Ranking, units_of
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.comparison.rank.table import ScoreTable
-from fairbench.inference.comparing.resolution import parts_of, units_needed
+from fairbench.inference.comparing.resolution import units_needed, variance_parts
 from fairbench.inference.comparing.sign_flips import as_student
 
 SHRUNK = 0.8  # each round reduces the variance from splits to at most this share of it
@@ -170,7 +170,9 @@ def rival_bounds(
         if rival == leader:
             continue
         difference = answer.difference(leader, rival)
-        parts = parts_of(values[place[leader]] - values[place[rival]], units.group, units.unit)
+        parts = variance_parts(
+            values[place[leader]] - values[place[rival]], units.group, units.unit
+        )
         freedom = max(difference.units - 1, 1)
         variance, least_variance = 0.0, 0.0
         if parts is not None:

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 
 class Arms(Protocol):
-    """What a strategy needs of arms: posterior draws, and the rows that can still be labelled."""
+    """The arms that strategies choose from: posterior draws, and rows that can be labelled."""
 
     @property
     def unlabelled(self) -> Integers:
@@ -61,10 +61,13 @@ class BetaArms:
         )
         return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
-    def counted(self, successes: Any, failures: Any) -> BetaArms:
+    def with_counts(self, successes: Any, failures: Any) -> BetaArms:
         """Return the arms after (R, A) or (A,) further successes and failures."""
-        won, lost = np.asarray(successes, np.int64), np.asarray(failures, np.int64)
-        return BetaArms(self.posterior.after(won, lost), self.unlabelled - won - lost)
+        n_successes, n_failures = np.asarray(successes, np.int64), np.asarray(failures, np.int64)
+        return BetaArms(
+            self.posterior.after(n_successes, n_failures),
+            self.unlabelled - n_successes - n_failures,
+        )
 
     def record(self, rows: Integers, arms: Integers, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -207,18 +210,22 @@ def false_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Fl
 
 
 def _ratio(part: Floats, other: Floats) -> Floats:
-    whole: Floats = part / np.maximum(part + other, np.finfo(float).tiny)
-    return whole
+    """Return part / (part + other), 0 where both are 0."""
+    ratio: Floats = part / np.maximum(part + other, np.finfo(float).tiny)
+    return ratio
 
 
 @dataclass(frozen=True, eq=False)
 class LowestRate:
     """Identification of the group with the lowest rate (the highest, with `sign` = 1).
 
+    Arm 2 g are the rows of group g that are predicted 0, arm 2 g + 1 those that are predicted 1.
+
     Attributes
     ----------
     share : (G,) share of positive predictions among each group's rows.
     rate : accuracy, true_positive_rate or false_positive_rate.
+    sign : -1 for the lowest rate, 1 for the highest.
     """
 
     share: Floats
@@ -239,11 +246,12 @@ class LowestRate:
         The less telling arm of a group has a mean of minus infinity, which no strategy chooses.
         """
         mean = self.sign * self.rates(arms.posterior.mean)
-        parts = self._slopes(arms) ** 2 * arms.posterior.variance
-        sd = np.sqrt(parts[:, 0::2] + parts[:, 1::2])
+        variance = self._slopes(arms) ** 2 * arms.posterior.variance
+        sd = np.sqrt(variance[:, 0::2] + variance[:, 1::2])
         return self._at_arms(arms, mean), np.repeat(sd, 2, axis=1)
 
     def _at_arms(self, arms: BetaArms, values: Floats) -> Floats:
+        """Return the values of groups at the arm of each whose label reduces the variance most."""
         fall = self._slopes(arms) ** 2 * arms.posterior.variance / (arms.posterior.strength + 1)
         fall = np.where(arms.unlabelled > 0, fall, -1.0)
         pairs = fall.reshape(len(fall), -1, 2)

@@ -21,8 +21,8 @@ def sequence_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike =
 
     Parameters
     ----------
-    successes, size : as of :func:`fairbench.inference.rates.rate_limits`, which takes their place
-        where the size was fixed beforehand.
+    successes, size : counts, as in :func:`fairbench.inference.rates.rate_limits`, which is to be
+        used where the size was fixed beforehand.
     level : the probability that no interval of a growing sample ever misses the rate.
 
     Returns
@@ -39,9 +39,9 @@ def sequence_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike =
 
 
 def together(level: float, groups: int) -> float:
-    """Return the level of each group's interval at which those of all groups hold together.
+    """Return the level of each group's interval at which the intervals of all groups hold together.
 
-    Of groups that have no row in common (Šidák 1967).
+    The groups have no row in common (Šidák 1967).
     """
     return float(level ** (1 / max(groups, 1)))
 

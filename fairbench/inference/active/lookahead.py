@@ -1,4 +1,4 @@
-"""What is known of several figures, and what one label more would change."""
+"""Posteriors of a figure in several groups, and how one more label would change them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class GroupPosterior:
 
     Attributes
     ----------
-    posterior : (A,).
-    uniform, draws : (T, A) uniform numbers, and the draws of the figures that are made of them.
+    posterior : (A,) the posterior of each group's figure.
+    uniform : (T, A) uniform numbers.
+    draws : (T, A) draws of the figures: the quantiles at these numbers.
     """
 
     posterior: Beta | Normal
@@ -33,9 +34,9 @@ class GroupPosterior:
         return cls(posterior, uniform, posterior.quantile(uniform))
 
     def after(self, group: int, *, up: bool) -> GroupPosterior:
-        """Return what is known after one label of a group that raises its figure, or lowers it.
+        """Return the posterior after one label of a group that raises its figure, or lowers it.
 
-        Draws are made of the same uniforms: only that group's change, and slightly.
+        Draws are quantiles at the same uniform numbers: only that group's change, and slightly.
         """
         label = np.arange(len(self.posterior.mean)) == group
         posterior = self.posterior.after(label * int(up), label * int(not up))

@@ -135,11 +135,15 @@ class Estimation:
         return linear_moments(arms, *self._falls(arms))
 
     def _falls(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        won, lost = arms.posterior.successes, arms.posterior.failures
-        seen, now = won + lost, arms.posterior.variance
-        scale = 1 / ((seen + 1) ** 2 * (seen + 2))  # of the variance after one more label
-        success, failure = now - (won + 1) * lost * scale, now - won * (lost + 1) * scale
-        return self.share * success, self.share * failure
+        """Return the fall of the variance after a success, and after a failure.
+
+        The variance of Beta(a, b) is a b / ((a + b)^2 (a + b + 1)).
+        """
+        a, b = arms.posterior.successes, arms.posterior.failures
+        strength, variance = a + b, arms.posterior.variance
+        scale = 1 / ((strength + 1) ** 2 * (strength + 2))
+        after_success, after_failure = (a + 1) * b * scale, a * (b + 1) * scale
+        return self.share * (variance - after_success), self.share * (variance - after_failure)
 
 
 @dataclass(frozen=True, eq=False)

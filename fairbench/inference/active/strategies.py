@@ -26,9 +26,9 @@ _REDRAWS = 20
 
 def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
     """Return the arm of a row drawn from all unlabelled ones: what labelling at random does."""
-    places = np.cumsum(arms.unlabelled, axis=1)
-    drawn = generator.random((len(places), 1)) * places[:, -1:]
-    return _none_left(arms, (places <= drawn).sum(axis=1, keepdims=True))
+    cumulative = np.cumsum(arms.unlabelled, axis=1)
+    drawn = generator.random((len(cumulative), 1)) * cumulative[:, -1:]
+    return _or_none(arms, (cumulative <= drawn).sum(axis=1, keepdims=True))
 
 
 def random_arm(
@@ -125,7 +125,9 @@ def bayesian_ucb_quantile(
 
     Parameters
     ----------
-    draws : from the posterior; the quantile is theirs, which serves any reward.
+    arms, reward, generator, plays : as in :func:`choose`.
+    level : the level of the quantile.
+    draws : the number of posterior draws whose quantile is taken, which serves any reward.
 
     Notes
     -----
@@ -183,6 +185,7 @@ def choose(
 
 
 def _available(values: Floats, arms: Arms) -> Floats:
+    """Return the values of arms, minus infinity where an arm has no unlabelled row."""
     return np.where(arms.unlabelled > 0, values, -np.inf)
 
 
@@ -198,10 +201,11 @@ def _largest(
     if generator is not None:
         tied = values == values.max(axis=1, keepdims=True)
         values = np.where(tied & (arms.unlabelled > 0), generator.random(values.shape), -np.inf)
-    return _none_left(arms, values.argmax(axis=1)[:, None])
+    return _or_none(arms, values.argmax(axis=1)[:, None])
 
 
-def _none_left(arms: Arms, chosen: Integers) -> Integers:
+def _or_none(arms: Arms, chosen: Integers) -> Integers:
+    """Return the chosen arms (R, 1); -1 where no arm has an unlabelled row."""
     left = arms.unlabelled.max(axis=1, keepdims=True) > 0
     return np.where(left, chosen, -1)
 
@@ -211,7 +215,10 @@ def next_arm(arms: Arms, reward: Reward, strategy: str, generator: np.random.Gen
 
     Parameters
     ----------
-    arms : of one replication, R = 1.
+    arms : the arms of one replication, R = 1.
+    reward : the reward of a label.
+    strategy : the name of the strategy.
+    generator : draws.
     """
     return int(choose(strategy, arms, reward, generator)[0, 0])
 
@@ -234,19 +241,21 @@ def next_arms(
 
     Parameters
     ----------
+    arms, reward, strategy, generator : as in :func:`next_arm`.
+    labels : the number of labels.
     given : (A,) the labels that each arm was given before; none by default.
     least_share : an arm that has less than this part of an equal share of the labels goes first.
     """
-    left = replace(arms, unlabelled=arms.unlabelled.copy())
-    had = np.zeros(left.unlabelled.shape[1], np.int64) if given is None else given.copy()
+    remaining = replace(arms, unlabelled=arms.unlabelled.copy())
+    n_labels = np.zeros(arms.unlabelled.shape[1], np.int64) if given is None else given.copy()
     chosen: list[int] = []
-    while len(chosen) < labels and left.unlabelled.any():
-        behind = np.where(left.unlabelled[0] > 0, had, np.iinfo(np.int64).max)
-        arm = int(behind.argmin())
-        if behind[arm] >= least_share * had.mean():
-            arm = next_arm(left, reward, strategy, generator)
-        left.unlabelled[0, arm] -= 1
-        had[arm] += 1
+    while len(chosen) < labels and remaining.unlabelled.any():
+        available = np.where(remaining.unlabelled[0] > 0, n_labels, np.iinfo(np.int64).max)
+        arm = int(available.argmin())
+        if available[arm] >= least_share * n_labels.mean():
+            arm = next_arm(remaining, reward, strategy, generator)
+        remaining.unlabelled[0, arm] -= 1
+        n_labels[arm] += 1
         chosen.append(arm)
     return np.array(chosen, np.int64)
 
@@ -296,11 +305,12 @@ class Queues:
 
     def label(self, arms: LabelledArms, chosen: Integers) -> None:
         """Give each replication's (R, m) chosen arms, all different, one label; skip -1."""
-        rows, places = np.nonzero(chosen >= 0)
-        which = chosen[rows, places]
+        replications, columns = np.nonzero(chosen >= 0)
+        arm = chosen[replications, columns]
         sizes = np.broadcast_to(self.sizes, arms.unlabelled.shape)
-        next_row = sizes[rows, which] - arms.unlabelled[rows, which]
-        arms.record(rows, which, self.outcome[rows, which, next_row].astype(np.int64))
+        next_row = sizes[replications, arm] - arms.unlabelled[replications, arm]
+        outcome = self.outcome[replications, arm, next_row]
+        arms.record(replications, arm, outcome.astype(np.int64))
 
 
 def assess(
@@ -316,9 +326,12 @@ def assess(
 
     Parameters
     ----------
-    arms : changed in place.
-    choose : from the arms to the (R, m) arms to label next.
-    observe : called before the first label and after every `every`-th round, and after the last.
+    queues : the rows of each arm, in the order in which they are labelled.
+    arms : the arms, which are changed in place.
+    choose : returns the (R, m) arms to label next.
+    observe : called before the first label, after every `every`-th round, and after the last.
+    rounds : the number of rounds.
+    every : how many rounds there are between two observations.
 
     Returns
     -------

@@ -31,9 +31,9 @@ class ThresholdArms:
     Attributes
     ----------
     arms : the arms, shared and not copied.
-    thresholds : (K,) above 0, the last is 1.
+    thresholds : (K,) the grid of thresholds, above 0; the last is 1.
     below : (R, K, A) P(theta < threshold), 0 of an arm that has no unlabelled row.
-    expected : (R, K) sum of `below` over the arms.
+    expected : (R, K) the expected number of arms below each threshold.
     log_beta : (R, A) logarithms of B(a, b).
     """
 

@@ -34,7 +34,7 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     ----------
     means : (P, F) of each family; NaN where there is none. A difference on fewer than
         `FEWEST_FAMILIES` families gets NaN.
-    level : of each interval by itself.
+    level : the level of each interval by itself.
 
     Notes
     -----
@@ -47,10 +47,10 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     makes the mean, as a sample of twenty then often lacks such a one.
     """
     limits = np.full((3, len(means)), np.nan)
-    for place, row in enumerate(means):
-        kept = row[np.isfinite(row)]
-        if len(kept) >= FEWEST_FAMILIES:
-            limits[:, place] = _limits(kept, level)
+    for difference, family_values in enumerate(means):
+        finite = family_values[np.isfinite(family_values)]
+        if len(finite) >= FEWEST_FAMILIES:
+            limits[:, difference] = _limits(finite, level)
     return Limits(*limits)
 
 

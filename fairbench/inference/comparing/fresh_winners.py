@@ -23,8 +23,9 @@ class FreshWinner:
     ----------
     halved : what was halved: the splits of every task, or the units.
     overall : the share of halvings in which the winner over all units is another one.
-    within_task : the same of a single task, over all tasks; NaN of halved units.
-    methods : how many could win: those that were run everywhere.
+    within_task : the share of tasks and halvings in which the winner on the task is another one;
+        NaN where units were halved.
+    methods : the number of methods that could win: those that were run everywhere.
     """
 
     halved: str
@@ -53,7 +54,7 @@ def fresh_winner(
     None where fewer than two methods, or than two units, are complete.
     """
     full = values[np.isfinite(values).all(axis=1)]
-    cells = np.bincount(group, minlength=len(unit))
+    n_cells = np.bincount(group, minlength=len(unit))
     if len(full) < 2:
         return None
     order = np.argsort(group, kind="stable")
@@ -61,46 +62,60 @@ def fresh_winner(
     full = full - full.mean(axis=0)
     starts = np.searchsorted(group, np.arange(len(unit)))
     halvings = _HALVINGS if full.size < _MANY else _FEWER
-    if (cells > 1).all():
-        shares = [_of_splits(full, group, cells, starts, unit, generator) for _ in range(halvings)]
+    if (n_cells > 1).all():
+        shares = [
+            _halve_splits(full, group, n_cells, starts, unit, generator) for _ in range(halvings)
+        ]
         overall, within = np.mean(shares, axis=0)
         return FreshWinner(SPLITS, float(overall), float(within), len(full))
-    of_task = np.add.reduceat(full, starts, axis=1) / cells
-    of_unit = _averaged(of_task, unit)
-    if of_unit.shape[1] < 2:
+    task_means = np.add.reduceat(full, starts, axis=1) / n_cells
+    unit_means = _average_tasks(task_means, unit)
+    if unit_means.shape[1] < 2:
         return None
     differs = []
     for _ in range(halvings):
-        halves = np.array_split(generator.permutation(of_unit.shape[1]), 2)
-        winner, other_winner = (of_unit[:, half].mean(axis=1).argmax() for half in halves)
+        halves = np.array_split(generator.permutation(unit_means.shape[1]), 2)
+        winner, other_winner = (unit_means[:, half].mean(axis=1).argmax() for half in halves)
         differs.append(winner != other_winner)
     return FreshWinner(UNITS, float(np.mean(differs)), float("nan"), len(full))
 
 
-def _of_splits(
+def _halve_splits(
     values: Floats,
     group: NDArray[np.integer],
-    cells: NDArray[np.integer],
+    n_cells: NDArray[np.integer],
     starts: NDArray[np.integer],
     unit: NDArray[np.integer],
     generator: np.random.Generator,
 ) -> tuple[float, float]:
-    """Say whether the winner over all units is another one, and of what share of the tasks."""
+    """Return whether the winner over all units differs between halves, and on which share of tasks.
+
+    Parameters
+    ----------
+    values : (M, C) values of methods in cells, which are sorted by task.
+    group : (C,) the task of each cell.
+    n_cells, starts : (K,) how many cells each task has, and where they start.
+    unit : (K,) the unit of each task.
+    generator : draws the halves.
+    """
     shuffled = np.lexsort((generator.random(len(group)), group))
-    place = np.arange(len(group)) - starts[group]
+    position = np.arange(len(group)) - starts[group]
+    in_first, in_second = position < n_cells[group] // 2, position >= (n_cells[group] + 1) // 2
     winners = []
-    for half in (place < cells[group] // 2, place >= (cells[group] + 1) // 2):
-        chosen = np.sort(shuffled[half])
-        begins = np.searchsorted(group[chosen], np.arange(len(cells)))
-        of_task = np.add.reduceat(values[:, chosen], begins, axis=1) / (cells // 2)
-        winners.append((_averaged(of_task, unit).mean(axis=1).argmax(), of_task.argmax(axis=0)))
+    for half in (in_first, in_second):
+        cells = np.sort(shuffled[half])
+        half_starts = np.searchsorted(group[cells], np.arange(len(n_cells)))
+        task_means = np.add.reduceat(values[:, cells], half_starts, axis=1) / (n_cells // 2)
+        over_units = _average_tasks(task_means, unit).mean(axis=1)
+        winners.append((over_units.argmax(), task_means.argmax(axis=0)))
     (winner, task_winners), (other_winner, other_task_winners) = winners
     return float(winner != other_winner), float((task_winners != other_task_winners).mean())
 
 
-def _averaged(of_task: Floats, unit: NDArray[np.integer]) -> Floats:
+def _average_tasks(task_means: Floats, unit: NDArray[np.integer]) -> Floats:
     """Return the means of units, (M, U), from those of tasks, (M, K)."""
-    members = np.eye(int(unit.max()) + 1)[unit] if len(unit) != int(unit.max()) + 1 else None
-    if members is None:
-        return of_task[:, np.argsort(unit)]
-    return np.asarray(of_task @ members / members.sum(axis=0))
+    n_units = int(unit.max()) + 1
+    if len(unit) == n_units:
+        return task_means[:, np.argsort(unit)]
+    members = np.eye(n_units)[unit]
+    return np.asarray(task_means @ members / members.sum(axis=0))

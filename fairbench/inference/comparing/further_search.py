@@ -28,11 +28,11 @@ from fairbench.core.arrays import Floats
 
 
 def chance_of_better(tried: ArrayLike, *, risk: float) -> Floats:
-    """Return what the chance that one more draw is better than all so far is at most.
+    """Return an upper bound of the chance that one more draw is better than all so far.
 
     Parameters
     ----------
-    tried : how many draws there were, at least 1; an array of them is answered at once.
+    tried : how many draws there were, at least 1; a number or an array of numbers.
     risk : the chance that the truth is ever above the bound, over all numbers of draws together.
     """
     before = np.asarray(tried, float) - 1
@@ -42,12 +42,12 @@ def chance_of_better(tried: ArrayLike, *, risk: float) -> Floats:
 
 
 def further_gain(gap: ArrayLike, chance: ArrayLike, *, more: int = 1) -> Floats:
-    """Return by how much further draws lower the gap on average, at most.
+    """Return an upper bound of how much further draws lower the gap on average.
 
     Parameters
     ----------
-    gap : of the best so far, or an upper limit of it.
-    chance : that one more draw is better, at most.
+    gap : the gap of the best so far, or an upper limit of it.
+    chance : an upper bound of the chance that one more draw is better.
     more : how many further draws there are.
     """
     none_better = (1 - np.asarray(chance, float)) ** more
@@ -55,12 +55,14 @@ def further_gain(gap: ArrayLike, chance: ArrayLike, *, more: int = 1) -> Floats:
 
 
 def is_enough(gap: float, tried: int, *, worth: float, risk: float) -> bool:
-    """Say whether one more draw lowers the gap, on average, by less than it is worth.
+    """Return whether one more draw lowers the gap, on average, by less than it is worth.
 
     Parameters
     ----------
-    gap : of the best so far, as it looks.
+    gap : the gap of the best so far, as it looks.
+    tried : how many draws there were.
     worth : the smallest lowering of the gap for which another candidate is made.
+    risk : the chance that the bound fails, as in :func:`chance_of_better`.
     """
     if tried < 1:
         return False

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +57,13 @@ class MeasuredDifferences:
     family: NDArray[np.intp]
     facts: Floats | None = None
 
-    def part(self, rows: slice) -> MeasuredDifferences:
+    def take(self, some: slice) -> MeasuredDifferences:
         """Return some of the differences."""
         return replace(
             self,
-            means=self.means[rows],
-            variances=self.variances[rows],
-            splits=self.splits[rows],
+            means=self.means[some],
+            variances=self.variances[some],
+            splits=self.splits[some],
         )
 
     @cached_property
@@ -89,15 +90,16 @@ class MeasuredDifferences:
 
 @dataclass(frozen=True, eq=False)
 class Multilevel:
-    """What is known of P differences.
+    """The posterior of P differences.
 
     Attributes
     ----------
-    centres, errors : (S, P, 1 + q) mean and slopes given all else, in S draws, and their standard
-        errors: they are normal given the rest.
-    effects, effect_errors : (P, T) the difference on each data set, with what the others tell of
-        it, and its standard deviation.
-    families : (P,) how many families a difference rests on.
+    centres : (S, P, 1 + q) means of the mean and the slopes given all else, in S draws; given the
+        rest they are normal.
+    errors : (S, P, 1 + q) their standard deviations given all else.
+    effects : (P, T) posterior means of the difference on each data set.
+    effect_errors : (P, T) their posterior standard deviations.
+    families : (P,) on how many families each difference was measured.
     """
 
     centres: Floats
@@ -108,7 +110,7 @@ class Multilevel:
 
     @property
     def enough(self) -> NDArray[np.bool_]:
-        """Which differences rest on so many families that something can be said, (P,)."""
+        """Which differences were measured on enough families for an estimate, (P,)."""
         return self.families >= FEWEST_FAMILIES
 
     def estimate(self, coefficient: int = 0) -> Floats:
@@ -122,12 +124,14 @@ class Multilevel:
         return np.asarray(special.ndtr((value - centre) / error).mean(axis=0))
 
     def interval(self, tail: float | Floats = 0.025, coefficient: int = 0) -> tuple[Floats, Floats]:
-        """Return the ends that the mean, or a slope, lies beyond with probability `tail` each.
+        """Return the interval that the mean, or a slope, is under or over with `tail` each, (P,).
 
-        They are found by bisection in the mixture of normals, so that small tails are no guess.
+        The limits are found by bisection in the mixture of normals, so that small tails are no
+        guess.
         """
-        ends = [self._quantile(np.asarray(p), coefficient) for p in (tail, 1 - np.asarray(tail))]
-        return tuple(np.where(self.enough, end, np.nan) for end in ends)  # type: ignore[return-value]
+        lower = self._quantile(np.asarray(tail), coefficient)
+        upper = self._quantile(1 - np.asarray(tail), coefficient)
+        return np.where(self.enough, lower, np.nan), np.where(self.enough, upper, np.nan)
 
     def _quantile(self, probability: Floats, coefficient: int) -> Floats:
         """Return the value (P,) below which the mean, or a slope, is with a probability."""
@@ -135,55 +139,59 @@ class Multilevel:
         low, high = (centre - 12 * error).min(axis=0), (centre + 12 * error).max(axis=0)
         for _ in range(50):
             middle = (low + high) / 2
-            above = self.below(middle, coefficient) < probability
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
+            is_higher = self.below(middle, coefficient) < probability
+            low, high = np.where(is_higher, middle, low), np.where(is_higher, high, middle)
         return np.asarray((low + high) / 2)
 
 
 def fit(
     measured: MeasuredDifferences, *, generator: np.random.Generator, draws: int = 1000
 ) -> Multilevel:
-    """Return what many data sets tell of differences.
+    """Draw from the posterior of the model.
 
     Parameters
     ----------
     measured : the differences; one on fewer than `FEWEST_FAMILIES` families gets NaN.
-    draws : how many are kept, after a warming up; every second one is.
+    generator : draws.
+    draws : how many draws are kept after warming up, which is every second one.
     """
-    blocks = range(0, max(len(measured.means), 1), _BLOCK)
-    parts = [
-        _fit(measured.part(slice(start, start + _BLOCK)), generator, draws) for start in blocks
+    starts = range(0, max(len(measured.means), 1), _BLOCK)
+    blocks = [
+        _fit_block(measured.take(slice(start, start + _BLOCK)), generator, draws)
+        for start in starts
     ]
-    joined = {
-        name: np.concatenate([getattr(part, name) for part in parts], axis=axis)
-        for name, axis in _AXES.items()
-    }
-    return Multilevel(**joined)
+    return Multilevel(
+        centres=np.concatenate([block.centres for block in blocks], axis=1),
+        errors=np.concatenate([block.errors for block in blocks], axis=1),
+        effects=np.concatenate([block.effects for block in blocks]),
+        effect_errors=np.concatenate([block.effect_errors for block in blocks]),
+        families=np.concatenate([block.families for block in blocks]),
+    )
 
 
 _BLOCK = 250  # differences that are drawn side by side, which stay in a processor's cache
-_AXES = {
-    **dict.fromkeys(("centres", "errors"), 1),
-    **dict.fromkeys(("effects", "effect_errors", "families"), 0),
-}
 
 
-def _fit(measured: MeasuredDifferences, generator: np.random.Generator, draws: int) -> Multilevel:
-    """Return what one block of differences tells."""
-    is_measured, size = measured.known, _sizes(measured)
-    state = _State(measured, size, generator)
-    kept: list[_Kept] = []
+def _fit_block(
+    measured: MeasuredDifferences, generator: np.random.Generator, draws: int
+) -> Multilevel:
+    """Draw from the posterior of one block of differences."""
+    size = _sizes(measured)
+    sampler = _Sampler(measured, size, generator)
+    centres, errors, effects = [], [], []
     for step in range(_WARMING + 2 * draws):
-        state.sweep()
+        sampler.sweep()
         if step >= _WARMING and step % 2:
-            kept.append(_Kept(state))
+            centres.append(sampler.centre)
+            errors.append(sampler.error)
+            effects.append(sampler.effects)
     scale = size[:, None]
-    effects = np.stack([draw.effects for draw in kept])
+    effects_of_draws = np.stack(effects)
     return Multilevel(
-        centres=np.stack([draw.centre for draw in kept]) * scale,
-        errors=np.stack([draw.error for draw in kept]) * scale,
-        effects=np.where(is_measured, effects.mean(axis=0) * scale, np.nan),
-        effect_errors=np.where(is_measured, effects.std(axis=0) * scale, np.nan),
+        centres=np.stack(centres) * scale,
+        errors=np.stack(errors) * scale,
+        effects=np.where(measured.known, effects_of_draws.mean(axis=0) * scale, np.nan),
+        effect_errors=np.where(measured.known, effects_of_draws.std(axis=0) * scale, np.nan),
         families=measured.families,
     )
 
@@ -192,7 +200,10 @@ _SMALLEST = 1e-9  # a difference that is this small everywhere is none
 
 
 def _sizes(measured: MeasuredDifferences) -> Floats:
-    """Return the size of each difference, (P,), by which it is scaled."""
+    """Return the size of each difference, (P,), by which it is scaled.
+
+    It is the standard deviation over data sets of what was measured, with the noise of each.
+    """
     is_measured = measured.known
     count = np.maximum(is_measured.sum(axis=1), 1)
     means = np.where(is_measured, measured.means, 0)
@@ -202,130 +213,178 @@ def _sizes(measured: MeasuredDifferences) -> Floats:
     return np.asarray(np.sqrt(np.maximum(square - centre**2, _SMALLEST**2 + 1e-6 * square)))
 
 
-class _State:
-    """The current values of the sampler, in units of each difference's own size.
+class _Sampler:
+    """A Gibbs sampler of P differences, in units of each difference's own size.
 
     Attributes
     ----------
-    coefficients : (P, Q) the mean and the slopes.
-    spread, share : (P,) kappa, and the families' share of it.
-    noise : (P, T) the variance of one split.
+    generator : draws everything.
+    members : (T, F) the family of each data set, as an indicator matrix.
+    known : (P, T) 1 where a difference was measured, else 0.
+    design : (T, Q) a column of ones and the facts.
+    means : (P, T) the measured mean differences; 0 where there is none.
+    split_variance : (P, T) the measured variances over splits, at least a little.
+    inflation : (P, T) the variance of a mean over splits, over that of one split.
+    freedom : (P, T) degrees of freedom of the measured variances.
+    coefficients : (P, Q) the current mean and slopes.
+    centre, error : (P, Q) the mean and standard deviation that they were drawn with.
+    spread, share : (P,) the current kappa, and the families' share of it.
+    effects : (P, T) the current difference on each data set.
+    noise : (P, T) the current variance of one split.
     """
 
     def __init__(
         self, measured: MeasuredDifferences, size: Floats, generator: np.random.Generator
     ) -> None:
-        """Begin at the measured means, with half of a middling spread in the families."""
-        self.draw, self.members = generator, measured.members
+        """Start at the measured means, with a middling spread, half of it between families."""
+        self.generator = generator
+        self.members = measured.members
         self.known = measured.known.astype(float)
-        tasks = measured.means.shape[1]
-        facts = np.zeros((tasks, 0)) if measured.facts is None else measured.facts
-        self.design = np.column_stack([np.ones(tasks), facts])
+        n_tasks = measured.means.shape[1]
+        facts = np.zeros((n_tasks, 0)) if measured.facts is None else measured.facts
+        self.design = np.column_stack([np.ones(n_tasks), facts])
         self.means = np.where(measured.known, measured.means, 0) / size[:, None]
         least = 1e-8  # of a variance, so that splits that agree in everything weigh no more
-        of_split = np.where(measured.known, measured.variances, 1) / size[:, None] ** 2
-        self.of_split = np.maximum(of_split, least)
+        variance = np.where(measured.known, measured.variances, 1) / size[:, None] ** 2
+        self.split_variance = np.maximum(variance, least)
         self.inflation = measured.inflation
         self.freedom = np.maximum(measured.splits - 1, 1)
-        count = len(size)
-        self.coefficients = np.zeros((count, self.design.shape[1]))
-        self.coefficients[:, 0] = (self.means * self.known).sum(1) / np.maximum(
-            self.known.sum(1), 1
-        )
-        self.spread, self.share = np.full(count, 0.7), np.full(count, 0.5)
-        self.noise = self.of_split.copy()
+        n_differences = len(size)
+        n_measured = np.maximum(self.known.sum(1), 1)
+        self.coefficients = np.zeros((n_differences, self.design.shape[1]))
+        self.coefficients[:, 0] = (self.means * self.known).sum(1) / n_measured
         self.centre = self.coefficients.copy()
         self.error = np.ones_like(self.centre)
+        self.spread = np.full(n_differences, 0.7)
+        self.share = np.full(n_differences, 0.5)
         self.effects = self.means.copy()
+        self.noise = self.split_variance.copy()
 
     def sweep(self) -> None:
-        """Draw everything once."""
+        """Draw every quantity once, given all others."""
         self._draw_spread()
         self._draw_coefficients()
         self._draw_effects()
 
-    def _weights_and_variances(
-        self, spread: Floats, share: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return the weights of data sets (P, T), and the variances of families and their own."""
+    def _variances(self, spread: Floats, share: Floats) -> _Variances:
+        """Return the variances of families and data sets, and the weights that follow from them."""
         family, task = spread**2 * share, spread**2 * (1 - share)
         weight = self.known / (task[:, None] + self.noise * self.inflation)
-        return weight, family[:, None], task[:, None]
+        return _Variances(weight, family[:, None], task[:, None])
 
     def _log_density(self, spread: Floats, share: Floats, residual: Floats) -> Floats:
         """Return the log density (P,) of a spread and the families' share, up to a constant.
 
         Parameters
         ----------
-        residual : (P, T) the means less what the mean and the slopes make of them.
+        spread, share : (P,) kappa, and the families' share of it.
+        residual : (P, T) the measured means less what the mean and the slopes predict.
+
+        Notes
+        -----
+        With the weights w_t = 1 / (variance of m_t given its family), the residuals r_t, and v the
+        variance of families, family effects integrated out, the log likelihood is 1/2 of::
+
+            sum_t log w_t - sum_f log(1 + v W_f) - sum_t w_t r_t^2 + sum_f v R_f^2 / (1 + v W_f)
+
+        where W_f and R_f are the sums of w_t and of w_t r_t over the data sets of family f. The
+        density is that of log kappa and of the logit of the share, which are what is proposed.
         """
-        weight, family, _ = self._weights_and_variances(spread, share)
-        total, pulled = weight @ self.members, (weight * residual) @ self.members
-        fit = (weight * residual**2).sum(1) - (family * pulled**2 / (1 + family * total)).sum(1)
-        logs = np.log(np.where(self.known > 0, weight, 1)).sum(1) - np.log1p(family * total).sum(1)
+        weight, family, _ = self._variances(spread, share)
+        family_weight = weight @ self.members
+        family_sum = (weight * residual) @ self.members
+        squares = (weight * residual**2).sum(1) - (
+            family * family_sum**2 / (1 + family * family_weight)
+        ).sum(1)
+        log_weights = np.log(np.where(self.known > 0, weight, 1)).sum(1)
+        log_determinant = log_weights - np.log1p(family * family_weight).sum(1)
         prior = -0.5 * (_TAILS + 1) * np.log1p(spread**2 / _TAILS) + np.log(spread)
         slopes = self.coefficients[:, 1:]
         prior -= 0.5 * (slopes**2).sum(1) / spread**2 + slopes.shape[1] * np.log(spread)
-        return np.asarray(0.5 * (logs - fit) + prior + np.log(share) + np.log1p(-share))
+        likelihood = 0.5 * (log_determinant - squares)
+        return np.asarray(likelihood + prior + np.log(share) + np.log1p(-share))
 
     def _draw_spread(self, steps: int = 2) -> None:
         """Draw kappa and the families' share by steps of Metropolis, effects integrated out."""
         residual = self.means - self.coefficients @ self.design.T
         density = self._log_density(self.spread, self.share, residual)
         for _ in range(steps):
-            step = self.draw.standard_normal((2, len(density)))
-            spread = self.spread * np.exp(0.7 * step[0])
-            share = special.expit(special.logit(self.share) + 1.5 * step[1])
+            spread_step, share_step = self.generator.standard_normal((2, len(density)))
+            spread = self.spread * np.exp(0.7 * spread_step)
+            share = special.expit(special.logit(self.share) + 1.5 * share_step)
             share = np.clip(share, 1e-6, 1 - 1e-6)
             proposed_density = self._log_density(spread, share, residual)
-            accepted = np.log(self.draw.random(len(density))) < proposed_density - density
+            accepted = np.log(self.generator.random(len(density))) < proposed_density - density
             self.spread = np.where(accepted, spread, self.spread)
             self.share = np.where(accepted, share, self.share)
             density = np.where(accepted, proposed_density, density)
 
     def _draw_coefficients(self) -> None:
-        """Draw the mean and the slopes, effects integrated out."""
-        weight, family, _ = self._weights_and_variances(self.spread, self.share)
-        total = weight @ self.members
-        shrunk = family / (1 + family * total)
-        pulled = np.stack([(weight * column) @ self.members for column in self.design.T], axis=2)
+        """Draw the mean and the slopes, effects integrated out.
+
+        Notes
+        -----
+        Generalised least squares. The precision matrix of the measured means is diag(w) less, for
+        each family f with the weights w_f of its data sets, v / (1 + v sum(w_f)) w_f w_f', by the
+        formula of Sherman and Morrison.
+        """
+        weight, family, _ = self._variances(self.spread, self.share)
+        shrinkage = family / (1 + family * (weight @ self.members))
+        family_design = np.stack(
+            [(weight * column) @ self.members for column in self.design.T], axis=2
+        )
         precision = np.einsum("pt,tq,tr->pqr", weight, self.design, self.design)
-        precision -= np.einsum("pf,pfq,pfr->pqr", shrunk, pulled, pulled, optimize=True)
+        precision -= np.einsum(
+            "pf,pfq,pfr->pqr", shrinkage, family_design, family_design, optimize=True
+        )
         slopes = np.arange(1, self.design.shape[1])
         precision[:, slopes, slopes] += 1 / self.spread[:, None] ** 2
         precision[:, 0, 0] += 1e-9  # of a difference that was measured nowhere
-        seen = (weight * self.means) @ self.members
+        family_means = (weight * self.means) @ self.members
         moment = (weight * self.means) @ self.design
-        moment -= np.einsum("pf,pfq,pf->pq", shrunk, pulled, seen, optimize=True)
+        moment -= np.einsum("pf,pfq,pf->pq", shrinkage, family_design, family_means, optimize=True)
         covariance = np.linalg.inv(precision)
         self.centre = np.einsum("pqr,pr->pq", covariance, moment)
         self.error = np.sqrt(np.einsum("pqq->pq", covariance))
         factor = np.linalg.cholesky(covariance)
-        normal = self.draw.standard_normal(self.centre.shape)
+        normal = self.generator.standard_normal(self.centre.shape)
         self.coefficients = self.centre + np.einsum("pqr,pr->pq", factor, normal)
 
     def _draw_effects(self) -> None:
-        """Draw what families and data sets add, then the noise."""
-        weight, family, task = self._weights_and_variances(self.spread, self.share)
+        """Draw the effects of families, then those of data sets, then the variances of splits.
+
+        Both kinds of effects are drawn as standard normals times their standard deviation.
+        """
+        weight, family, task = self._variances(self.spread, self.share)
         expected = self.coefficients @ self.design.T
         residual = self.means - expected
-        precision = 1 + family * (weight @ self.members)
-        common = np.sqrt(family) * ((weight * residual) @ self.members) / precision
-        common += self.draw.standard_normal(common.shape) / np.sqrt(precision)
-        of_family = (np.sqrt(family) * common) @ self.members.T
+        family_precision = 1 + family * (weight @ self.members)
+        family_normal = np.sqrt(family) * ((weight * residual) @ self.members) / family_precision
+        family_normal += self.generator.standard_normal(family_normal.shape) / np.sqrt(
+            family_precision
+        )
+        family_effect = (np.sqrt(family) * family_normal) @ self.members.T
         variance = self.noise * self.inflation
-        precise = 1 + self.known * task / variance
-        single = self.known * np.sqrt(task) * (residual - of_family) / variance / precise
-        single += self.draw.standard_normal(single.shape) / np.sqrt(precise)
-        self.effects = expected + of_family + np.sqrt(task) * single
-        off = (self.means - self.effects) ** 2 / self.inflation
-        rate = (self.freedom * self.of_split + self.known * off) / 2
-        self.noise = rate / self.draw.standard_gamma((self.freedom + self.known) / 2)
+        task_precision = 1 + self.known * task / variance
+        task_residual = residual - family_effect
+        task_normal = self.known * np.sqrt(task) * task_residual / variance / task_precision
+        task_normal += self.generator.standard_normal(task_normal.shape) / np.sqrt(task_precision)
+        self.effects = expected + family_effect + np.sqrt(task) * task_normal
+        squared_error = (self.means - self.effects) ** 2 / self.inflation
+        rate = (self.freedom * self.split_variance + self.known * squared_error) / 2
+        self.noise = rate / self.generator.standard_gamma((self.freedom + self.known) / 2)
 
 
-class _Kept:
-    """One draw that is kept."""
+class _Variances(NamedTuple):
+    """Variances of effects, and the weights of data sets.
 
-    def __init__(self, state: _State) -> None:
-        self.centre, self.error = state.centre, state.error
-        self.effects = state.effects
+    Attributes
+    ----------
+    weight : (P, T) 1 over the variance of a measured mean given its family; 0 of none.
+    family : (P, 1) the variance of the effects of families.
+    task : (P, 1) the variance of the effects of data sets within a family.
+    """
+
+    weight: Floats
+    family: Floats
+    task: Floats

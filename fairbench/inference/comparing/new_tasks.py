@@ -32,10 +32,14 @@ _FEW_NEAR = 2  # a power by which few methods near the best are likelier than ma
 
 @dataclass(frozen=True, eq=False)
 class OnNewTask:
-    """The probabilities (M,) of M methods on a new task: to be the best, and to be near the best.
+    """The probabilities of M methods on a new task.
 
-    Equal methods share the probability to be the best. Where `few`, probabilities of
-    `MOST_OF_FEW` to be near are that or more.
+    Attributes
+    ----------
+    best : (M,) probabilities to be the best, which equal methods share.
+    near : (M,) probabilities to be near the best.
+    few : whether there were so few units that a probability of `MOST_OF_FEW` to be near stands for
+        that or more.
     """
 
     best: Floats
@@ -53,35 +57,45 @@ def on_new_task(
     values : (M, T) scores of methods on tasks, larger is better, NaN where there is none: there a
         score is drawn as a rival of the others, by how the method differs from them elsewhere.
     unit : (T,) whole numbers from 0: the family of each task, or the task. Units count alike.
+    epsilon : the difference from the best within which a method is near it.
+    generator : draws the scores that are missing.
     """
     measured = np.isfinite(values)
     fillings = 1 if measured.all() else _FILLINGS
-    of_method = None if fillings == 1 else _method_effects(values, measured)
-    # How often each method is best and near the best; its lead on the best rival, and its square.
+    method_effects = None if fillings == 1 else _method_effects(values, measured)
+    # Means over fillings, (M, T): how often each method is best and near the best; its lead on the
+    # best rival, and the square of that.
     means = np.zeros((4, *values.shape))
     for _ in range(fillings):
-        rivals = values if of_method is None else _filled(values, measured, of_method, generator)
+        rivals = values
+        if method_effects is not None:
+            rivals = _fill_missing(values, measured, method_effects, generator)
         largest = rivals.max(axis=0)
         is_best = rivals >= largest
-        near = rivals >= largest - epsilon - 1e-12
-        ahead = _ahead(rivals)
-        means += np.stack([is_best / is_best.sum(axis=0), near, ahead, ahead**2]) / fillings
+        is_near = rivals >= largest - epsilon - 1e-12
+        lead = _lead(rivals)
+        means += np.stack([is_best / is_best.sum(axis=0), is_near, lead, lead**2]) / fillings
+    best_share, near_share, mean_lead, squared_lead = means
     units = int(unit.max()) + 1
-    count = _of_units(measured.astype(float), unit, units)
-    size = (count > 0).sum(axis=1).astype(float)
-    informative = size * _explained_share(means[2], means[3], measured, fillings)
-    shares = [
-        (_of_units(np.where(measured, share, 0.0), unit, units) / np.maximum(count, 1)).sum(axis=1)
-        / np.maximum(size, 1)
-        for share in means[:2]
-    ]
-    near_best = _drawn_together(shares[1] * informative, informative)
+    n_tasks = _sum_by_unit(measured.astype(float), unit, units)
+    n_units = (n_tasks > 0).sum(axis=1).astype(float)
+
+    def mean_over_units(share: Floats) -> Floats:
+        by_unit = _sum_by_unit(np.where(measured, share, 0.0), unit, units)
+        return np.asarray((by_unit / np.maximum(n_tasks, 1)).sum(axis=1) / np.maximum(n_units, 1))
+
+    size = n_units * _explained_share(mean_lead, squared_lead, measured, fillings)
+    near = _shrink_together(mean_over_units(near_share) * size, size)
     if units < FEW:
-        near_best = np.minimum(near_best, MOST_OF_FEW)
-    return OnNewTask(_shared(shares[0] * informative, informative), near_best, units < FEW)
+        near = np.minimum(near, MOST_OF_FEW)
+    return OnNewTask(
+        best=_best_probabilities(mean_over_units(best_share) * size, size),
+        near=near,
+        few=units < FEW,
+    )
 
 
-def _ahead(rivals: Floats) -> Floats:
+def _lead(rivals: Floats) -> Floats:
     """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
     if len(rivals) < 2:
         return np.zeros_like(rivals)
@@ -94,41 +108,51 @@ def _ahead(rivals: Floats) -> Floats:
 def _explained_share(
     mean: Floats, square: Floats, measured: NDArray[np.bool_], fillings: int
 ) -> Floats:
-    """Return the share of what tasks tell of each method that does not hang on drawn rivals, (M,).
+    """Return the share of the variance of each method's lead that is not due to drawn rivals, (M,).
 
     Parameters
     ----------
-    mean, square : (M, T) over `fillings` of the distance to the best rival, and of its square.
+    mean, square : (M, T) means over the fillings of the lead on the best rival, and of its square.
+    measured : (M, T) where there are scores.
+    fillings : how often missing scores were drawn.
     """
     if fillings == 1:
         return np.ones(len(mean))
-    number = np.maximum(measured.sum(axis=1), 1)
-    drawn, mean_of_tasks, square_of_tasks = (
-        np.where(measured, array, 0.0).sum(axis=1) / number
-        for array in ((square - mean**2) * fillings / (fillings - 1), mean, square)
-    )
-    whole = np.maximum(square_of_tasks - mean_of_tasks**2, drawn)
-    return np.asarray(1 - np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0))
+    n_tasks = np.maximum(measured.sum(axis=1), 1)
+
+    def mean_over_tasks(array: Floats) -> Floats:
+        return np.asarray(np.where(measured, array, 0.0).sum(axis=1) / n_tasks)
+
+    by_draws = mean_over_tasks((square - mean**2) * fillings / (fillings - 1))
+    variance = np.maximum(mean_over_tasks(square) - mean_over_tasks(mean) ** 2, by_draws)
+    share = np.divide(by_draws, variance, out=np.zeros_like(by_draws), where=variance > 0)
+    return np.asarray(1 - share)
 
 
-def _of_units(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
+def _sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
     """Return the sums of the tasks (M, T) of each unit, (M, U)."""
     return np.stack([np.bincount(unit, row, units) for row in values])
 
 
 def _method_effects(values: Floats, measured: NDArray[np.bool_]) -> Floats:
     """Return the effects (M,) of methods, where a score is a method's effect plus a task's."""
-    zero = np.where(measured, values, 0.0)
-    tasks, methods = (np.maximum(measured.sum(axis=axis), 1) for axis in (0, 1))
-    of_task, of_method = zero.sum(axis=0) / tasks, np.zeros(len(values))
+    filled = np.where(measured, values, 0.0)
+    n_methods = np.maximum(measured.sum(axis=0), 1)  # of each task
+    n_tasks = np.maximum(measured.sum(axis=1), 1)  # of each method
+    task_effects = filled.sum(axis=0) / n_methods
+    method_effects = np.zeros(len(values))
     for _ in range(20):
-        of_method = np.where(measured, zero - of_task, 0.0).sum(axis=1) / methods
-        of_task = np.where(measured, zero - of_method[:, None], 0.0).sum(axis=0) / tasks
-    return np.asarray(of_method)
+        method_effects = np.where(measured, filled - task_effects, 0.0).sum(axis=1) / n_tasks
+        above_methods = np.where(measured, filled - method_effects[:, None], 0.0)
+        task_effects = above_methods.sum(axis=0) / n_methods
+    return np.asarray(method_effects)
 
 
-def _filled(
-    values: Floats, measured: NDArray[np.bool_], of_method: Floats, generator: np.random.Generator
+def _fill_missing(
+    values: Floats,
+    measured: NDArray[np.bool_],
+    method_effects: Floats,
+    generator: np.random.Generator,
 ) -> Floats:
     """Return the scores, with a draw for each that is missing.
 
@@ -138,24 +162,26 @@ def _filled(
     task's mean.
     """
     filled = values.copy()
-    off = np.where(measured, values - of_method[:, None], 0.0)
+    above_effect = np.where(measured, values - method_effects[:, None], 0.0)
     for method in np.flatnonzero(~measured.all(axis=1)):
-        present, lacks = np.flatnonzero(measured[method]), np.flatnonzero(~measured[method])
+        present, missing = np.flatnonzero(measured[method]), np.flatnonzero(~measured[method])
         if not len(present):
-            filled[method, lacks] = -np.inf
+            filled[method, missing] = -np.inf
             continue
-        donor = generator.choice(present, len(lacks))
-        on_both = measured[:, lacks] & measured[:, donor]
-        count = measured[:, lacks].sum(axis=0)
+        donor = generator.choice(present, len(missing))
+        on_both = measured[:, missing] & measured[:, donor]
+        n_methods = measured[:, missing].sum(axis=0)
         with np.errstate(invalid="ignore"):
-            middle = off[:, lacks].sum(axis=0) / count
-            usual = np.where(on_both, off[:, donor], 0.0).sum(axis=0) / on_both.sum(axis=0)
-        ahead = off[method, donor] - np.where(on_both.any(axis=0), usual, 0.0)
-        filled[method, lacks] = of_method[method] + np.where(count > 0, middle, 0.0) + ahead
+            task_effect = above_effect[:, missing].sum(axis=0) / n_methods
+            others_on_donor = np.where(on_both, above_effect[:, donor], 0.0)
+            donor_effect = others_on_donor.sum(axis=0) / on_both.sum(axis=0)
+        lead = above_effect[method, donor] - np.where(on_both.any(axis=0), donor_effect, 0.0)
+        level = method_effects[method] + np.where(n_methods > 0, task_effect, 0.0)
+        filled[method, missing] = level + lead
     return filled
 
 
-def _drawn_together(count: Floats, size: Floats) -> Floats:
+def _shrink_together(count: Floats, size: Floats) -> Floats:
     """Return probabilities of methods that succeeded `count` of `size` times, (M,).
 
     Means and strengths of a beta prior are weighed by how well they explain all counts. Some method
@@ -175,19 +201,19 @@ def _drawn_together(count: Floats, size: Floats) -> Floats:
     return np.asarray((posterior * weight).sum(axis=(1, 2)) / weight.sum())
 
 
-def _shared(count: Floats, size: Floats) -> Floats:
+def _best_probabilities(count: Floats, size: Floats) -> Floats:
     """Return probabilities that sum to 1, of methods that were the best `count` of `size` times.
 
     With a symmetric Dirichlet prior, whose strength is weighed as above.
     """
     share = count / np.maximum(size, 1)
-    whole = float(size.max())
-    share = share * whole / max(share.sum(), 1e-300)
-    strengths = _STRENGTHS / len(count)
-    likelihood = special.gammaln(_STRENGTHS) - special.gammaln(_STRENGTHS + whole)
+    total = float(size.max())
+    wins = share * total / max(share.sum(), 1e-300)
+    pseudo_counts = _STRENGTHS / len(count)
+    likelihood = special.gammaln(_STRENGTHS) - special.gammaln(_STRENGTHS + total)
     likelihood = likelihood + sum(
-        special.gammaln(strengths + exponent) - special.gammaln(strengths) for exponent in share
+        special.gammaln(pseudo_counts + won) - special.gammaln(pseudo_counts) for won in wins
     )
     weight = np.exp(likelihood - likelihood.max())
-    posterior = (share[:, None] + strengths) / (whole + _STRENGTHS)
+    posterior = (wins[:, None] + pseudo_counts) / (total + _STRENGTHS)
     return np.asarray((posterior * weight).sum(axis=1) / weight.sum())

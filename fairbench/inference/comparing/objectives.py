@@ -26,8 +26,13 @@ from fairbench.metrics.registry import BINARY, Metric, metrics_of
 class Objective:
     """A function of tables (..., G, 4) -> (...) whose larger values are the better ones.
 
-    `rates` are what it compares between groups or takes of everyone, (..., G, 4) -> (..., G);
-    `epsilon` is the difference that makes no difference in practice.
+    Attributes
+    ----------
+    name : its name.
+    function : the function.
+    rates : the rates, (..., G, 4) -> (..., G), that it compares between groups or takes of
+        everyone.
+    epsilon : the largest difference that makes none in practice.
     """
 
     name: str
@@ -104,8 +109,9 @@ class Point:
 
     Attributes
     ----------
-    covariance : (2, 2) of error and gap, of the means of all repeats, or of the repeat of median
-        error, whose covariance is that of one test set.
+    error, gap : the means over the repeats.
+    covariance : (2, 2) the covariance of error and gap, of the means of all repeats, or of the
+        repeat of median error, whose covariance is that of one test set.
     """
 
     error: float
@@ -126,8 +132,8 @@ def points(
     ----------
     counts : (R, K, G, 4) confusion counts of R repeats of K folds; one fold of a hold-out split.
     dataset : name that the draws are seeded by, so that a data set's algorithms share them.
-    test_share : of the rows in a hold-out repeat, for the posterior of the mean of all repeats; NaN
-        for that of the repeat of median error.
+    test_share : the share of the rows that a hold-out repeat tests, for the posterior of the mean
+        of all repeats; NaN for that of the repeat of median error.
     """
     folds = counts.shape[1]
     worth = mean_shrinkage(folds) if folds > 1 else 1.0
@@ -158,7 +164,8 @@ def point_table(
 
     Parameters
     ----------
-    runs, names : id of every run, and its ``learner``, ``intervention`` and ``method``.
+    runs : the id of every run.
+    names : the ``learner``, ``intervention`` and ``method`` of every run.
     found : the points of every run, by metric.
 
     Returns
@@ -169,7 +176,7 @@ def point_table(
     rows = []
     for metric in METRICS:
         run_points = [objective_values[metric] for objective_values in found]
-        behind = dominated(np.array([[p.error, p.gap] for p in run_points])).tolist()
+        behind = is_dominated(np.array([[p.error, p.gap] for p in run_points])).tolist()
         for run, name, point, is_behind in zip(runs, names, run_points, behind, strict=True):
             entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}
             front = {"metric": metric, "run": run, **name, "error": point.error, "gap": point.gap}
@@ -181,7 +188,7 @@ def _error(tables: Floats) -> Floats:
     return error_rate(total(tables))[..., 0]
 
 
-def dominated(values: Floats) -> NDArray[np.bool_]:
+def is_dominated(values: Floats) -> NDArray[np.bool_]:
     """Return which rows (R, m) are dominated: another is no larger, and smaller in a column.
 
     A row with NaN neither dominates nor is dominated.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import pi
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class Comparison:
     objectives : names of the m objectives; of each, more is better.
     delta : (T, m) differences, without draws in which an objective is undefined.
     rope : (m,) half-widths epsilon: |Delta| <= epsilon is practically equivalent.
-    undefined : the share of draws that was left out.
+    undefined : the share of draws that were left out as undefined.
     """
 
     objectives: tuple[str, ...]
@@ -38,7 +39,10 @@ class Comparison:
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
-        """The outcome of each draw in base 3: A better 0, equivalent 1, B better 2."""
+        """The outcome of each draw as a number in base 3, with one digit an objective.
+
+        A digit is 0 where A is better, 1 where both are equivalent, and 2 where B is better.
+        """
         digits = 1 + (self.delta < -self.rope).astype(np.int64) - (self.delta > self.rope)
         return digits @ 3 ** np.arange(len(self.objectives) - 1, -1, -1)
 
@@ -50,8 +54,9 @@ class Comparison:
         inside : (T,) draws to which the events are restricted, such as a highest-density region.
         """
         codes = self.codes if inside is None else self.codes[inside]
-        m = len(self.objectives)
-        return np.bincount(codes, minlength=3**m).reshape((3,) * m) / len(codes)
+        n_objectives = len(self.objectives)
+        counts = np.bincount(codes, minlength=3**n_objectives)
+        return counts.reshape((3,) * n_objectives) / len(codes)
 
     def events(self, inside: NDArray[np.bool_] | None = None) -> dict[str, float]:
         """Return the probabilities of the paper's events; they sum to 1.
@@ -66,15 +71,15 @@ class Comparison:
         return events
 
     def reach(self, level: float = 0.95) -> Floats:
-        """Return the true differences (m,) that four of five such comparisons would find.
+        """Return the true differences (m,) that would be found in four of five comparisons.
 
         A difference is found where the central interval of this level lies beyond the rope. The
         interval's half-width is 1.96 standard errors at 95 %, and four of five estimates lie at
         most 0.84 of them under the truth: 1.4 half-widths, also of a Student t.
         """
-        ends = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        lower, upper = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
         power = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf((1 + level) / 2)
-        distance: Floats = self.rope + (1 + power) * (ends[1] - ends[0]) / 2
+        distance: Floats = self.rope + (1 + power) * (upper - lower) / 2
         return distance
 
 
@@ -82,7 +87,7 @@ A_BETTER, B_BETTER, PRACTICALLY_EQUAL = "A >> B", "B >> A", "A ~ B"
 
 
 def event_name(outcome: Sequence[int], objectives: Sequence[str]) -> str:
-    """Return the event an outcome (one digit an objective) belongs to."""
+    """Return the name of the event that an outcome (one digit an objective) belongs to."""
     if FIRST in outcome and SECOND in outcome:
         sides = {FIRST: "A", SECOND: "B"}
         return ", ".join(
@@ -109,8 +114,9 @@ def compare(
 
     Parameters
     ----------
-    first, second : (T, G, 4) tables of A and of B; paired draws give a paired comparison.
-    objectives : m objectives.
+    first, second : (T, G, 4) draws of the tables of A and of B; paired draws give a paired
+        comparison.
+    objectives : the m objectives.
     rope : m half-widths of the regions of practical equivalence; 0 and infinity are allowed.
 
     Raises
@@ -147,7 +153,14 @@ _PADDING = 4.0  # standard deviations of the kernel left free around the draws
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """A density on a grid: `values` (X, Y) at `x` (X,) and `y` (Y,), and the region's threshold."""
+    """A density of two differences on a grid, and the threshold of its region.
+
+    Attributes
+    ----------
+    x, y : (X,) and (Y,) the coordinates of the grid.
+    values : (X, Y) the density there.
+    threshold : the density at the border of the highest-density region.
+    """
 
     x: Floats
     y: Floats
@@ -173,10 +186,11 @@ class Region:
 
     Attributes
     ----------
-    inside : (T,) whether a draw lies in it.
+    level : the share of the draws in the region.
+    inside : (T,) whether a draw lies in the region.
     size : length, area or volume, in the units of the draws; 0 where a dimension does not vary.
     bounds : (m, 2) smallest and largest coordinates of the draws inside.
-    density : the grid, for two dimensions that both vary.
+    density : the density on a grid, for two dimensions that both vary; otherwise None.
     """
 
     level: float
@@ -196,33 +210,53 @@ def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
     do not vary are left out of the density, and make the size 0.
     """
     varies = np.ptp(draws, axis=0) > 0
-    free, dimensions = draws[:, varies], int(varies.sum())
+    varying = draws[:, varies]
+    dimensions = int(varies.sum())
     density = None
     if dimensions == 0:
-        inside, size = np.ones(len(draws), bool), 0.0
+        region = _InsideAndSize(np.ones(len(draws), bool), 0.0)
     elif dimensions == 1:
-        inside, size = _shortest_interval(free[:, 0], level)
+        region = _shortest_interval(varying[:, 0], level)
     elif dimensions == 2:
-        inside, size, density = _planar(free, level)
+        region, density = _planar_region(varying, level)
     else:
-        inside, size = _neighbours(free, level)
-    kept = draws[inside]
-    bounds = np.stack([kept.min(axis=0), kept.max(axis=0)], axis=1)
-    whole = bool(varies.all())
-    return Region(level, inside, size if whole else 0.0, bounds, density if whole else None)
+        region = _neighbour_region(varying, level)
+    inside = draws[region.inside]
+    all_vary = bool(varies.all())
+    return Region(
+        level=level,
+        inside=region.inside,
+        size=region.size if all_vary else 0.0,
+        bounds=np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1),
+        density=density if all_vary else None,
+    )
 
 
-def _shortest_interval(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:
+class _InsideAndSize(NamedTuple):
+    """Which draws (T,) lie in a region, and its length, area or volume."""
+
+    inside: NDArray[np.bool_]
+    size: float
+
+
+def _shortest_interval(draws: Floats, level: float) -> _InsideAndSize:
+    """Return the shortest interval that holds `level` of the draws (T,)."""
     ordered = np.sort(draws)
-    held = int(np.ceil(level * len(draws)))
-    widths = ordered[held - 1 :] - ordered[: len(draws) - held + 1]
+    n_inside = int(np.ceil(level * len(draws)))
+    widths = ordered[n_inside - 1 :] - ordered[: len(draws) - n_inside + 1]
     start = int(widths.argmin())
-    low, high = ordered[start], ordered[start + held - 1]
-    return (draws >= low) & (draws <= high), float(high - low)
+    low, high = ordered[start], ordered[start + n_inside - 1]
+    return _InsideAndSize((draws >= low) & (draws <= high), float(high - low))
 
 
-def _planar(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float, Density]:
-    """Return which draws of two differences are in their region, its area and their density."""
+def _planar_region(draws: Floats, level: float) -> tuple[_InsideAndSize, Density]:
+    """Return the highest-density region of draws (T, 2) by a kernel density on a grid.
+
+    Notes
+    -----
+    Scott's bandwidth is the standard deviation times T^(-1/6). Draws are divided between the four
+    grid points around each (linear binning) and convolved with the kernel by Fourier transforms.
+    """
     bandwidth = np.cov(draws, rowvar=False) * len(draws) ** (-1 / 3)  # Scott's factor, squared
     pad = _PADDING * np.sqrt(np.diag(bandwidth))
     low, high = draws.min(axis=0) - pad, draws.max(axis=0) + pad
@@ -231,14 +265,15 @@ def _planar(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float, Dens
     corner = np.minimum(position.astype(np.intp), _GRID - 2)
     indices, weights = _corners(corner, position - corner)
     # A kernel narrower than the grid, of two almost equal objectives, would ring.
-    values = _smoothed(_binned(indices, weights), bandwidth / np.outer(step, step) + 2 * np.eye(2))
+    covariance = bandwidth / np.outer(step, step) + 2 * np.eye(2)
+    values = _smooth(_bin_draws(indices, weights), covariance)
     at_draws = (values.ravel()[indices] * weights).sum(axis=0)
     threshold = float(np.quantile(at_draws, 1 - level))
     area = float((values >= threshold).sum() * step.prod())
     values /= len(draws) * step.prod()
     x, y = (low[i] + step[i] * np.arange(_GRID) for i in range(2))
-    grid = Density(x, y, values, threshold / (len(draws) * float(step.prod())))
-    return at_draws >= threshold, area, grid
+    density = Density(x, y, values, threshold / (len(draws) * float(step.prod())))
+    return _InsideAndSize(at_draws >= threshold, area), density
 
 
 def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.intp], Floats]:
@@ -249,13 +284,14 @@ def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.int
     return np.stack([i, i + 1, i + _GRID, i + _GRID + 1]), weights
 
 
-def _binned(indices: NDArray[np.intp], weights: Floats) -> Floats:
+def _bin_draws(indices: NDArray[np.intp], weights: Floats) -> Floats:
+    """Return the weights of draws summed up at the grid points, (X, Y)."""
     counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
     return counts.reshape(_GRID, _GRID)
 
 
-def _smoothed(counts: Floats, covariance: Floats) -> Floats:
-    """Convolve with a normal kernel whose covariance is in grid steps."""
+def _smooth(counts: Floats, covariance: Floats) -> Floats:
+    """Convolve counts (X, Y) with a normal kernel whose covariance is in grid steps."""
     u = 2 * pi * np.fft.fftfreq(_GRID)[:, None]
     v = 2 * pi * np.fft.rfftfreq(_GRID)
     exponent = covariance[0, 0] * u**2 + 2 * covariance[0, 1] * u * v + covariance[1, 1] * v**2
@@ -263,29 +299,57 @@ def _smoothed(counts: Floats, covariance: Floats) -> Floats:
     return smooth
 
 
-def _neighbours(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:
-    """Hold the draws whose k-th neighbour is nearest, after whitening; measure by quasi-points."""
+def _neighbour_region(draws: Floats, level: float) -> _InsideAndSize:
+    """Return the highest-density region of draws (T, m) by k-th-neighbour distance.
+
+    Notes
+    -----
+    The draws are whitened. The density at a draw is the higher, the nearer its k-th
+    neighbour is, with k about sqrt(T) / 2; the region holds the `level` nearest.
+    """
     from scipy.spatial import cKDTree
 
-    total, dimensions = draws.shape
+    total = len(draws)
     k = max(round(np.sqrt(total) / 2), 1)
     # The nudge keeps the factor finite where two objectives are almost the same.
     factor = np.linalg.cholesky(np.cov(draws, rowvar=False) + 1e-12 * np.diag(draws.var(axis=0)))
     white = np.linalg.solve(factor, draws.T).T
     tree = cKDTree(white)
-    radius = tree.query(white, [k + 1])[0][:, 0]  # the first neighbour of a draw is itself
-    reach = float(np.quantile(radius, level))
-    inside = radius <= reach
-    low, high = white[inside].min(axis=0) - reach, white[inside].max(axis=0) + reach
-    points = low + (high - low) * _lattice(total, dimensions)
-    filled = float((tree.query(points, [k])[0][:, 0] <= reach).mean())
-    return inside, filled * float((high - low).prod() * np.diag(factor).prod())
+    distance = tree.query(white, [k + 1])[0][:, 0]  # the first neighbour of a draw is itself
+    radius = float(np.quantile(distance, level))
+    inside = distance <= radius
+
+    def is_dense(points: Floats) -> NDArray[np.bool_]:
+        return np.asarray(tree.query(points, [k])[0][:, 0] <= radius)
+
+    low, high = white[inside].min(axis=0) - radius, white[inside].max(axis=0) + radius
+    filled = _filled_share(is_dense, low, high, points=total)
+    box_volume = float((high - low).prod() * np.diag(factor).prod())
+    return _InsideAndSize(inside, filled * box_volume)
+
+
+def _filled_share(
+    holds: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats, *, points: int
+) -> float:
+    """Return the share of a box (m,) that a region fills, by evenly spread points.
+
+    Parameters
+    ----------
+    holds : returns which of (N, m) points lie in the region.
+    low, high : (m,) the corners of the box.
+    points : how many points are tried.
+    """
+    spread_points = low + (high - low) * _lattice(points, len(low))
+    return float(holds(spread_points).mean())
 
 
 def _lattice(points: int, dimensions: int) -> Floats:
-    """Return evenly spread points of the unit cube (a Kronecker sequence of the plastic ratios)."""
+    """Return evenly spread points of the unit cube: a Kronecker sequence.
+
+    Its steps are powers of 1 / x, where x is the root of x^(d + 1) = x + 1 for d dimensions.
+    """
     ratio = 2.0
-    for _ in range(40):  # the root of x^(d + 1) = x + 1, by a contraction
+    for _ in range(40):  # a contraction, which converges to the root
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = ratio ** -np.arange(1.0, dimensions + 1)
     lattice: Floats = np.arange(1, points + 1)[:, None] * steps % 1

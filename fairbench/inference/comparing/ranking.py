@@ -29,7 +29,7 @@ class Pairs:
     traded: Floats
 
     def verdicts(self, certainty: float) -> NDArray[np.str_]:
-        """Say of every pair (R, R) which event has at least this probability, for the row."""
+        """Return the event of every pair (R, R) that has at least this probability, for the row."""
         events = {
             BETTER: self.outperforms,
             WORSE: self.outperforms.T,
@@ -99,17 +99,17 @@ def standings(
     values : (R, M) finite; in split r, the value of method m, the larger the better.
     test_share : the share of the rows that a split tests, which sets how much splits overlap.
     rope : the largest difference that does not matter in practice, in the unit of `values`.
-    draws : of :func:`student_draws` for R splits.
+    draws : draws made by :func:`student_draws` for R splits.
 
     Returns
     -------
-    NaN of a single split, which says nothing of how values vary.
+    The standings; NaN of a single split, which says nothing of how values vary.
     """
     splits, methods = values.shape
     if splits < 2:
         return Standings(np.full(methods, np.nan), np.full(methods, np.nan))
     # Rounding must not decide between methods that are equal in every split.
-    distinct, place, copies = np.unique(values, axis=1, return_inverse=True, return_counts=True)
+    distinct, column, copies = np.unique(values, axis=1, return_inverse=True, return_counts=True)
     drawn = posterior_draws(distinct, test_share, draws).T
     largest = drawn.max(axis=0)
     is_largest = drawn == largest
@@ -118,13 +118,13 @@ def standings(
         np.count_nonzero(array, axis=1) / drawn.shape[1]
         for array in (is_largest, drawn >= largest - rope)
     )
-    place = place.reshape(-1)
-    return Standings((wins / copies)[place], near[place])
+    column = column.reshape(-1)
+    return Standings((wins / copies)[column], near[column])
 
 
 @dataclass(frozen=True, eq=False)
 class StudentDraws:
-    """What T draws from a posterior of R splits are made of, whatever was measured in them.
+    """The random numbers of T draws from a posterior of R splits, whatever was measured in them.
 
     Attributes
     ----------
@@ -157,11 +157,11 @@ def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> F
     ----------
     values : (R, M), R at least 2.
     test_share : rho, between 0 (independent splits) and 1, both excluded at the top.
-    draws : of :func:`student_draws` for R splits.
+    draws : draws made by :func:`student_draws` for R splits.
 
     Returns
     -------
-    (T, M), a view of an array with the draws last: sums and maxima over methods run over
+    (T, M) values, a view of an array with the draws last: sums and maxima over methods run over
     contiguous memory.
     """
     splits = len(values)
@@ -227,17 +227,17 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     return np.asarray(kept)
 
 
-def larger_than(candidates: Candidates, place: int, *, level: float = 0.95) -> NDArray[np.bool_]:
+def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> NDArray[np.bool_]:
     """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
     count, m = candidates.differences.shape
     statements = (1 + candidates.folded) * m * max(count - 1, 1)
-    return _behind(candidates, place, critical((1 - level) / statements))
+    return _behind(candidates, index, critical((1 - level) / statements))
 
 
-def _behind(candidates: Candidates, place: int, reach: float) -> NDArray[np.bool_]:
+def _behind(candidates: Candidates, index: int, reach: float) -> NDArray[np.bool_]:
     """Return whose objectives (k,) are larger than one candidate's by more than their errors."""
-    every = np.ones((candidates.differences.shape[1], 2), bool)
-    every[:, 1] = candidates.folded
-    behind = surely_larger(candidates, place, every, reach) > 0
-    behind[place] = False
+    possible = np.ones((candidates.differences.shape[1], 2), bool)
+    possible[:, 1] = candidates.folded
+    behind = surely_larger(candidates, index, possible, reach) > 0
+    behind[index] = False
     return np.asarray(behind)

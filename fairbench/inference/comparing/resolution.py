@@ -22,7 +22,9 @@ MOST = 10_000_000  # units, beyond which a plan is none
 
 
 def reach(units: Floats, critical: float) -> Floats:
-    """Return the difference that so many units tell from 0 in four of five cases, in sds of one.
+    """Return the difference that so many units tell from 0 in four of five cases.
+
+    It is in standard deviations of a unit's paired difference.
 
     Parameters
     ----------
@@ -49,10 +51,12 @@ def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
     Parameters
     ----------
     spread : (P,) standard deviations of a unit's paired difference.
+    difference : the true difference.
+    critical : the normal quantile of the intervals.
 
     Returns
     -------
-    Infinite where `MOST` would not do.
+    (P,) numbers of units; infinite where `MOST` are too few.
     """
     wanted = np.broadcast_to(difference / np.maximum(spread, 1e-300), spread.shape)
     low, high = np.full(spread.shape, float(FEWEST) - 1), np.full(spread.shape, float(MOST))
@@ -65,35 +69,35 @@ def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
 
 @dataclass(frozen=True)
 class VarianceParts:
-    """What the variance of a unit's paired difference is made of.
+    """The variance of a unit's paired difference, and the part of it that is noise.
 
     Attributes
     ----------
     unit : the variance over units.
-    noise : as much of it is of splits or questions, at most `unit`.
+    noise : the part of it that comes from splits or questions, at most `unit`.
     """
 
     unit: float
     noise: float
 
     def times_as_many(self, difference: float, units: float, critical: float) -> float:
-        """Return by how many times as many splits the same units tell a difference from 0.
+        """Return how many times as many splits the same units need to tell a difference from 0.
 
-        Infinite where no number of splits does.
+        Infinite where no number of splits is enough.
         """
         allowed = (difference / float(reach(np.asarray(units), critical))) ** 2
         left = allowed - (self.unit - self.noise)
         return self.noise / left if left > 0 else float("inf")
 
 
-def parts_of(
+def variance_parts(
     difference: Floats, group: NDArray[np.integer], unit: NDArray[np.integer]
 ) -> VarianceParts | None:
     """Return the parts of the variance of one pair's difference; None without two cells a task.
 
     Parameters
     ----------
-    difference : (C,) in every cell; NaN where there is none.
+    difference : (C,) the difference in every cell; NaN where there is none.
     group : (C,) the task of each cell.
     unit : (K,) the unit of each task.
     """

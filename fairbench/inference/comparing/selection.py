@@ -54,12 +54,12 @@ class Candidates:
 
     Attributes
     ----------
-    parts : (k, B) estimates that differences are made of, such as the rates of B groups.
+    parts : (k, B) estimates that differences are taken of, such as the rates of B groups.
     part_noise : (T, k, B) normal draws around 0 of the parts' errors, of all candidates together.
-    contrasts : (m, B) the differences; the objective is the largest size of any.
-    values : (k, C) other quantities, of which those with a finite bound must be at most that.
-    value_noise : (T, k, C) the same draws' errors of the values.
-    bounds : (C,) what a value may be at most; infinity for what is only reported.
+    contrasts : (m, B) the weights of the parts in each difference.
+    values : (k, C) other quantities, each of which must be at most its bound.
+    value_noise : (T, k, C) the errors of the values in the same draws.
+    bounds : (C,) the largest allowed values; infinity for what is only reported.
     folded : whether signs do not matter; otherwise m is 1 and the objective has a sign.
     """
 
@@ -78,7 +78,7 @@ class Candidates:
 
     @cached_property
     def objectives(self) -> Floats:
-        """What is minimised, (k,)."""
+        """The objectives of the candidates, which are minimised, (k,)."""
         sizes: Floats = np.abs(self.differences) if self.folded else self.differences
         return np.asarray(sizes.max(axis=1))
 
@@ -115,7 +115,7 @@ class Candidates:
         """Return the draws of the error of one difference, (T, k)."""
         return np.asarray(self.part_noise @ self.contrasts[difference])
 
-    def own_noise(self) -> Floats:
+    def widest_noise(self) -> Floats:
         """Return the draws of the error of each candidate's largest difference, (T, k)."""
         noise = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
         return np.asarray(noise * self.signs)
@@ -133,7 +133,7 @@ def chance_above(quantile: Any) -> Any:
 
 @dataclass(frozen=True)
 class Tails:
-    """The chance that an interval may leave on either side; 0.025 each at 95 % by itself."""
+    """The chance of an error beyond each limit of an interval; 0.025 each at 95 % by itself."""
 
     lower: float
     upper: float
@@ -141,12 +141,13 @@ class Tails:
 
 @dataclass(frozen=True)
 class Correction:
-    """How intervals of the chosen candidate are made so that they hold for the chosen one.
+    """The tails with which intervals hold for the candidate that was chosen.
 
     Attributes
     ----------
-    objective, values : the tails of the objective's interval, and of each other quantity's.
-    together : the tail above each upper end with which all of these hold at once.
+    objective : the tails of the objective's interval.
+    values : the tails of the interval of each other quantity.
+    together : the tail above each upper limit with which all upper limits hold at once.
     plausible : (k,) which candidates could have been chosen with other rows.
     """
 
@@ -174,38 +175,41 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
     ------
     ValueError : candidates of which none is within the bounds.
     """
-    place = choose(candidates)
-    if place is None:
+    chosen = choose(candidates)
+    if chosen is None:
         raise ValueError("no candidate is within the bounds: none is chosen")
-    alone, *redone = _redone(candidates, place)
+    without_choice, *choices = _simulate_choices(candidates, chosen)
+    missed = 1 - level
     tails = [
         _shortest(
-            alone.errors[:, c],
-            [(search.errors[:, c], search.allowed * (1 - level)) for search in redone],
-            1 - level,
+            without_choice.errors[:, quantity],
+            [(choice.errors[:, quantity], choice.allowed * missed) for choice in choices],
+            missed,
         )
-        for c in range(alone.errors.shape[1])
+        for quantity in range(without_choice.errors.shape[1])
     ]
-    lowest = [_lowest(array, array.allowed * (1 - level)) for array in (alone, *redone)]
+    all_choices = [without_choice, *choices]
+    lowest = [_lowest_error(choice, choice.allowed * missed) for choice in all_choices]
     return Correction(
         objective=tails[0],
         values=tuple(tails[1:]),
         together=float(chance_above(-min(lowest))),
-        plausible=np.any([array.plausible for array in (alone, *redone)], axis=0),
+        plausible=np.any([choice.plausible for choice in all_choices], axis=0),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Redone:
-    """The choice made again on other rows, for one supposition of what is true.
+class _SimulatedChoice:
+    """The choice made again in draws of all errors, for one supposition of what is true.
 
     Attributes
     ----------
     errors : (T', 1 + C) by how many standard errors the chosen one's objective and values are too
         large, in the draws in which a candidate is within the bounds.
     plausible : (k,) which candidates are chosen in any draw.
-    allowed : the part of what may go wrong that may go wrong here. The rest is for suppositions
-        that were not made: none where nothing depends on what else could have been chosen.
+    allowed : the share of the error rate that may be spent under this supposition. The rest is for
+        suppositions that were not made: none where nothing depends on what else could have been
+        chosen.
     """
 
     errors: Floats
@@ -213,34 +217,40 @@ class _Redone:
     allowed: float = 1.0
 
 
-def _redone(candidates: Candidates, place: int) -> Iterator[_Redone]:
-    """Yield the choice made again under every supposition; under the first, nothing is chosen."""
-    noise, values = candidates.own_noise(), candidates.value_noise
+def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[_SimulatedChoice]:
+    """Yield the choice made again under every supposition.
+
+    Under the first supposition there is no choice: it is always the candidate `chosen`.
+    """
+    noise, value_noise = candidates.widest_noise(), candidates.value_noise
     spread = _spread(noise)
     value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
-    count = len(candidates.parts)
+    n_candidates = len(candidates.parts)
     draws = np.arange(len(noise))
 
-    def errors(objective_errors: Floats, places: NDArray[np.intp]) -> Floats:
-        """Return the errors of what is chosen in each draw, in standard errors, (T, 1 + C)."""
-        value_errors = values[draws, places] / value_spread[places]
-        return np.column_stack([objective_errors / spread[places], value_errors])
+    def standardise(objective_errors: Floats, winners: NDArray[np.intp]) -> Floats:
+        """Return the errors of the winner of each draw, in standard errors, (T, 1 + C)."""
+        value_errors = value_noise[draws, winners] / value_spread[winners]
+        return np.column_stack([objective_errors / spread[winners], value_errors])
 
-    without_choice = errors(noise[:, place], np.full(len(noise), place))
-    yield _Redone(without_choice, np.arange(count) == place)
-    for supposed in _supposed_values(candidates):
-        within: Mask = np.asarray((values <= candidates.bounds - supposed).all(axis=2))
-        printed = within.any(axis=1)
-        if printed.mean() < _RARELY:
+    without_choice = standardise(noise[:, chosen], np.full(len(noise), chosen))
+    yield _SimulatedChoice(without_choice, np.arange(n_candidates) == chosen)
+    for supposed_values in _supposed_values(candidates):
+        within: Mask = np.asarray((value_noise <= candidates.bounds - supposed_values).all(axis=2))
+        has_winner = within.any(axis=1)
+        if has_winner.mean() < _RARELY:
             continue
-        for truth in _supposed_objectives(candidates, place, noise):
-            seen = np.abs(truth + noise) if candidates.folded else truth + noise
-            chosen = np.where(within, seen, np.inf).argmin(axis=1)
-            chosen_errors = errors(seen[draws, chosen] - truth[chosen], chosen)
-            same_errors = (np.abs(chosen_errors - without_choice) < _ROUNDING).all(axis=1)
-            same = float((printed & same_errors).mean())
-            plausible = np.bincount(chosen[printed], minlength=count) > 0
-            yield _Redone(chosen_errors[printed], plausible, _KEPT + (1 - _KEPT) * same)
+        for truth in _supposed_objectives(candidates, chosen, noise):
+            observed = np.abs(truth + noise) if candidates.folded else truth + noise
+            winners = np.where(within, observed, np.inf).argmin(axis=1)
+            errors = standardise(observed[draws, winners] - truth[winners], winners)
+            is_same = (np.abs(errors - without_choice) < _ROUNDING).all(axis=1)
+            same_share = float((has_winner & is_same).mean())
+            yield _SimulatedChoice(
+                errors=errors[has_winner],
+                plausible=np.bincount(winners[has_winner], minlength=n_candidates) > 0,
+                allowed=_KEPT + (1 - _KEPT) * same_share,
+            )
 
 
 def _spread(noise: Floats) -> Floats:
@@ -249,15 +259,15 @@ def _spread(noise: Floats) -> Floats:
     return np.asarray(np.where(spread > 0, spread, 1))
 
 
-def _supposed_objectives(candidates: Candidates, place: int, noise: Floats) -> Iterator[Floats]:
-    """Yield what objectives may truly be, (k,): as they look, and nearer to the chosen one's.
+def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> Iterator[Floats]:
+    """Yield supposed true objectives, (k,): as they look, and nearer to the chosen one's.
 
     Those that come to lie with the chosen one's are as large as they look on average, and a little
     more: a gap near 0 cannot be much smaller than it is.
     """
     size = candidates.objectives
-    ahead = size - size[place]
-    error = np.sqrt(((noise - noise[:, [place]]) ** 2).mean(axis=0))
+    ahead = size - size[chosen]
+    error = np.sqrt(((noise - noise[:, [chosen]]) ** 2).mean(axis=0))
     for reach in _REACHES:
         shrunk = np.sign(ahead) * np.maximum(np.abs(ahead) - reach * error, 0)
         alike = shrunk == 0
@@ -266,7 +276,7 @@ def _supposed_objectives(candidates: Candidates, place: int, noise: Floats) -> I
 
 
 def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
-    """Yield what values may truly be, (k, C): as they look, at bounds, or alike and larger."""
+    """Yield supposed true values, (k, C): as they look, at bounds, or alike and larger."""
     yield candidates.values
     bounded = np.isfinite(candidates.bounds)
     if not bounded.any():
@@ -282,52 +292,59 @@ def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
     yield np.where(near, mean + _REACHES[1] * error, candidates.values)
 
 
-def _lowest(redone: _Redone, share: float) -> float:
-    """Return the largest value that at most this share of draws have any error under."""
-    errors = np.sort(redone.errors.min(axis=1))
+def _lowest_error(choice: _SimulatedChoice, share: float) -> float:
+    """Return the `share` quantile of the lowest error of any quantity in a draw."""
+    errors = np.sort(choice.errors.min(axis=1))
     return float(errors[int(share * len(errors))])
 
 
-def _shortest(alone: Floats, redone: Sequence[tuple[Floats, float]], missed: float) -> Tails:
-    """Return the tails of the shortest interval that no supposition misses more often than it may.
+def _shortest(
+    without_choice: Floats, choices: Sequence[tuple[Floats, float]], missed: float
+) -> Tails:
+    """Return the tails of the shortest interval that holds often enough under each supposition.
 
     Parameters
     ----------
-    alone : (T,) errors without a choice, in the same draws: how often they are beyond a limit is
-        known, and what chance makes of it in the draws is taken off.
-    redone : errors under each supposition, with the share that may be missed.
+    without_choice : (T,) errors without a choice, in the same draws. How often they are beyond a
+        limit is known, so that the luck of the draws can be subtracted.
+    choices : errors under each supposition, with the share of them that may be missed.
+    missed : the share that a single interval may miss.
     """
     lower = missed * np.concatenate([np.geomspace(1e-3, 0.5, 40), np.linspace(0.5, 0.95, 46)[1:]])
     below, above = critical(lower), critical(missed - lower)
     steps = np.linspace(0, 4, 500) + critical(missed)
-    for errors, allowed in redone:
-        left = allowed - lower - (_beyond(errors, below) - _beyond(alone, below))
-        chance = chance_above(steps) + _beyond(-errors, steps) - _beyond(-alone, steps)
+    for errors, allowed in choices:
+        excess_below = _share_above(errors, below) - _share_above(without_choice, below)
+        left_for_upper = allowed - lower - excess_below
+        excess_above = _share_above(-errors, steps), _share_above(-without_choice, steps)
+        chance = chance_above(steps) + excess_above[0] - excess_above[1]
         chance = np.maximum.accumulate(chance[::-1])[::-1]
-        needed = np.append(steps, np.inf)[np.searchsorted(-chance, -left)]
+        needed = np.append(steps, np.inf)[np.searchsorted(-chance, -left_for_upper)]
         above = np.maximum(above, needed)
     width = below + above
     # Of intervals that are as good as the shortest, the one that is most alike on both sides.
-    unlike = np.where(width <= _AS_SHORT * width.min(), np.abs(lower - missed / 2), np.inf)
-    best = int(unlike.argmin())
+    asymmetry = np.where(width <= _AS_SHORT * width.min(), np.abs(lower - missed / 2), np.inf)
+    best = int(asymmetry.argmin())
     return Tails(float(lower[best]), float(chance_above(above[best])))
 
 
-def _beyond(errors: Floats, limits: Floats) -> Floats:
+def _share_above(errors: Floats, limits: Floats) -> Floats:
     """Return the shares of errors that are above limits."""
     return np.asarray(1 - np.searchsorted(np.sort(errors), limits, side="right") / len(errors))
 
 
 def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: float) -> Floats:
-    """Return how much larger every objective is than another candidate's, at least, (k,).
+    """Return lower limits of how much larger every objective is than another candidate's, (k,).
 
     Parameters
     ----------
-    possible : (m, 2) which differences, with which sign, may be the other's largest.
-    reach : how many standard errors of the difference are taken off.
+    candidates : the candidates.
+    other : the position of the other candidate.
+    possible : (m, 2) which differences, with the sign 1 and -1, may be the other's largest.
+    reach : how many standard errors of the difference are subtracted.
     """
-    cross = candidates.part_noise[:, other] @ candidates.contrasts.T
-    covariance = candidates.own_noise().T @ cross / len(cross)
+    other_noise = candidates.part_noise[:, other] @ candidates.contrasts.T
+    covariance = candidates.widest_noise().T @ other_noise / len(other_noise)
     widest_errors = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
     least = np.full(len(candidates.parts), np.inf)
     for side, sign in enumerate((1.0, -1.0)):
@@ -347,10 +364,12 @@ def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -
     Parameters
     ----------
     factor : (n, ...) what every row adds to the error of each estimate.
+    draws : the number of draws.
+    generator : draws.
 
     Returns
     -------
-    (draws, ...).
+    (draws, ...) the draws.
     """
     flat = np.asarray(factor, np.float32).reshape(len(factor), -1)
     if 2 * flat.shape[1] < min(len(flat), draws):

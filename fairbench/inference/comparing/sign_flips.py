@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log2
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,8 @@ from scipy import special
 from fairbench.core.arrays import Floats, Mask
 
 Sums = NDArray[np.floating[Any]]  # sums over flips are of single precision
-Places = NDArray[np.intp]
+Positions = NDArray[np.intp]
+Codes = NDArray[np.integer]
 FEWEST = 3  # units from which a pair is judged at all
 _ALL_FLIPS = 12  # units up to which every flip is made
 # More units than this are flipped in so many blocks of units: fewer signs, and sums of less memory.
@@ -54,21 +55,24 @@ class PairedUnits:
 
     Attributes
     ----------
-    methods : M.
+    methods : M, the number of methods.
     first, second : (P,) the methods of each pair; a difference is first - second.
-    sizes : (P,) on how many units each pair was measured.
-    means, errors : (P,) mean differences, and their standard errors.
-    squares, centred : (P,) sums of squared differences, as they are and around their means.
-    skewness : (P,) of the differences.
-    blocks : flipped together: (G, M) sums of each method where all were run everywhere, otherwise
-        (G, P) sums of each pair.
-    weights : (G, 1) or (G, P) the size of each block's sums, in the unit of the means.
-    complete : whether `blocks` are of methods.
+    sizes : (P,) numbers of units that each pair was measured on.
+    means : (P,) mean differences.
+    errors : (P,) standard errors of the means.
+    squares : (P,) sums of squared differences.
+    centred : (P,) sums of squared differences around their means.
+    skewness : (P,) skewness of the differences.
+    blocks : sums over blocks of units, whose signs are flipped together: (G, M) of each method
+        where all were run everywhere, otherwise (G, P) of the differences of each pair.
+    weights : (G, 1) or (G, P) total weights of the units of each block, by which a mean is
+        multiplied to be subtracted from the block's sum.
+    complete : whether `blocks` has a column for each method, and not for each pair.
     """
 
     methods: int
-    first: Places
-    second: Places
+    first: Positions
+    second: Positions
     sizes: Floats
     means: Floats
     errors: Floats
@@ -80,10 +84,9 @@ class PairedUnits:
     complete: bool
 
     @cached_property
-    def judged(self) -> Mask:
-        """Which pairs differ on enough units to be judged, (P,)."""
-        some = self.squares > 0
-        return np.asarray(some & (self.sizes >= FEWEST))
+    def testable(self) -> Mask:
+        """Which pairs have enough units to be tested, and differ on any, (P,)."""
+        return np.asarray((self.squares > 0) & (self.sizes >= FEWEST))
 
     @cached_property
     def freedom(self) -> Floats:
@@ -92,27 +95,37 @@ class PairedUnits:
 
     @cached_property
     def scores(self) -> Floats:
-        """How far each mean is surely from 0, as a normal quantile with its sign, (P,).
+        """The test statistic of each pair as a normal quantile with the sign of its mean, (P,).
 
-        Of Student's statistic, or of Hall's where the longer tail is on the other side.
+        It is made from Student's statistic, or from Hall's where that is smaller: where the longer
+        tail is on the side of 0.
+
+        Notes
+        -----
+        With Student's t and the skewness over the root of the units, a < 0, Hall's statistic is
+        t + a t^2 / 3 + a^2 t^3 / 27 + a / 6.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             student = np.abs(self.means) / self.errors
-        student = np.where(self.judged, np.minimum(student, _FAR), 0.0)
-        bend = np.where(self.judged, np.minimum(np.sign(self.means) * self._bend, 0), 0.0)
+        student = np.where(self.testable, np.minimum(student, _FAR), 0.0)
+        bend = np.where(self.testable, np.minimum(np.sign(self.means) * self._bend, 0), 0.0)
         hall = student + bend * student**2 / 3 + bend**2 * student**3 / 27 + bend / 6
         statistic = np.clip(hall, student / _MOST_BENT, student)
         return np.asarray(np.sign(self.means) * as_normal(statistic, self.freedom))
 
     @cached_property
     def _bend(self) -> Floats:
-        """The skewness over the root of the units, (P,); that of few units is partly noise."""
+        """The skewness over the root of the units, (P,), shrunk where units are few."""
         return np.asarray(self.skewness * np.sqrt(self.sizes) / (self.sizes + _NOISY))
 
     def flipped_sums(self, signs: Sums) -> tuple[Sums, Sums]:
-        """Return sums of differences, and of weights, with signs of blocks (B, G) turned, (B, P).
+        """Return sums (B, P) of differences and of weights after B flips of the blocks' signs.
 
         The sums of weights are (B, 1) where all pairs have the same.
+
+        Parameters
+        ----------
+        signs : (B, G) the sign, 1 or -1, of each block in each flip.
         """
         sums = signs @ self.blocks
         if self.complete:
@@ -135,17 +148,23 @@ def as_normal(statistic: Floats, freedom: Floats | float) -> Floats:
 
 
 def as_student(quantile: float, freedom: Floats | float) -> Floats:
-    """Return Student's statistics that :func:`as_normal` makes a normal quantile of."""
+    """Return the Student's statistic of a normal quantile: the inverse of :func:`as_normal`."""
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
     return np.asarray(np.sqrt(freedom * np.expm1((quantile / scale) ** 2)))
 
 
 def _hall_reach(student: Floats, bend: Floats) -> Floats:
-    """Return how many standard errors an end is away: Student's, or more where a tail is long.
+    """Return how many standard errors a limit is from the mean: Student's, or Hall's if larger.
 
     Parameters
     ----------
-    bend : the skewness over the root of the units, negative where this end's tail is the longer.
+    student : (P,) Student's quantiles.
+    bend : (P,) the skewness over the root of the units, negative where the longer tail is on this
+        limit's side.
+
+    Notes
+    -----
+    The inverse of Hall's statistic at the quantile t is 3 / a ((1 + a (t - a / 6))^(1/3) - 1).
     """
     bend = np.where(bend < -1e-6, bend, -1e-6)
     hall = 3 / bend * (np.cbrt(1 + bend * (student - bend / 6)) - 1)
@@ -154,11 +173,11 @@ def _hall_reach(student: Floats, bend: Floats) -> Floats:
 
 def paired_units(
     values: Floats,
-    group: NDArray[np.integer],
-    unit: NDArray[np.integer],
+    group: Codes,
+    unit: Codes,
     *,
     alike: bool = True,
-    strata: NDArray[np.integer] | None = None,
+    strata: Codes | None = None,
     binary: bool = False,
     generator: np.random.Generator,
 ) -> PairedUnits:
@@ -185,11 +204,12 @@ def paired_units(
     methods, units = len(values), int(unit.max()) + 1
     first, second = np.triu_indices(methods, 1)
     measured = np.isfinite(values)
-    block, most = np.arange(units), _BLOCKS
+    most_blocks = _BLOCKS
     if not measured.all():
-        most = int(np.clip(_MOST_SUMS // len(first), _FEWEST_BLOCKS, _BLOCKS))
-    if units > most:
-        block = generator.permutation(units) % most
+        most_blocks = int(np.clip(_MOST_SUMS // len(first), _FEWEST_BLOCKS, _BLOCKS))
+    block = np.arange(units)
+    if units > most_blocks:
+        block = generator.permutation(units) % most_blocks
     if measured.all():
         paired = _complete(values, group, unit, block, first, second, alike=alike, strata=strata)
     else:
@@ -199,72 +219,110 @@ def paired_units(
 
 def _complete(
     values: Floats,
-    group: NDArray[np.integer],
-    unit: NDArray[np.integer],
-    block: NDArray[np.integer],
-    first: Places,
-    second: Places,
+    group: Codes,
+    unit: Codes,
+    block: Codes,
+    first: Positions,
+    second: Positions,
     *,
     alike: bool,
-    strata: NDArray[np.integer] | None,
+    strata: Codes | None,
 ) -> PairedUnits:
     """Return the differences of methods that were all run on all cells.
 
     Parameters are those of :func:`paired_units`, and `block` (U,) of the units.
     """
-    cells, tasks = np.bincount(group), np.bincount(unit)
-    of_task = _summed(values - values.mean(axis=0), group, len(cells)) / cells
-    of_unit = _summed(of_task, unit, len(tasks))
-    weight = np.ones(len(tasks)) if alike else tasks.astype(float)
+    n_cells, n_tasks = np.bincount(group), np.bincount(unit)
+    task_means = _sum_columns(values - values.mean(axis=0), group, len(n_cells)) / n_cells
+    unit_values = _sum_columns(task_means, unit, len(n_tasks))
+    weight = np.ones(len(n_tasks)) if alike else n_tasks.astype(float)
     if alike:
-        of_unit = of_unit / tasks
-    units, pairs = len(tasks), len(first)
+        unit_values = unit_values / n_tasks
+    units, pairs = len(n_tasks), len(first)
     if strata is not None:
-        of_unit, of_method = _around_strata(of_unit, strata)
+        unit_values, method_means = _around_strata(unit_values, strata)
         weight = np.zeros(units)
     else:
-        of_method = of_unit.sum(axis=1) / weight.sum()
+        method_means = unit_values.sum(axis=1) / weight.sum()
     means, squares, centred, cubes = (np.zeros(pairs) for _ in range(4))
     start = 0
-    for method in range(len(values) - 1):
-        difference = of_unit[method] - of_unit[method + 1 :]
-        rows = slice(start, start + len(difference))
-        means[rows] = of_method[method] - of_method[method + 1 :]
-        squares[rows] = np.einsum("pu,pu->p", difference, difference)
-        difference -= means[rows, None] * weight
+    for method in range(len(values) - 1):  # pairs are in the order of the upper triangle
+        difference = unit_values[method] - unit_values[method + 1 :]
+        pairs_of_method = slice(start, start + len(difference))
+        means[pairs_of_method] = method_means[method] - method_means[method + 1 :]
+        squares[pairs_of_method] = np.einsum("pu,pu->p", difference, difference)
+        difference -= means[pairs_of_method, None] * weight
         square = difference * difference
-        centred[rows] = square.sum(axis=1)
-        cubes[rows] = np.einsum("pu,pu->p", square, difference)
-        start = rows.stop
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total = weight.sum() if strata is None else units - 1.0
-        errors = np.sqrt(centred * units / (units - 1)) / total
+        centred[pairs_of_method] = square.sum(axis=1)
+        cubes[pairs_of_method] = np.einsum("pu,pu->p", square, difference)
+        start = pairs_of_method.stop
+    total_weight = weight.sum() if strata is None else units - 1.0
+    moments = _PairMoments(
+        sizes=np.full(pairs, float(units)),
+        total_weight=np.full(pairs, total_weight),
+        means=means,
+        squares=squares,
+        centred=centred,
+        cubes=cubes,
+    )
     return PairedUnits(
         methods=len(values),
         first=first,
         second=second,
-        sizes=np.full(pairs, float(units)),
-        means=means,
-        errors=errors,
-        squares=squares,
-        centred=centred,
-        skewness=_skewness(cubes, centred, units),
-        blocks=_summed(of_unit, block, int(block.max()) + 1).T.astype(np.float32),
+        **moments.statistics(),
+        blocks=_sum_columns(unit_values, block, int(block.max()) + 1).T.astype(np.float32),
         weights=np.bincount(block, weight)[:, None].astype(np.float32),
         complete=True,
     )
 
 
-def _around_strata(values: Floats, strata: NDArray[np.integer]) -> tuple[Floats, Floats]:
-    """Return what units (M, U) add to the mean over strata, around 0, and that mean, (M,).
+class _PairMoments(NamedTuple):
+    """Moments of the differences of P pairs over units, (P,) each.
 
-    What a unit of a small stratum adds is larger, and is made larger for the degree of freedom that
-    its stratum's mean takes.
+    Attributes
+    ----------
+    sizes : numbers of units.
+    total_weight : sums of the units' weights.
+    means : mean differences.
+    squares : sums of squared differences.
+    centred, cubes : sums of squares and of cubes of differences around their means.
+    """
+
+    sizes: Floats
+    total_weight: Floats
+    means: Floats
+    squares: Floats
+    centred: Floats
+    cubes: Floats
+
+    def statistics(self) -> dict[str, Floats]:
+        """Return the fields of :class:`PairedUnits` that follow from the moments."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.sqrt(self.centred * self.sizes / (self.sizes - 1))
+            errors = spread / self.total_weight
+        return {
+            "sizes": self.sizes,
+            "means": self.means,
+            "errors": errors,
+            "squares": self.squares,
+            "centred": self.centred,
+            "skewness": _skewness(self.cubes, self.centred, self.sizes),
+        }
+
+
+def _around_strata(values: Floats, strata: Codes) -> tuple[Floats, Floats]:
+    """Return what units (M, U) add to the error of the mean over strata, and that mean, (M,).
+
+    Notes
+    -----
+    Strata count alike. Of S strata and U units in all, a unit in a stratum of n units adds its
+    distance from the stratum's mean times U / (S n), and times sqrt(n / (n - 1)) for the degree of
+    freedom that the stratum's mean takes.
     """
     sizes = np.bincount(strata)
-    of_stratum = np.stack([np.bincount(strata, row, len(sizes)) for row in values]) / sizes
-    share = len(values[0]) / len(sizes) / sizes * np.sqrt(sizes / np.maximum(sizes - 1, 1))
-    return (values - of_stratum[:, strata]) * share[strata], of_stratum.mean(axis=1)
+    stratum_means = np.stack([np.bincount(strata, row, len(sizes)) for row in values]) / sizes
+    factor = len(values[0]) / len(sizes) / sizes * np.sqrt(sizes / np.maximum(sizes - 1, 1))
+    return (values - stratum_means[:, strata]) * factor[strata], stratum_means.mean(axis=1)
 
 
 def _skewness(cubes: Floats, squares: Floats, size: Floats | int) -> Floats:
@@ -274,7 +332,7 @@ def _skewness(cubes: Floats, squares: Floats, size: Floats | int) -> Floats:
     return np.where(np.isfinite(skewness), skewness, 0.0)
 
 
-def _summed(values: Floats, code: NDArray[np.integer], count: int) -> Floats:
+def _sum_columns(values: Floats, code: Codes, count: int) -> Floats:
     """Return the sums of columns of equal code, (..., count)."""
     if len(code) == count and (code == np.arange(count)).all():
         return values
@@ -286,11 +344,11 @@ def _summed(values: Floats, code: NDArray[np.integer], count: int) -> Floats:
 def _with_holes(
     values: Floats,
     measured: Mask,
-    group: NDArray[np.integer],
-    unit: NDArray[np.integer],
-    block: NDArray[np.integer],
-    first: Places,
-    second: Places,
+    group: Codes,
+    unit: Codes,
+    block: Codes,
+    first: Positions,
+    second: Positions,
     *,
     alike: bool,
 ) -> PairedUnits:
@@ -302,88 +360,142 @@ def _with_holes(
     with np.errstate(invalid="ignore"):
         centre = np.where(measured, values, 0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
     filled, is_measured = np.where(measured, values - centre, 0.0), measured.astype(np.float64)
-    pairs = len(first)
-    sizes, totals, sums, squares = (np.zeros(pairs) for _ in range(4))
-    # Sums over units of powers of totals (t) and weights (w), such as t^2 w.
-    cubes, ttw, tw, tww = (np.zeros(pairs) for _ in range(4))
-    weight_squares, weight_cubes = np.zeros(pairs), np.zeros(pairs)
-    blocks = np.zeros((int(block.max()) + 1, pairs), np.float32)
+    sums = _PowerSums.zeros(len(first))
+    blocks = np.zeros((int(block.max()) + 1, len(first)), np.float32)
     weights = np.zeros_like(blocks)
-    for places, total, weight in _unit_sums(filled, is_measured, group, unit, first, second):
+    for units, total, weight in _unit_sums(filled, is_measured, group, unit, first, second):
         if alike:
             total = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
             weight = (weight > 0).astype(float)
-        sizes += (weight > 0).sum(axis=0)
-        totals += weight.sum(axis=0)
-        sums += total.sum(axis=0)
-        square, weight_square = total**2, weight**2
-        squares += square.sum(axis=0)
-        cubes += (square * total).sum(axis=0)
-        ttw += (square * weight).sum(axis=0)
-        tw += (total * weight).sum(axis=0)
-        tww += (total * weight_square).sum(axis=0)
-        weight_squares += weight_square.sum(axis=0)
-        weight_cubes += (weight_square * weight).sum(axis=0)
-        np.add.at(blocks, block[places], total)
-        np.add.at(weights, block[places], weight)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums / totals
-        centred = squares - 2 * means * tw + means**2 * weight_squares
-        centred = np.where(centred > _ROUNDING**1.5 * squares, centred, 0.0)
-        cubes += means * (3 * means * tww - 3 * ttw - means**2 * weight_cubes)
-        errors = np.sqrt(centred * sizes / (sizes - 1)) / totals
+        sums.add(total, weight)
+        np.add.at(blocks, block[units], total)
+        np.add.at(weights, block[units], weight)
     return PairedUnits(
         methods=len(values),
         first=first,
         second=second,
-        sizes=sizes,
-        means=means,
-        errors=np.where(sizes > 1, errors, np.nan),
-        squares=np.nan_to_num(squares),
-        centred=np.nan_to_num(centred),
-        skewness=_skewness(cubes, centred, sizes),
+        **sums.moments().statistics(),
         blocks=blocks,
         weights=weights,
         complete=False,
     )
 
 
+@dataclass(eq=False)
+class _PowerSums:
+    """Sums over units of products of powers of totals t and weights w, (P,) each.
+
+    A unit's total is the sum of a pair's differences on it, and its weight the number of them.
+
+    Attributes
+    ----------
+    n : numbers of units with a weight above 0.
+    w, ww, www : sums of w, w^2 and w^3.
+    t, tt, ttt : sums of t, t^2 and t^3.
+    tw, ttw, tww : sums of t w, t^2 w and t w^2.
+    """
+
+    n: Floats
+    w: Floats
+    ww: Floats
+    www: Floats
+    t: Floats
+    tt: Floats
+    ttt: Floats
+    tw: Floats
+    ttw: Floats
+    tww: Floats
+
+    @classmethod
+    def zeros(cls, pairs: int) -> Self:
+        """Return the sums over no units."""
+        return cls(*(np.zeros(pairs) for _ in range(10)))
+
+    def add(self, total: Floats, weight: Floats) -> None:
+        """Add units with their totals and weights, (k, P) each."""
+        square, weight_square = total**2, weight**2
+        self.n += (weight > 0).sum(axis=0)
+        self.w += weight.sum(axis=0)
+        self.ww += weight_square.sum(axis=0)
+        self.www += (weight_square * weight).sum(axis=0)
+        self.t += total.sum(axis=0)
+        self.tt += square.sum(axis=0)
+        self.ttt += (square * total).sum(axis=0)
+        self.tw += (total * weight).sum(axis=0)
+        self.ttw += (square * weight).sum(axis=0)
+        self.tww += (total * weight_square).sum(axis=0)
+
+    def moments(self) -> _PairMoments:
+        """Return the moments of the differences t around m w, where m is the mean.
+
+        Notes
+        -----
+        m = sum(t) / sum(w), and the sums of (t - m w)^2 and (t - m w)^3 are expanded::
+
+            sum(t^2) - 2 m sum(t w) + m^2 sum(w^2)
+            sum(t^3) - 3 m sum(t^2 w) + 3 m^2 sum(t w^2) - m^3 sum(w^3)
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            m = self.t / self.w
+            centred = self.tt - 2 * m * self.tw + m**2 * self.ww
+            centred = np.where(centred > _ROUNDING**1.5 * self.tt, centred, 0.0)
+            cubes = self.ttt + m * (3 * m * self.tww - 3 * self.ttw - m**2 * self.www)
+        return _PairMoments(
+            sizes=self.n,
+            # Of a single unit there is no error.
+            total_weight=np.where(self.n > 1, self.w, np.nan),
+            means=m,
+            squares=np.nan_to_num(self.tt),
+            centred=np.nan_to_num(centred),
+            cubes=cubes,
+        )
+
+
 def _unit_sums(
     filled: Floats,
     is_measured: Floats,
-    group: NDArray[np.integer],
-    unit: NDArray[np.integer],
-    first: Places,
-    second: Places,
-) -> Iterator[tuple[Places, Floats, Floats]]:
-    """Yield units (k,) with sums over tasks of each pair's differences, (k, P), and their number.
+    group: Codes,
+    unit: Codes,
+    first: Positions,
+    second: Positions,
+) -> Iterator[tuple[Positions, Floats, Floats]]:
+    """Yield units (k,), the sums of each pair's differences on them and their numbers, (k, P).
 
     Units of a single cell, as questions are, come many at a time.
+
+    Parameters
+    ----------
+    filled : (M, C) scores, 0 where there is none.
+    is_measured : (M, C) 1 where there is a score, else 0.
+    group, unit : (C,) and (K,), as in :func:`paired_units`.
+    first, second : (P,) the methods of each pair.
     """
     units = int(unit.max()) + 1
     if len(group) == len(unit) == units:
         cells = np.argsort(unit[group], kind="stable")
         step = max(_CHUNK // (8 * len(first)), 1)
         for start in range(0, units, step):
-            places = np.arange(start, min(start + step, units))
-            value, present = filled[:, cells[places]].T, is_measured[:, cells[places]].T
+            some_units = np.arange(start, min(start + step, units))
+            value, present = filled[:, cells[some_units]].T, is_measured[:, cells[some_units]].T
             in_both = present[:, first] * present[:, second]
-            yield places, (value[:, first] - value[:, second]) * in_both, in_both
+            yield some_units, (value[:, first] - value[:, second]) * in_both, in_both
         return
-    cells_of = _members(group, int(group.max()) + 1)
-    for place, tasks in enumerate(_members(unit, units)):
+    cells_by_task = _members(group, int(group.max()) + 1)
+    for one_unit, tasks in enumerate(_members(unit, units)):
         total, weight = np.zeros((1, len(first))), np.zeros((1, len(first)))
         for task in tasks:
-            cells = cells_of[task]
+            cells = cells_by_task[task]
             value, present = filled[:, cells], is_measured[:, cells]
-            sums, common = value @ present.T, (present @ present.T)[first, second]
-            total[0] += (sums[first, second] - sums[second, first]) / np.maximum(common, 1.0)
-            weight[0] += common > 0
-        yield np.array([place]), total, weight
+            # (i, j): the sum of the scores of i on the cells that j was run on as well.
+            sums = value @ present.T
+            in_both = (present @ present.T)[first, second]
+            total[0] += (sums[first, second] - sums[second, first]) / np.maximum(in_both, 1.0)
+            weight[0] += in_both > 0
+        yield np.array([one_unit]), total, weight
 
 
-def _members(code: NDArray[np.integer], count: int) -> list[Places]:
-    """Return the places of each code from 0."""
+def _members(code: Codes, count: int) -> list[Positions]:
+    """Return the positions of each of the codes 0 .. count - 1."""
     order = np.argsort(code, kind="stable")
     return np.split(order, np.searchsorted(code[order], np.arange(1, count)))
 
@@ -395,17 +507,19 @@ def fewest_units(wrong: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Simultaneous:
-    """What holds of all pairs at once.
+    """Statements about all pairs of methods that hold at once.
 
     Attributes
     ----------
     better : (M, M) whether the row is surely better than the column.
-    lower, upper : (P,) ends of intervals that hold together; infinite of pairs not judged.
-    may_be_best : (M,) the method that is best on average is among these.
-    doubt : (P,) the chance of so large a statistic among all pairs still open, were they alike.
+    lower, upper : (P,) limits of the mean differences that hold together; infinite where a pair
+        cannot be tested.
+    may_be_best : (M,) whether a method may be the best on average; the best one is among them.
+    doubt : (P,) adjusted p-values: the chance of so large a statistic among all pairs that are not
+        told apart yet, were they alike.
     critical : the normal quantile of the intervals.
-    flipped : whether signs were flipped; otherwise Student's t stands in for it.
-    level : the doubt up to which a pair is told apart.
+    flipped : whether the tests flipped signs; otherwise they are Student's.
+    level : the largest doubt with which a pair is told apart.
     """
 
     better: Mask
@@ -439,9 +553,11 @@ def simultaneous(
 
     Parameters
     ----------
-    paired : larger values are better.
+    paired : the paired differences of values of which larger ones are better.
     wrong : the chance that any of all this is wrong. Half goes to the pairs and the ranks made of
         them, half to which methods may be the best.
+    generator : draws the signs.
+    flips : how many flips are drawn where there are too many to make all.
 
     Notes
     -----
@@ -452,72 +568,157 @@ def simultaneous(
     out (Gupta 1965, Technometrics 7; Hsu 1984, Annals of Statistics 12).
     """
     half = wrong / 2
-    needed = fewest_units(half)
-    enough = paired.judged & (paired.sizes >= needed)
-    if enough.any():
-        doubt, critical, beaten = _by_flips(paired, enough, half, generator, flips)
+    enough = paired.testable & (paired.sizes >= fewest_units(half))
+    flipped = bool(enough.any())
+    if flipped:
+        tests = _test_by_flips(paired, enough, half, generator, flips)
     else:
-        doubt, critical, beaten = _by_student(paired, half)
-    told_apart = doubt <= half
-    ahead, behind = (np.where(paired.means > 0, *places) for places in _both_orders(paired))
+        tests = _test_by_student(paired, half)
+    told_apart = tests.doubt <= half
+    first_is_ahead = paired.means > 0
+    ahead = np.where(first_is_ahead, paired.first, paired.second)
+    behind = np.where(first_is_ahead, paired.second, paired.first)
     better = np.zeros((paired.methods, paired.methods), bool)
     better[ahead[told_apart], behind[told_apart]] = True
-    counted = (enough if enough.any() else paired.judged) & (paired.errors > 0)
-    equal = (paired.squares <= 0) & (paired.sizes >= FEWEST)
+    lower, upper = _interval_limits(paired, enough if flipped else paired.testable, tests.critical)
     mean = np.nan_to_num(paired.means)
-    lower, upper = (
-        np.where(counted, end, np.where(equal, 0.0, infinite))
-        for end, infinite in zip(paired.limits(critical), (-np.inf, np.inf), strict=True)
-    )
     lower = np.where(told_apart & (mean > 0), np.maximum(lower, 0.0), lower)
     upper = np.where(told_apart & (mean < 0), np.minimum(upper, 0.0), upper)
-    may_be_best = ~beaten & ~better.any(axis=0)
+    may_be_best = ~tests.beaten & ~better.any(axis=0)
     if not may_be_best.any():  # each is beaten by another, on other units
         may_be_best[:] = True
-    flipped = bool(enough.any())
-    return Simultaneous(better, lower, upper, may_be_best, doubt, critical, flipped, half)
+    return Simultaneous(
+        better=better,
+        lower=lower,
+        upper=upper,
+        may_be_best=may_be_best,
+        doubt=tests.doubt,
+        critical=tests.critical,
+        flipped=flipped,
+        level=half,
+    )
 
 
-def _both_orders(paired: PairedUnits) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
-    return (paired.first, paired.second), (paired.second, paired.first)
+def _interval_limits(paired: PairedUnits, tested: Mask, critical: float) -> tuple[Floats, Floats]:
+    """Return the limits (P,) of the mean differences.
+
+    They are 0 where two methods are equal on all units, and infinite where a pair is not tested.
+    """
+    has_limits = tested & (paired.errors > 0)
+    equal = (paired.squares <= 0) & (paired.sizes >= FEWEST)
+    lower, upper = paired.limits(critical)
+    return (
+        np.where(has_limits, lower, np.where(equal, 0.0, -np.inf)),
+        np.where(has_limits, upper, np.where(equal, 0.0, np.inf)),
+    )
 
 
-def _by_student(paired: PairedUnits, wrong: float) -> tuple[Floats, float, Mask]:
-    """Return adjusted p-values (P,), the critical value, and the methods (M,) surely not best."""
-    pairs = max(int(paired.judged.sum()), 1)
+class _PairTests(NamedTuple):
+    """The results of tests of all pairs.
+
+    Attributes
+    ----------
+    doubt : (P,) adjusted p-values.
+    critical : the normal quantile of the intervals of all pairs together.
+    beaten : (M,) whether a method is surely not the best.
+    """
+
+    doubt: Floats
+    critical: float
+    beaten: Mask
+
+
+def _test_by_student(paired: PairedUnits, wrong: float) -> _PairTests:
+    """Test all pairs by Student's t with Holm's correction."""
+    pairs = max(int(paired.testable.sum()), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(paired.errors > 0, paired.means / paired.errors, 0.0)
-    statistic = np.where(paired.judged, statistic, 0.0)
-    single = special.stdtr(paired.freedom, -np.abs(statistic))  # the skewness of so few is noise
-    order = np.argsort(single, kind="stable")
-    adjusted = np.empty_like(single)
-    steps = np.maximum(pairs - np.arange(len(single)), 1)
-    adjusted[order] = np.maximum.accumulate(np.minimum(2 * single[order] * steps, 1.0))
-    freedom = float(np.median(paired.freedom[paired.judged])) if paired.judged.any() else 1.0
-    reach = special.stdtrit(freedom, 1 - wrong / (2 * pairs))
-    critical = float(as_normal(reach, freedom))
-    sure = single <= wrong / max(paired.methods - 1, 1)
+    statistic = np.where(paired.testable, statistic, 0.0)
+    one_sided = special.stdtr(paired.freedom, -np.abs(statistic))  # so few units' skewness is noise
+    order = np.argsort(one_sided, kind="stable")
+    adjusted = np.empty_like(one_sided)
+    still_open = np.maximum(pairs - np.arange(len(one_sided)), 1)
+    adjusted[order] = np.maximum.accumulate(np.minimum(2 * one_sided[order] * still_open, 1.0))
+    freedom = float(np.median(paired.freedom[paired.testable])) if paired.testable.any() else 1.0
+    student = special.stdtrit(freedom, 1 - wrong / (2 * pairs))
+    critical = float(as_normal(student, freedom))
+    surely_behind = one_sided <= wrong / max(paired.methods - 1, 1)
     beaten = np.zeros(paired.methods, bool)
-    beaten[np.where(paired.means > 0, paired.second, paired.first)[sure]] = True
-    return adjusted, critical, beaten
+    beaten[np.where(paired.means > 0, paired.second, paired.first)[surely_behind]] = True
+    return _PairTests(adjusted, critical, beaten)
 
 
-def _by_flips(
+def _test_by_flips(
     paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
-) -> tuple[Floats, float, Mask]:
-    """Return, by flipping signs, what :func:`_by_student` returns.
+) -> _PairTests:
+    """Test all pairs by flipping the signs of their differences.
 
     Parameters
     ----------
-    enough : (P,) the pairs with enough units; others are not judged, and have a p-value of 1.
+    paired : the paired differences.
+    enough : (P,) the pairs with enough units; others are not tested, and have a p-value of 1.
+    wrong : the chance that any statement may be wrong.
+    generator, flips : as in :func:`simultaneous`.
     """
     observed = np.where(enough, np.abs(paired.scores), 0.0)
     order = np.argsort(observed, kind="stable")
-    methods = paired.methods
-    hardest = np.zeros(methods)  # the largest statistic against each method
     signed = np.where(enough, paired.scores, 0.0)
+    hardest = np.zeros(paired.methods)  # the largest statistic against each method
     np.maximum.at(hardest, paired.second, signed)
     np.maximum.at(hardest, paired.first, -signed)
+    signs = _signs(len(paired.blocks), flips, len(order), generator)
+    counts = _count_flips(paired, enough, observed, order, hardest, signs)
+    # Of flips at random, the data as they are count as one more.
+    extra = 0 if _makes_all_flips(len(paired.blocks)) else 1
+    p_values = (counts.exceeded + extra) / (counts.flips + extra)
+    descending = order[::-1]
+    adjusted = np.empty_like(p_values)
+    adjusted[descending] = np.maximum.accumulate(p_values[descending])
+    adjusted[~enough] = 1.0
+    beaten = (counts.exceeded_hardest + extra) / (counts.flips + extra) <= wrong
+    return _PairTests(
+        doubt=adjusted,
+        critical=_bounded_critical(counts.largest_residuals, wrong, int(enough.sum())),
+        beaten=np.asarray(beaten & (hardest > 0)),
+    )
+
+
+class _FlipCounts(NamedTuple):
+    """How often flips at random reach what was observed.
+
+    Attributes
+    ----------
+    flips : the number of flips.
+    exceeded : (P,) in how many the largest statistic, of a pair and all pairs whose observed one is
+        smaller, reaches the pair's observed one.
+    exceeded_hardest : (M,) in how many the largest statistic against a method reaches the observed.
+    largest_residuals : the largest residual of each flip, as a normal quantile.
+    """
+
+    flips: int
+    exceeded: Floats
+    exceeded_hardest: Floats
+    largest_residuals: Floats
+
+
+def _count_flips(
+    paired: PairedUnits,
+    enough: Mask,
+    observed: Floats,
+    order: Positions,
+    hardest: Floats,
+    signs_in_chunks: Iterator[NDArray[np.float32]],
+) -> _FlipCounts:
+    """Count in how many flips the largest statistics reach those that were observed.
+
+    Parameters
+    ----------
+    paired, enough : as in :func:`_test_by_flips`.
+    observed : (P,) the sizes of the observed statistics.
+    order : (P,) the positions that sort them.
+    hardest : (M,) the largest observed statistic against each method.
+    signs_in_chunks : the flips.
+    """
     inverse_root, inverse_residual = (
         _inverse_roots(np.where(enough, sums, 0.0)) for sums in (paired.squares, paired.centred)
     )
@@ -526,36 +727,30 @@ def _by_flips(
     # taken: of fewer numbers.
     same_sizes = len(np.unique(paired.sizes[enough])) == 1
     any_pair = int(np.argmax(enough))
-    exceeded, exceeded_hardest = np.zeros(len(order)), np.zeros(methods)
-    largest, made = [], 0
-    for signs in _signs(len(paired.blocks), flips, len(order), generator):
+    exceeded, exceeded_hardest = np.zeros(len(order)), np.zeros(paired.methods)
+    largest = []
+    n_flips = 0
+    for signs in signs_in_chunks:
         sums, weights = paired.flipped_sums(signs)
         residual: Sums = np.abs(sums - mean * weights) * inverse_residual
         statistic: Sums = sums * inverse_root
         if not same_sizes:
-            residual, statistic = (_normal_of(array, paired) for array in (residual, statistic))
+            residual = _ratios_as_normal(residual, paired)
+            statistic = _ratios_as_normal(statistic, paired)
         largest.append(residual.max(axis=1))
-        made += len(signs)
-        against: Sums = np.zeros((len(signs), methods), np.float32)
+        n_flips += len(signs)
+        against: Sums = np.zeros((len(signs), paired.methods), np.float32)
         _largest_against(statistic, paired, against)
         running: Sums = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
         if same_sizes:
-            running, against = (_of_pair(array, paired, any_pair) for array in (running, against))
+            running = _ratios_as_normal_of_pair(running, paired, any_pair)
+            against = _ratios_as_normal_of_pair(against, paired, any_pair)
         exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
         exceeded_hardest += (against >= hardest * (1 - 1e-6)).sum(axis=0)
-    # Of flips at random, the data as they are count as one more.
-    extra = 0 if _makes_all(len(paired.blocks)) else 1
-    p_values = (exceeded + extra) / (made + extra)
-    descending = order[::-1]
-    adjusted = np.empty_like(p_values)
-    adjusted[descending] = np.maximum.accumulate(p_values[descending])
-    adjusted[~enough] = 1.0
     residuals = np.concatenate(largest).astype(float)
     if same_sizes:
-        residuals = _of_pair(residuals, paired, any_pair)
-    critical = _bounded_critical(residuals, wrong, int(enough.sum()))
-    beaten = (exceeded_hardest + extra) / (made + extra) <= wrong
-    return adjusted, critical, np.asarray(beaten & (hardest > 0))
+        residuals = _ratios_as_normal_of_pair(residuals, paired, any_pair)
+    return _FlipCounts(n_flips, exceeded, exceeded_hardest, residuals)
 
 
 def _bounded_critical(largest: Floats, wrong: float, pairs: int) -> float:
@@ -571,26 +766,36 @@ def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
         return np.where(sums > 0, 1 / np.sqrt(sums), 0.0).astype(np.float32)
 
 
-def _of_pair(statistic: Sums, paired: PairedUnits, place: int) -> Floats:
-    """Return sums over the root of squares as normal quantiles, all with the units of one pair."""
-    size, freedom = paired.sizes[place], paired.freedom[place]
+def _ratios_as_normal_of_pair(ratio: Sums, paired: PairedUnits, pair: int) -> Floats:
+    """Return sums over the root of sums of squares as normal quantiles, with one pair's units.
+
+    Notes
+    -----
+    Of the ratio r over n units Student's statistic is t^2 / f = (r^2 / n) / (1 - r^2 / n), with
+    f = n - 1 degrees of freedom; :func:`as_normal` needs log(1 + t^2 / f) = -log(1 - r^2 / n).
+    """
+    size, freedom = paired.sizes[pair], paired.freedom[pair]
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
-    share = np.clip(statistic.astype(np.float64) ** 2 / size, 0.0, 1 - 1e-12)
-    return np.asarray(np.sign(statistic) * scale * np.sqrt(-np.log1p(-share)))
+    share = np.clip(ratio.astype(np.float64) ** 2 / size, 0.0, 1 - 1e-12)
+    return np.asarray(np.sign(ratio) * scale * np.sqrt(-np.log1p(-share)))
 
 
-def _normal_of(statistic: Sums, paired: PairedUnits) -> Sums:
-    """Return sums over the root of squares, (B, P), as normal quantiles with their signs."""
+def _ratios_as_normal(ratio: Sums, paired: PairedUnits) -> Sums:
+    """Return sums over the root of sums of squares, (B, P), as normal quantiles with their signs.
+
+    The same transformation as :func:`_ratios_as_normal_of_pair`, with each pair's own units.
+    """
     freedom = paired.freedom.astype(np.float32)
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
-    share = statistic**2 / np.maximum(paired.sizes, 2).astype(np.float32)
+    share = ratio**2 / np.maximum(paired.sizes, 2).astype(np.float32)
     np.clip(share, 0.0, 1 - 1e-6, out=share)
-    return np.asarray(np.sign(statistic) * scale * np.sqrt(-np.log1p(-share)))
+    return np.asarray(np.sign(ratio) * scale * np.sqrt(-np.log1p(-share)))
 
 
 def _largest_against(statistic: Sums, paired: PairedUnits, against: Sums) -> None:
-    """Put the largest statistic against each method, of each flip, into `against` (B, M)."""
-    methods, start = paired.methods, 0
+    """Write the largest statistic against each method into `against`, for each flip, (B, M)."""
+    methods = paired.methods
+    start = 0
     for method in range(methods - 1):  # pairs are in the order of the upper triangle
         stop = start + methods - 1 - method
         ahead = statistic[:, start:stop]
@@ -599,7 +804,8 @@ def _largest_against(statistic: Sums, paired: PairedUnits, against: Sums) -> Non
         start = stop
 
 
-def _makes_all(blocks: int) -> bool:
+def _makes_all_flips(blocks: int) -> bool:
+    """Return whether blocks are so few that every flip is made."""
     return blocks <= _ALL_FLIPS
 
 
@@ -607,7 +813,7 @@ def _signs(
     blocks: int, flips: int, pairs: int, generator: np.random.Generator
 ) -> Iterator[NDArray[np.float32]]:
     """Yield signs of blocks, (B, G): every flip of few blocks, otherwise some at random."""
-    if _makes_all(blocks):
+    if _makes_all_flips(blocks):
         # Each flip and its opposite. Their sizes are equal, but of one method against another, the
         # sign counts, too.
         codes = np.arange(1 << (blocks - 1))

@@ -43,9 +43,11 @@ class GoalEstimate:
     Attributes
     ----------
     parts : (P,) means, such as the rates of groups.
-    influence : (n, P) what each row adds to the error of each.
-    least : (P,) a variance that the rows cannot show: that of one more row of another kind.
-    sides : (A, P) the value is the largest of ``sides @ parts``, smaller being better.
+    influence : (n, P) what each row adds to the error of each mean.
+    least : (P,) variances of the means that the rows cannot show: those of one more row of another
+        kind.
+    sides : (A, P) weights of the means in each sum; the value is the largest of ``sides @ parts``,
+        smaller being better.
     sign : 1 where the metric is better small, -1 where it is better large.
     """
 
@@ -83,8 +85,8 @@ class Looks:
     Attributes
     ----------
     unit : (n,) codes of what is independent: people, or clusters of them.
-    fold : (n,) codes of the fold in which each row was looked at; a person may be in several.
-    fresh : how many test rows there will be.
+    fold : (n,) codes of the fold in which each row was judged; a person may be in several.
+    fresh : the number of fresh test rows that there will be.
     """
 
     unit: NDArray[np.int64]
@@ -97,8 +99,8 @@ class Looks:
         return int(self.unit.max()) + 1
 
     @cached_property
-    def _once(self) -> NDArray[np.int64]:
-        """Codes of a unit within a fold."""
+    def _unit_and_fold(self) -> NDArray[np.int64]:
+        """Codes of the pairs of a unit and a fold, (n,)."""
         pairs = np.stack([self.unit, self.fold], axis=1)
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
@@ -111,13 +113,14 @@ class Looks:
         of_units = self.by_unit(influence)
         covariance = of_units.T @ of_units
         if fresh:
-            once = _sums(self._once, influence, int(self._once.max()) + 1)
-            covariance = covariance + once.T @ once * self.more
+            code = self._unit_and_fold
+            sums = _sums(code, influence, int(code.max()) + 1)
+            covariance = covariance + sums.T @ sums * self.rows_per_fresh_row
         return np.asarray(covariance)
 
     @property
-    def more(self) -> float:
-        """How many rows were looked at for each that there will be."""
+    def rows_per_fresh_row(self) -> float:
+        """How many rows were judged for each fresh row that there will be."""
         return len(self.unit) / self.fresh
 
 
@@ -144,20 +147,27 @@ def gain_limits(
 
     Parameters
     ----------
-    default, tuned : of the same rows.
+    default, tuned : the estimates of both on the same rows.
+    looks : these rows.
     tails : the chance that the limits may fail on either side.
-    fresh : of the gain that so many fresh rows will show, rather than of the expected one.
+    fresh : whether the limits are of the gain that fresh rows will show, rather than of the
+        expected gain.
+
+    Notes
+    -----
+    The gain is the largest over the default's sums a of the smallest over the tuned one's sums b of
+    a - b, and so are its limits: of those of a - b.
     """
     count = len(default.parts)
     spread = looks.spread(np.hstack([default.influence, tuned.influence]), fresh=fresh)
-    least = tuned.least * (1 + looks.more if fresh else 1)
-    before, after = default.sides, tuned.sides
-    of_default = np.einsum("ap,pq,aq->a", before, spread[:count, :count], before)
-    of_tuned = np.einsum("bp,pq,bq->b", after, spread[count:, count:] + np.diag(least), after)
-    covariance = before @ spread[:count, count:] @ after.T
-    variance = of_default[:, None] + of_tuned - 2 * covariance
+    least = tuned.least * (1 + looks.rows_per_fresh_row if fresh else 1)
+    a, b = default.sides, tuned.sides
+    variance_a = np.einsum("ap,pq,aq->a", a, spread[:count, :count], a)
+    variance_b = np.einsum("bp,pq,bq->b", b, spread[count:, count:] + np.diag(least), b)
+    covariance = a @ spread[:count, count:] @ b.T
+    variance = variance_a[:, None] + variance_b - 2 * covariance
     error = np.sqrt(np.maximum(variance, 0))
-    centre = (before @ default.parts)[:, None] - after @ tuned.parts
+    centre = (a @ default.parts)[:, None] - b @ tuned.parts
     below, above = _critical(tails)
     lower = (centre - below * error).max(axis=0).min()
     return float(lower), float((centre + above * error).min(axis=1).max())
@@ -173,8 +183,9 @@ class ChosenTails:
 
     Attributes
     ----------
-    gain, fresh : of the expected gain, and of that on fresh rows.
-    value : of the value.
+    gain : the tails of the expected gain.
+    fresh : the tails of the gain on fresh rows.
+    value : the tails of the value.
     """
 
     gain: Tails
@@ -188,11 +199,13 @@ class Trials:
 
     Attributes
     ----------
-    values : (k, M) of the trials, and `default` (M,) of the default, small being good.
-    noise : (k, M, U) what each unit adds to a trial's errors, and `default_noise` (M, U).
+    values : (k, M) values of the trials, small being good.
+    default : (M,) values of the default.
+    noise : (k, M, U) what each unit adds to the errors of a trial's values.
+    default_noise : (M, U) what each unit adds to the errors of the default's values.
     unseen : (k, M) variances that the rows cannot show.
     fresh : (k, M) the variance of the gain that comes from fresh rows.
-    weights : (M,) of the metrics in the sum of which the smallest is chosen.
+    weights : (M,) weights of the metrics in the sum of which the smallest is chosen.
     """
 
     values: Floats
@@ -224,7 +237,7 @@ class Trials:
         )
         parts = [made.values[i * count : (i + 1) * count] for i in range(3)]
         return [
-            ChosenTails(_turned(gain_tails), _turned(fresh_tails), value_tails)
+            ChosenTails(_mirror(gain_tails), _mirror(fresh_tails), value_tails)
             for gain_tails, fresh_tails, value_tails in zip(*parts, strict=True)
         ]
 
@@ -236,28 +249,32 @@ class Trials:
         drawn = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *shape)
         values = drawn[:, :-1]
         unseen = np.sqrt(self.unseen) * generator.standard_normal(values.shape)
-        return self._as_proposed(values - drawn[:, -1:] + unseen, generator), values + unseen
+        return self._with_independent_part(
+            values - drawn[:, -1:] + unseen, generator
+        ), values + unseen
 
-    def _as_proposed(self, drawn: Floats, generator: np.random.Generator) -> Floats:
-        """Return draws, a part of whose variance is independent between trials."""
+    def _with_independent_part(self, drawn: Floats, generator: np.random.Generator) -> Floats:
+        """Return draws of the same variance, a part of which is independent between trials."""
         spread = np.sqrt((drawn**2).mean(axis=0))
-        alone = spread * generator.standard_normal(drawn.shape)
-        return np.asarray(np.sqrt(1 - _OWN) * drawn + np.sqrt(_OWN) * alone)
+        independent = spread * generator.standard_normal(drawn.shape)
+        return np.asarray(np.sqrt(1 - _OWN) * drawn + np.sqrt(_OWN) * independent)
 
 
-def _turned(tails: Tails) -> Tails:
+def _mirror(tails: Tails) -> Tails:
     """Return the tails of a value's opposite."""
     return Tails(tails.upper, tails.lower)
 
 
-def stacked(
+def stack_noise(
     estimates: Sequence[Sequence[GoalEstimate]], looks: Sequence[Looks], units: int
 ) -> Floats:
     """Return what each unit adds to the error of every value, (k, M, U).
 
     Parameters
     ----------
-    looks : of each candidate: one that was stopped was judged on the first folds alone.
+    estimates : the estimates of each of k candidates, one for each of M metrics.
+    looks : the rows that each candidate was judged on; one that was stopped was judged on the first
+        folds alone.
     units : how many units all rows have.
     """
     return np.stack(

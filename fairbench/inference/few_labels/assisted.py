@@ -24,9 +24,9 @@ from fairbench.inference.survey import sums
 from fairbench.metrics.rates import Rate
 
 Codes = NDArray[np.int64]
-# The squared errors of so many rows are added to those with and without the scores. It draws what
-# scores explain towards nothing where there are few labels, which show little of how well scores
-# predict.
+# As many average squared weights are added to the squared errors with and without the scores. It
+# draws what scores explain towards nothing where there are few labels, which show little of how
+# well scores predict.
 UNSEEN = 2.0
 # With n rows of a rate's rarer outcome, n / (n + FEW_EVENTS) of the fitted slope is kept: a few
 # errors are predicted by chance as often as not.
@@ -41,14 +41,17 @@ class LabelledRows:
 
     Attributes
     ----------
-    score, decision, group : (N,) of all rows: in [0, 1], 0 or 1, and 0 .. G - 1.
+    score : (N,) scores of all rows, in [0, 1].
+    decision : (N,) decisions on all rows, 0 or 1.
+    group : (N,) groups of all rows, 0 .. G - 1.
+    groups : G, the number of groups.
     rows : (n,) positions of the rows with a label.
-    label : (n,) 0 or 1.
-    weight : (n,) how many rows of its group each label stands for; None where all stand for as
-        many.
-    copies : (N,) how many rows each row of the table is; None where each is one.
-    spread : (N,) the variance of the scores of these rows, whose mean `score` is; None where it
-        is 0.
+    label : (n,) their labels, 0 or 1.
+    weight : (n,) how many rows of its group each label stands for; None where all labels stand for
+        equally many.
+    copies : (N,) how many rows of the data each row stands for; None where each is one. `score` is
+        their mean score.
+    spread : (N,) the variance of the scores of these rows; None where it is 0.
     """
 
     score: Floats
@@ -62,50 +65,50 @@ class LabelledRows:
     spread: Floats | None = None
 
     def of_group(self, group: int) -> LabelledRows:
-        """Return the rows of one group, with one row for all that have a decision but no label.
+        """Return the rows of one group, where its rows without a label are merged by decision.
 
         The rates stay the same, as what is expected of a row is linear in its score.
         """
         of_this_group = np.flatnonzero(self.group[self.rows] == group)
-        places = self.rows[of_this_group]
+        labelled_rows = self.rows[of_this_group]
+        n_labelled = len(labelled_rows)
         unlabelled = self.group == group
-        unlabelled[places] = False
-        rows = [unlabelled & (self.decision == decision) for decision in (0, 1)]
-        rows = [row for row in rows if row.any()]
-        mean = np.array([self.score[row].mean() for row in rows], float)
-        spread = np.array([self.score[row].var() for row in rows], float)
-        decided = np.array([self.decision[row][0] for row in rows], np.int64)
-        several = np.array([row.sum() for row in rows], float)
-        size = len(places) + len(rows)
+        unlabelled[labelled_rows] = False
+        by_decision = [unlabelled & (self.decision == decision) for decision in (0, 1)]
+        merged = [mask for mask in by_decision if mask.any()]
+        mean = np.array([self.score[mask].mean() for mask in merged], float)
+        spread = np.array([self.score[mask].var() for mask in merged], float)
+        merged_decision = np.array([self.decision[mask][0] for mask in merged], np.int64)
+        copies = np.array([mask.sum() for mask in merged], float)
         return LabelledRows(
-            np.concatenate([self.score[places], mean]),
-            np.concatenate([self.decision[places], decided]),
-            np.zeros(size, np.int64),
-            1,
-            np.arange(len(places)),
-            self.label[of_this_group],
-            None if self.weight is None else self.weight[of_this_group],
-            np.concatenate([np.ones(len(places)), several]),
-            np.concatenate([np.zeros(len(places)), spread]),
+            score=np.concatenate([self.score[labelled_rows], mean]),
+            decision=np.concatenate([self.decision[labelled_rows], merged_decision]),
+            group=np.zeros(n_labelled + len(merged), np.int64),
+            groups=1,
+            rows=np.arange(n_labelled),
+            label=self.label[of_this_group],
+            weight=None if self.weight is None else self.weight[of_this_group],
+            copies=np.concatenate([np.ones(n_labelled), copies]),
+            spread=np.concatenate([np.zeros(n_labelled), spread]),
         )
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
-        """Return the counts that the labels are worth, successes and sizes (R, G) of each rate.
+        """Return the effective successes and sizes (R, G) of each rate.
 
         A rate that rests on decisions alone is counted in all rows. A group without a row of the
         rate's denominator among its labels has a size of 0.
         """
-        pairs = [
+        counts = [
             self._counts_of_decisions(rate)
             if needs_no_label(rate)
             else self._effective_counts(rate)
             for rate in rates
         ]
-        successes, sizes = np.array(pairs, float).transpose(1, 0, 2)
+        successes, sizes = np.array(counts, float).transpose(1, 0, 2)
         return successes, sizes
 
     def effective_counts_of_mean(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
-        """Return the counts (R, G) of rates of distinct rows that are worth what their mean is.
+        """Return effective counts (R, G) of rates of distinct rows that are right for their mean.
 
         The errors of rates that are helped one by one go together. A score that says "rather 1"
         moves the true positive and the true negative rate in opposite directions: what it takes
@@ -116,21 +119,23 @@ class LabelledRows:
 
         Parameters
         ----------
-        rates : of which no row is in the denominators of two.
+        rates : the rates; no row is in the denominators of two of them.
         """
-        parts = [self._labelled(rate) for rate in rates]
-        # In rows of the rate that rests on fewest.
-        least = np.minimum.reduce([part.whole for part in parts])
-        factors = [least / part.whole for part in parts]
+        from_labels = [self._from_labels(rate) for rate in rates]
+        # Influences are put in rows of the rate that rests on fewest.
+        fewest = np.minimum.reduce([estimate.denominator for estimate in from_labels])
         influence = np.zeros(len(self.rows))
         expected = _Expected(np.zeros(len(self.score)), np.zeros(len(self.score)))
-        for part, factor in zip(parts, factors, strict=True):
-            influence += factor[self.group[self.rows]] * part.influence
-            expected = expected.plus(part.expected, factor[self.group])
-        events = np.minimum.reduce([part.events for part in parts])
-        moved, left = self._explained(influence, expected, events)
-        shares = _moved_together(np.array([part.share for part in parts]), moved / least)
-        sizes = np.array([part.size for part in parts]) / left
+        for estimate in from_labels:
+            factor = fewest / estimate.denominator
+            influence += factor[self.group[self.rows]] * estimate.influence
+            expected = expected.plus(estimate.expected, factor[self.group])
+        events = np.minimum.reduce([estimate.events for estimate in from_labels])
+        help_of_scores = self._help_of_scores(influence, expected, events)
+        shares = _move_together(
+            np.array([estimate.share for estimate in from_labels]), help_of_scores.moved / fewest
+        )
+        sizes = np.array([estimate.size for estimate in from_labels]) / help_of_scores.variance_left
         return shares * sizes, sizes
 
     def rows_of(self, rates: Sequence[Rate]) -> Floats:
@@ -146,36 +151,51 @@ class LabelledRows:
 
     def _counts_of_decisions(self, rate: Rate) -> tuple[Floats, Floats]:
         """Return the counts of a rate that rests on decisions alone, in all rows."""
-        top, bottom = (_cells(array)[self.decision] for array in (rate.numerator, rate.denominator))
-        return self._sum_all(top), self._sum_all(bottom)
+        in_numerator = _cells(rate.numerator)[self.decision]
+        in_denominator = _cells(rate.denominator)[self.decision]
+        return self._sum_all(in_numerator), self._sum_all(in_denominator)
 
     def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
-        """Return the counts that the labels and the scores are worth for a rate."""
-        part = self._labelled(rate)
-        moved, left = self._explained(part.influence, part.expected, part.events)
-        size = part.size / left
-        return np.clip(part.share + moved / part.whole, 0, 1) * size, size
+        """Return the effective successes and sizes (G,) of a rate, from labels and scores."""
+        estimate = self._from_labels(rate)
+        help_of_scores = self._help_of_scores(
+            estimate.influence, estimate.expected, estimate.events
+        )
+        size = estimate.size / help_of_scores.variance_left
+        share = np.clip(estimate.share + help_of_scores.moved / estimate.denominator, 0, 1)
+        return share * size, size
 
-    def _labelled(self, rate: Rate) -> _Labelled:
+    def _from_labels(self, rate: Rate) -> _FromLabels:
         """Return a rate of the labelled rows, and what scores lead one to expect of it."""
         cell = 2 * self.label + self.decision[self.rows]
         group, weight = self.group[self.rows], self._weights
-        top, bottom = _cells(rate.numerator)[cell], _cells(rate.denominator)[cell]
-        whole = np.maximum(self._sum(weight * bottom), _TINY)
-        size = whole**2 / np.maximum(self._sum((weight * bottom) ** 2), _TINY)
-        share = self._sum(weight * top) / whole
-        events = np.minimum(share, 1 - share) * size
-        size = np.where(self._sum(bottom) > 0, size * self._free, 0.0)
-        influence = top - share[group] * bottom
-        return _Labelled(share, size, whole, events, influence, self._expected(rate, share))
-
-    def _expected(self, rate: Rate, share: Floats) -> _Expected:
-        """Return what the scores lead one to expect of every row's influence on a rate."""
-        top, bottom = _cells(rate.numerator), _cells(rate.denominator)
-        if_zero, if_one = (
-            top[self.decision + 2 * label] - share[self.group] * bottom[self.decision + 2 * label]
-            for label in (0, 1)
+        in_numerator = _cells(rate.numerator)[cell]
+        in_denominator = _cells(rate.denominator)[cell]
+        denominator = np.maximum(self._sum(weight * in_denominator), _TINY)
+        squared_weights = np.maximum(self._sum((weight * in_denominator) ** 2), _TINY)
+        kish_size = denominator**2 / squared_weights
+        share = self._sum(weight * in_numerator) / denominator
+        events = np.minimum(share, 1 - share) * kish_size
+        has_rows = self._sum(in_denominator) > 0
+        return _FromLabels(
+            share=share,
+            size=np.where(has_rows, kish_size * self._degrees_of_freedom_left, 0.0),
+            denominator=denominator,
+            events=events,
+            influence=in_numerator - share[group] * in_denominator,
+            expected=self._expect(rate, share),
         )
+
+    def _expect(self, rate: Rate, share: Floats) -> _Expected:
+        """Return what the scores lead one to expect of every row's influence on a rate."""
+        in_numerator, in_denominator = _cells(rate.numerator), _cells(rate.denominator)
+
+        def influence_with(label: int) -> Floats:
+            """Return the influence of every row if its label were this."""
+            cell = self.decision + 2 * label
+            return in_numerator[cell] - share[self.group] * in_denominator[cell]
+
+        if_zero, if_one = influence_with(0), influence_with(1)
         return _Expected((1 - self.score) * if_zero + self.score * if_one, if_one - if_zero)
 
     def _variance(self, expected: _Expected, mean: Floats) -> Floats:
@@ -183,154 +203,268 @@ class LabelledRows:
         squares = (expected.influence - mean[self.group]) ** 2
         if self.spread is not None:
             squares = squares + self.spread * expected.by_score**2
-        return self._sum_all(squares) / np.maximum(self._rows_of, 1)
+        return self._sum_all(squares) / np.maximum(self._group_sizes, 1)
 
-    def _explained(
+    def _help_of_scores(
         self, influence: Floats, expected: _Expected, events: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return how far the scores move each group's sum of influences, and what they leave.
+    ) -> _HelpOfScores:
+        """Return how far scores move each group's rate, and how much of its variance is left.
 
         The slope of influences on what scores predict of them is fitted by least squares to the
         labelled rows of a group. It is reduced as far as it predicts rows that are left out of its
-        fit worse than the others, and the more the fewer rows have the rarer outcome. The
-        variance that it is divided by is at least that among all rows. Otherwise, where few rows
-        have extreme scores and none of these has a label yet, a slope fitted to small differences
-        among the others would be extrapolated to them, and be noise.
+        fit worse than the others, and the more the fewer rows have the rarer outcome.
 
         Parameters
         ----------
-        influence : (n,) of the labelled rows.
+        influence : (n,) the influence of each labelled row.
         expected : what the scores predict of the influence of all rows.
-        events : (G,) labels of the rarer outcome.
+        events : (G,) numbers of labels of the rarer outcome.
 
-        Returns
-        -------
-        (G,) what is added to the sums of influences, and the shares of their variance left.
+        Notes
+        -----
+        With the fitted slope b (:meth:`_fit_slope`) and the errors of rows left out with and
+        without scores, E and E0 (:meth:`_leave_one_out`), the slope that is used is::
+
+            b * [(1 - E / E0) / (1 - E_in / E0_in), between 0 and 1] * e / (e + FEW_EVENTS)
+
+        where E_in and E0_in are the same errors in the fit, and e is the number of events. The
+        share of the variance that is left is (E + u) / (E0 + u), with u = UNSEEN times the mean
+        squared weight. Where the slope is reduced to a share q, what it explains is reduced to
+        1 - (1 - q)^2. Rows with a label are known: of them the variance is not reduced.
         """
-        group, weight, count = self.group[self.rows], self._weights, self._labels
-        predicted = expected.influence[self.rows]
-        mean = self._sum_all(expected.influence) / np.maximum(self._rows_of, 1)
-        total, rows = np.maximum(self._sum(weight), _TINY), self._sum(weight**2)
-        centre = self._sum(weight * predicted) / total
-        away, weighted = weight * (predicted - centre[group]), weight * influence
-        at_least_two = np.maximum(count, 2)
-        jackknife = at_least_two / (
-            at_least_two - 1
-        )  # how much larger an error is of a row left out
-        least = np.maximum(rows * self._variance(expected, mean) / jackknife, _TINY)
-        squares, products = self._sum(away**2), self._sum(away * weighted)
-        fitted = products / np.maximum(squares, least)
-        squares_of_others = np.maximum(
-            squares[group] - jackknife[group] * away**2, (least / jackknife)[group]
-        )
-        slope_of_others = (products[group] - jackknife[group] * away * weighted) / squares_of_others
-        error_left_out = self._sum((jackknife[group] * (weighted - slope_of_others * away)) ** 2)
-        error_without_scores = self._sum((jackknife[group] * weighted) ** 2)
-        explained_left_out = 1 - error_left_out / np.maximum(error_without_scores, _TINY)
-        explained_in_fit = 1 - self._sum((weighted - fitted[group] * away) ** 2) / np.maximum(
-            self._sum(weighted**2), _TINY
-        )
+        n_labels = self._labels
+        fit = self._fit_slope(influence, expected)
+        left_out = self._leave_one_out(fit)
+        explained_left_out = 1 - left_out.with_scores / np.maximum(left_out.without_scores, _TINY)
+        group = self.group[self.rows]
+        error_in_fit = self._sum((fit.response - fit.slope[group] * fit.predictor) ** 2)
+        explained_in_fit = 1 - error_in_fit / np.maximum(self._sum(fit.response**2), _TINY)
         kept = np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
-        slope = np.where(count >= FEWEST, fitted * kept, 0)
-        unseen = UNSEEN * rows / np.maximum(count, 1)
+        slope = np.where(n_labels >= FEWEST, fit.slope * kept, 0)
+        unseen = UNSEEN * fit.squared_weights / np.maximum(n_labels, 1)
         left = np.clip(
-            (error_left_out + unseen) / np.maximum(error_without_scores + unseen, _TINY), _TINY, 1
+            (left_out.with_scores + unseen) / np.maximum(left_out.without_scores + unseen, _TINY),
+            _TINY,
+            1,
         )
-        left = np.where(count >= FEWEST, left, 1.0)
+        left = np.where(n_labels >= FEWEST, left, 1.0)
         trusted = events / (events + FEW_EVENTS)
-        # Of a slope that is reduced to a share q, what it explains is reduced to 1 - (1 - q)^2.
-        slope, left = slope * trusted, 1 - (1 - left) * trusted * (2 - trusted)
-        labelled_share = count / np.maximum(self._rows_of, 1)
-        return slope * (mean - centre) * total, left + (1 - left) * labelled_share
+        slope = slope * trusted
+        left = 1 - (1 - left) * trusted * (2 - trusted)
+        labelled_share = n_labels / np.maximum(self._group_sizes, 1)
+        return _HelpOfScores(
+            moved=slope * (fit.mean_of_all - fit.mean_of_labelled) * fit.total_weight,
+            variance_left=left + (1 - left) * labelled_share,
+        )
+
+    def _fit_slope(self, influence: Floats, expected: _Expected) -> _SlopeFit:
+        """Fit influences of labelled rows by what scores predict of them, in every group.
+
+        Notes
+        -----
+        Of the labelled rows i of a group with weights w_i, influences y_i and predictions x_i, the
+        predictor is a_i = w_i (x_i - mean of x), the response is z_i = w_i y_i, and the slope is
+        sum(a z) / max(sum(a^2), V). V is what sum(a^2) would be if predictions varied as much as
+        among all rows, with or without a label. Otherwise, where few rows have extreme scores and
+        none of these has a label yet, a slope fitted to small differences among the others would be
+        extrapolated to them, and be noise.
+        """
+        weight = self._weights
+        predicted = expected.influence[self.rows]
+        mean_of_all = self._sum_all(expected.influence) / np.maximum(self._group_sizes, 1)
+        total_weight = np.maximum(self._sum(weight), _TINY)
+        squared_weights = self._sum(weight**2)
+        mean_of_labelled = self._sum(weight * predicted) / total_weight
+        predictor = weight * (predicted - mean_of_labelled[self.group[self.rows]])
+        response = weight * influence
+        at_least_two = np.maximum(self._labels, 2)
+        # How much larger an error is of a row that is left out of its own mean: n / (n - 1).
+        jackknife = at_least_two / (at_least_two - 1)
+        variance_of_all = self._variance(expected, mean_of_all)
+        least_squares = np.maximum(squared_weights * variance_of_all / jackknife, _TINY)
+        squares, products = self._sum(predictor**2), self._sum(predictor * response)
+        return _SlopeFit(
+            slope=products / np.maximum(squares, least_squares),
+            predictor=predictor,
+            response=response,
+            squares=squares,
+            products=products,
+            least_squares=least_squares,
+            jackknife=jackknife,
+            mean_of_all=mean_of_all,
+            mean_of_labelled=mean_of_labelled,
+            total_weight=total_weight,
+            squared_weights=squared_weights,
+        )
+
+    def _leave_one_out(self, fit: _SlopeFit) -> _LeftOutErrors:
+        """Return the squared errors of labelled rows that are left out of means and slopes.
+
+        Notes
+        -----
+        With J = n / (n - 1) of a group's n labels, and a, z and V of :meth:`_fit_slope`, the slope
+        without row i is (sum(a z) - J a_i z_i) / max(sum(a^2) - J a_i^2, V / J), and the errors of
+        the row are J (z_i - slope a_i) and, without scores, J z_i.
+        """
+        group = self.group[self.rows]
+        predictor, response, jackknife = fit.predictor, fit.response, fit.jackknife
+        squares_of_others = np.maximum(
+            fit.squares[group] - jackknife[group] * predictor**2,
+            (fit.least_squares / jackknife)[group],
+        )
+        products_of_others = fit.products[group] - jackknife[group] * predictor * response
+        slope_of_others = products_of_others / squares_of_others
+        error = jackknife[group] * (response - slope_of_others * predictor)
+        return _LeftOutErrors(
+            with_scores=self._sum(error**2),
+            without_scores=self._sum((jackknife[group] * response) ** 2),
+        )
 
     @property
     def _weights(self) -> Floats:
+        """How many rows each label stands for, (n,)."""
         return np.ones(len(self.rows)) if self.weight is None else self.weight
 
     @property
     def _labels(self) -> Floats:
         """The labels of each group; where they stand for unequally many, Kish's number."""
-        whole, squares = self._sum(self._weights), self._sum(self._weights**2)
-        return whole**2 / np.maximum(squares, _TINY)
+        total, squares = self._sum(self._weights), self._sum(self._weights**2)
+        return total**2 / np.maximum(squares, _TINY)
 
     @property
-    def _free(self) -> Floats:
-        """The share of each group's labels that is left less one for each further weight.
+    def _degrees_of_freedom_left(self) -> Floats:
+        """The share of each group's labels that is left after one for each further weight.
 
-        Parts of a group that were labelled at rates of their own have their own mean each, and
-        what is known of how labels scatter comes from the others: as degrees of freedom are lost.
+        Parts of a group that were labelled at different rates have a mean each. Every mean that is
+        estimated takes a degree of freedom from what labels tell of how they scatter.
         """
         if self.weight is None:
             return np.ones(self.groups)
-        labels = self._sum(np.ones(len(self.rows)))
+        n_labels = self._sum(np.ones(len(self.rows)))
         pairs = np.unique(np.stack([self.group[self.rows], self.weight]), axis=1)
-        weights = np.bincount(pairs[0].astype(np.int64), minlength=self.groups)
-        return np.asarray((labels - np.maximum(weights - 1, 0)) / np.maximum(labels, 1))
+        n_weights = np.bincount(pairs[0].astype(np.int64), minlength=self.groups)
+        return np.asarray((n_labels - np.maximum(n_weights - 1, 0)) / np.maximum(n_labels, 1))
 
     @property
-    def _rows_of(self) -> Floats:
-        """The rows of each group."""
+    def _group_sizes(self) -> Floats:
+        """The numbers of rows (G,) of the groups."""
         return self._sum_all(np.ones(len(self.group)))
 
     def _sum(self, values: Floats) -> Floats:
+        """Return the sums (G,) of values (n,) of labelled rows."""
         if self.groups == 1:
             return np.asarray(values.sum(keepdims=True))
         return sums(values, self.group[self.rows], self.groups)
 
     def _sum_all(self, values: Floats) -> Floats:
+        """Return the sums (G,) of values (N,) of all rows."""
         counted = values if self.copies is None else values * self.copies
         return sums(counted, self.group, self.groups)
 
 
 class _Expected(NamedTuple):
-    """What scores lead one to expect of the influence of all rows (N,), and its slope in them."""
+    """What scores lead one to expect of the influence of every row.
+
+    Attributes
+    ----------
+    influence : (N,) the expected influence.
+    by_score : (N,) how much it changes with the score: its slope.
+    """
 
     influence: Floats
     by_score: Floats
 
     def plus(self, other: _Expected, factor: Floats) -> _Expected:
-        """Return the sum with so many times (N,) another."""
+        """Return the sum of this and `factor` (N,) times another."""
         return _Expected(
             self.influence + factor * other.influence, self.by_score + factor * other.by_score
         )
 
 
-class _Labelled(NamedTuple):
+class _HelpOfScores(NamedTuple):
+    """How scores help the rates of G groups.
+
+    Attributes
+    ----------
+    moved : (G,) what the scores add to the sum of influences.
+    variance_left : (G,) the share of its variance that they leave.
+    """
+
+    moved: Floats
+    variance_left: Floats
+
+
+class _SlopeFit(NamedTuple):
+    """A fit of influences by predictions, and the sums that it was made from.
+
+    Attributes
+    ----------
+    slope : (G,) the fitted slopes.
+    predictor, response : (n,) a and z of :meth:`LabelledRows._fit_slope`.
+    squares, products : (G,) sums of a^2 and of a z.
+    least_squares : (G,) V, the least sum of squares that a slope is divided by.
+    jackknife : (G,) n / (n - 1) of the labels.
+    mean_of_all, mean_of_labelled : (G,) mean predictions of all rows and of the labelled ones.
+    total_weight, squared_weights : (G,) sums of the weights of the labelled rows and their squares.
+    """
+
+    slope: Floats
+    predictor: Floats
+    response: Floats
+    squares: Floats
+    products: Floats
+    least_squares: Floats
+    jackknife: Floats
+    mean_of_all: Floats
+    mean_of_labelled: Floats
+    total_weight: Floats
+    squared_weights: Floats
+
+
+class _LeftOutErrors(NamedTuple):
+    """Sums (G,) of squared errors of rows left out, predicted with scores and without."""
+
+    with_scores: Floats
+    without_scores: Floats
+
+
+class _FromLabels(NamedTuple):
     """A rate of the labelled rows of G groups.
 
     Attributes
     ----------
-    share, size : (G,) the rates, and how many labels each rests on.
-    whole : (G,) how many rows of the group these labels stand for.
+    share : (G,) the rates.
+    size : (G,) effective numbers of labels that they rest on.
+    denominator : (G,) how many rows of the group the labels in the denominator stand for.
     events : (G,) how many labels of the rarer outcome there are.
-    influence : (n,) how far each labelled row moves its group's rate, times `whole`.
+    influence : (n,) how far each labelled row moves its group's rate, times `denominator`.
     expected : what the scores lead one to expect of every row's influence.
     """
 
     share: Floats
     size: Floats
-    whole: Floats
+    denominator: Floats
     events: Floats
     influence: Floats
     expected: _Expected
 
 
-def _moved_together(shares: Floats, by: Floats) -> Floats:
-    """Return shares (R, G) whose sums are moved, each by its part of the way to 0 or to 1.
+def _move_together(shares: Floats, sum_change: Floats) -> Floats:
+    """Return shares (R, G) whose sum is changed; each goes equally far on the way to 0 or to 1.
 
-    What the scores move is the sum: by how much which of the shares is not known so well, and none
-    can leave [0, 1].
+    What the scores move is the sum: how much of it falls to which of the shares is not known so
+    well, and none can leave [0, 1].
     """
-    room = np.where(by > 0, (1 - shares).sum(axis=0), shares.sum(axis=0))
-    part = np.clip(by / np.maximum(room, _TINY), -1, 1)
-    return np.asarray(np.where(part > 0, shares + part * (1 - shares), shares * (1 + part)))
+    room = np.where(sum_change > 0, (1 - shares).sum(axis=0), shares.sum(axis=0))
+    step = np.clip(sum_change / np.maximum(room, _TINY), -1, 1)
+    return np.asarray(np.where(step > 0, shares + step * (1 - shares), shares * (1 + step)))
 
 
 def _cells(weights: Sequence[int]) -> Floats:
-    """Return which of the cells TN, FP, FN, TP are counted."""
+    """Return 1 for each of the cells TN, FP, FN, TP that a rate counts, else 0."""
     return (np.array(weights) > 0).astype(float)
 
 
 def needs_no_label(rate: Rate) -> bool:
-    """Say whether a rate rests on decisions alone."""
+    """Return whether a rate rests on decisions alone."""
     return all(array[:2] == array[2:] for array in (rate.numerator, rate.denominator))

@@ -95,7 +95,16 @@ def bayesian_calibrations(
 
 @dataclass(frozen=True)
 class PosteriorFamily:
-    """What the posteriors of one table share; only labels of rows that are shown are read."""
+    """What the posteriors of one table share; only labels of rows that are shown are read.
+
+    Attributes
+    ----------
+    table : the rows.
+    pool : the points that stand for them.
+    proposal : the proposal distribution of the calibration parameters.
+    pool_noise : whether unlabelled labels scatter around their calibrated probability.
+    label_nodes : points that stand for the labelled rows of one cell and label; None keeps all.
+    """
 
     table: PartlyLabelled
     pool: Pool
@@ -145,7 +154,9 @@ class PosteriorFamily:
 
         Parameters
         ----------
-        rows : those whose labels are known, and count as they are.
+        rows : the positions of the rows whose labels are known, and are counted as they are.
+        coefficients : (T, G D) slopes and intercepts.
+        generator : draws.
         """
         return _counts(self, rows, coefficients, self.labels(rows), generator)
 

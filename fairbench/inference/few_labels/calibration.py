@@ -49,7 +49,7 @@ class Calibration:
         return replace(self, mean_sd=tuple(factor * sd for sd in self.mean_sd), spread_sd=spread)
 
     def features(self, score: Floats) -> Floats:
-        """Return what the slopes and the intercept multiply, (n,) scores -> (D, n)."""
+        """Return the features that slopes and intercept multiply, (n,) scores -> (D, n)."""
         clipped = np.clip(score, CLIP, 1 - CLIP)
         log_s, log_not_s = np.log(clipped), np.log1p(-clipped)
         slopes = [log_s, -log_not_s] if self.slopes == 2 else [log_s - log_not_s]
@@ -79,7 +79,7 @@ class Calibration:
         return columns.reshape(n_groups * self.size, len(score))
 
     def normals(self, n_groups: int) -> int:
-        """Return of how many standard normals the whole prior is made."""
+        """Return the number of standard normals that the whole prior is made from."""
         return (n_groups + 2 * (self.spread_sd is not None)) * self.size
 
     def from_normals(self, z: Floats, n_groups: int) -> Floats:
@@ -113,9 +113,9 @@ class Calibration:
 
 
 def sigmoid(log_odds: Floats) -> Floats:
-    """Return probabilities from log odds under 700, in their place.
+    """Return probabilities from log odds under 700, which are overwritten.
 
-    Vectorised by NumPy, unlike scipy's expit.
+    NumPy's exp is vectorised, unlike scipy's expit.
     """
     np.exp(log_odds, out=log_odds)
     return np.divide(log_odds, 1 + log_odds, out=log_odds)

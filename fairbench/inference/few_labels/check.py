@@ -31,18 +31,22 @@ _GRID = 100  # scores are rounded to so many values
 _ONE, _OTHER = 0, 1
 
 
-def unlike(
+def calibration_p_values(
     score: Floats, label: Codes, group: Codes, n_groups: int, generator: np.random.Generator
 ) -> Floats:
-    """Return a p-value for every group: how often labels as strange as its own are foreseen.
+    """Return a p-value for every group: how often labels as strange as its own are predicted.
 
     Parameters
     ----------
-    score, label, group : (L,) of the labelled rows: in [0, 1], 0 or 1, and 0 .. G - 1.
+    score, label, group : (L,) scores in [0, 1], labels 0 or 1, and groups 0 .. G - 1 of the
+        labelled rows.
+    n_groups : G, the number of groups.
+    generator : draws.
 
     Returns
     -------
-    (G,) of a group alone: the smallest of many is small by chance. NaN of groups without a label.
+    (G,) p-values of each group by itself, of which the smallest of many is small by chance. NaN of
+    groups without a label.
     """
     draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
     proposal = Proposal.of(ALIKE, 2, draws, generator, kronecker)
@@ -52,7 +56,7 @@ def unlike(
     counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
     for g in np.flatnonzero(counts.any(axis=(1, 2))):
         other_rows = _first_of_others(order, group, int(g))
-        coefficients = _foreseen(
+        coefficients = _predict_calibration(
             proposal, score[other_rows], label[other_rows].astype(np.float64), generator
         )
         values[g] = _p_value(counts[g], coefficients, generator)
@@ -60,7 +64,7 @@ def unlike(
 
 
 def _first_of_others(order: Codes, group: Codes, group_code: int) -> Codes:
-    """Return the first rows in an order that are of other groups, as many as are asked about."""
+    """Return the first rows in an order that are in other groups, `_OTHERS` at most."""
     positions: list[Codes] = []
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
@@ -70,10 +74,10 @@ def _first_of_others(order: Codes, group: Codes, group_code: int) -> Codes:
     return np.concatenate([*positions, order[:0]])[:_OTHERS]
 
 
-def _foreseen(
+def _predict_calibration(
     proposal: Proposal, score: Floats, label: Floats, generator: np.random.Generator
 ) -> Floats:
-    """Return draws (T, D) of the calibration of one more group than these labels are of."""
+    """Return draws (T, D) of the calibration of a group that none of these labels is in."""
     model = proposal.model
     design = model.design(score, np.full(len(score), _OTHER), 2)
     theta = sample(proposal, design, label, generator, chains=False).theta
@@ -82,15 +86,15 @@ def _foreseen(
 
 def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator) -> float:
     """Return the p-value of a group's labels 0 and 1 at each rounded score, (S, 2)."""
-    every = counts.sum(axis=1)
-    present = np.flatnonzero(every)
-    at, sizes = present / _GRID, every[present]
-    features = ALIKE.features(at)
-    foreseen = sigmoid(coefficients @ features)
-    drawn = generator.binomial(sizes, foreseen) - foreseen.mean(axis=0) * sizes
-    excess = counts[present, 1] - foreseen.mean(axis=0) * sizes
+    n_labels = counts.sum(axis=1)
+    present = np.flatnonzero(n_labels)
+    score, sizes = present / _GRID, n_labels[present]
+    features = ALIKE.features(score)
+    probability = sigmoid(coefficients @ features)
+    drawn = generator.binomial(sizes, probability) - probability.mean(axis=0) * sizes
+    excess = counts[present, 1] - probability.mean(axis=0) * sizes
     # The positives, and how they rise with the score.
-    directions = np.stack([np.ones_like(at), features[:-1].sum(axis=0)], axis=1)
+    directions = np.stack([np.ones_like(score), features[:-1].sum(axis=0)], axis=1)
     sums = np.vstack([excess, drawn]) @ directions
     inverse = np.linalg.pinv(np.cov(sums[1:].T))
     distance = np.einsum("ti,ij,tj->t", sums, inverse, sums)

@@ -30,7 +30,7 @@ _LARGE_POOL = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """What is known about all rows.
+    """The confusion counts of all rows, with or without a label.
 
     Attributes
     ----------
@@ -42,11 +42,13 @@ class Completion:
 
 @dataclass(frozen=True, eq=False)
 class Calibrated(Completion):
-    """Few labels: hierarchical calibration of the scores, with the pool's own noise.
+    """Counts from few labels: hierarchical calibration of the scores, with the pool's own noise.
 
     Attributes
     ----------
-    rows : those with a label.
+    family : what posteriors of this pool share.
+    rows : the positions of the rows with a label.
+    posterior : the posterior given their labels.
     """
 
     family: PosteriorFamily
@@ -54,7 +56,7 @@ class Calibrated(Completion):
     posterior: CalibrationPosterior
 
     def with_slopes(self, factors: Floats, seed: int) -> Floats:
-        """Return the draws if every group's slopes were so many times (G,) what they seem."""
+        """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
         model, theta = self.family.proposal.model, self.posterior.theta
         coefficients = model.coefficients(theta)
         coefficients[..., :-1] *= factors[:, None]
@@ -69,20 +71,25 @@ def complete(
     has_score: bool,
     model: Calibration = BETA,
 ) -> Completion:
-    """Return what is known of all rows, by the way that suits the number of labels.
+    """Return the counts of all rows, by the method that suits the number of labels.
 
     Parameters
     ----------
-    model : of calibration, where there are few labels; the papers' by default.
+    table : the rows, some of them labelled.
+    generator : draws.
+    has_score : whether there are scores.
+    model : the calibration model that is used where there are few labels; the papers' by default.
     """
-    rows, labelled = table.labelled, table.counts().astype(np.float64)
+    rows = table.labelled
+    labelled_counts = table.counts().astype(np.float64)
     if len(rows) == len(table.score):
-        return Completion(labelled[None])
+        return Completion(labelled_counts[None])
     if not len(rows):  # scores are taken for true probabilities
         return Completion(plug_in_draws(table, generator, draws=DRAWS))
     few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
     if not (has_score and few):
-        return Completion(_stratified(labelled, table.sizes().astype(np.float64), generator))
+        sizes = table.sizes().astype(np.float64)
+        return Completion(_draw_stratified(labelled_counts, sizes, generator))
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
@@ -91,7 +98,7 @@ def complete(
     return Calibrated(posterior.counts, family, rows, posterior)
 
 
-def _stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
+def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
     """Draw counts: the share of label 1 in every group and decision has a Beta posterior.
 
     Its prior weighs two labels, divided as those of everyone with that decision: many groups of
@@ -112,7 +119,7 @@ def _stratified(labelled: Floats, size: Floats, generator: np.random.Generator) 
 
 
 def union(cells: pd.Series, labels: pd.Series) -> Floats:
-    """Return which cells make up which group, (A, G) of 0 and 1."""
+    """Return whether each of G cells belongs to each of A groups, (A, G) of 0 and 1."""
     members = np.zeros((len(labels.cat.categories), len(cells.cat.categories)))
     members[labels.cat.codes, cells.cat.codes] = 1
     return members

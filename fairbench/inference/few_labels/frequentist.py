@@ -87,11 +87,12 @@ class Summary:
 
     Attributes
     ----------
-    estimate : its mean.
-    direction : sign of the estimate, -1, 0 or 1.
-    certainty : probability that the difference has that sign.
-    sd, lower, upper : its standard deviation and interval.
-    practically_fair : probability that its size is under epsilon.
+    estimate : the mean of the difference.
+    direction : the sign of the estimate, -1, 0 or 1.
+    certainty : the probability that the difference has that sign.
+    sd : the standard deviation of the difference.
+    lower, upper : its interval.
+    practically_fair : the probability that its size is under epsilon.
     """
 
     estimate: float
@@ -115,13 +116,13 @@ def summarise(draws: Floats, epsilon: float = 0.02, *, level: float = 0.95) -> S
     estimate = float(draws.mean())
     lower, upper = central_interval(draws, level)
     return Summary(
-        estimate,
-        int(np.sign(estimate)),
-        float((np.sign(draws) == np.sign(estimate)).mean()),
-        float(draws.std()),
-        float(lower),
-        float(upper),
-        float((np.abs(draws) < epsilon).mean()),
+        estimate=estimate,
+        direction=int(np.sign(estimate)),
+        certainty=float((np.sign(draws) == np.sign(estimate)).mean()),
+        sd=float(draws.std()),
+        lower=float(lower),
+        upper=float(upper),
+        practically_fair=float((np.abs(draws) < epsilon).mean()),
     )
 
 
@@ -133,20 +134,21 @@ def summarise_normal(
         return _undefined()
     from scipy.stats import norm
 
-    around = norm(estimate, max(error, np.finfo(float).tiny))
-    lower, upper = around.interval(level)
+    difference = norm(estimate, max(error, np.finfo(float).tiny))
+    lower, upper = difference.interval(level)
     return Summary(
-        estimate,
-        int(np.sign(estimate)),
-        float(max(around.sf(0), around.cdf(0))),
-        error,
-        float(lower),
-        float(upper),
-        float(around.cdf(epsilon) - around.cdf(-epsilon)),
+        estimate=estimate,
+        direction=int(np.sign(estimate)),
+        certainty=float(max(difference.sf(0), difference.cdf(0))),
+        sd=error,
+        lower=float(lower),
+        upper=float(upper),
+        practically_fair=float(difference.cdf(epsilon) - difference.cdf(-epsilon)),
     )
 
 
 def _undefined() -> Summary:
+    """Return the summary of a difference that is not defined."""
     nan = float("nan")
     return Summary(nan, 0, nan, nan, nan, nan, nan)
 
@@ -174,12 +176,12 @@ def prediction_powered(
     -------
     Estimates; NaN for a group with fewer than two labels or where the rate is undefined.
     """
-    pairs = [_group(table, rate, power, group) for group in range(table.n_groups)]
-    value, error = np.array(pairs).T
+    estimates = [_estimate_group(table, rate, power, group) for group in range(table.n_groups)]
+    value, error = np.array(estimates).T
     return RateEstimate(value, error)
 
 
-def _group(
+def _estimate_group(
     table: PartlyLabelled, rate: Rate, power: float | None, group: int
 ) -> tuple[float, float]:
     """Return the estimate of one group, and its error."""

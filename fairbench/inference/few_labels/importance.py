@@ -47,8 +47,8 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     for _ in range(60):
         root = (1 + root) ** (1 / (columns + 1))
     steps = root ** -np.arange(1.0, columns + 1)
-    places = generator.random(columns) + np.outer(np.arange(1, rows + 1), steps)
-    inside: Floats = np.clip(places % 1, 1e-12, 1 - 1e-12)
+    points = generator.random(columns) + np.outer(np.arange(1, rows + 1), steps)
+    inside: Floats = np.clip(points % 1, 1e-12, 1 - 1e-12)
     return inside
 
 
@@ -93,7 +93,7 @@ class Nodes:
         precision = _precisions(model, n_groups, spread)
         return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
 
-    def refined(
+    def refine(
         self,
         model: Calibration,
         evidence: Floats,
@@ -208,8 +208,8 @@ def effective_size(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def smoothed(weights: Floats) -> tuple[Floats, float]:
-    """Smooth the tail of importance weights (T,); return them and the tail's Pareto shape k.
+def smooth_tail(weights: Floats) -> tuple[Floats, float]:
+    """Return importance weights (T,) with a smoothed tail, and the tail's Pareto shape k.
 
     The largest min(T / 5, 3 sqrt T) weights give way to quantiles of a generalised Pareto
     distribution fitted to them, none beyond the largest (Vehtari et al. 2024). Above k = 0.7 an
@@ -222,7 +222,7 @@ def smoothed(weights: Floats) -> tuple[Floats, float]:
     excesses = np.maximum(weights[largest] - cutoff, 1e-300)
     if tail < 5 or excesses[-1] <= 1e-12 * weights.max():
         return weights, float("-inf")
-    shape, scale = _fit(excesses)
+    shape, scale = _fit_pareto(excesses)
     # A weak prior around 1/2 steadies the fit of a short tail.
     shape = (tail * shape + 10 * 0.5) / (tail + 10)
     level = (np.arange(tail) + 0.5) / tail
@@ -232,7 +232,7 @@ def smoothed(weights: Floats) -> tuple[Floats, float]:
     return result, float(shape)
 
 
-def _fit(excesses: Floats) -> tuple[float, float]:
+def _fit_pareto(excesses: Floats) -> tuple[float, float]:
     """Fit a generalised Pareto to sorted excesses (Zhang, Stephens 2009): shape and scale."""
     n = len(excesses)
     candidates = 30 + int(np.sqrt(n))
@@ -259,7 +259,7 @@ class Proposal:
     ----------
     nodes : J nodes of the spreads.
     normal : (J, M, P) standard normals on an even set, with T = J M draws in all.
-    stretch : (J, M, 1) what makes them Student t.
+    stretch : (J, M, 1) factors that turn them into Student t.
     """
 
     model: Calibration
@@ -293,15 +293,15 @@ class Proposal:
         stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
         return cls(model, nodes, ndtri(uniform[..., :-1]), stretch, fill)
 
-    def refined(self, weights: Floats, generator: np.random.Generator) -> Proposal:
+    def refine(self, weights: Floats, generator: np.random.Generator) -> Proposal:
         """Return the proposal with its nodes moved to where weights (T,) are."""
         evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
-        return replace(self, nodes=self.nodes.refined(self.model, evidence, generator, self.fill))
+        return replace(self, nodes=self.nodes.refine(self.model, evidence, generator, self.fill))
 
     def spread(self, positions: NDArray[np.int64]) -> Floats:
         """Return the spreads (C, D) behind draws at `positions` of all T."""
-        behind: Floats = self.nodes.spread[positions // self.normal.shape[1]]
-        return behind
+        spread: Floats = self.nodes.spread[positions // self.normal.shape[1]]
+        return spread
 
 
 def propose(
@@ -327,9 +327,9 @@ def propose(
     return flat, likelihood + (log_prior - log_density).ravel()
 
 
-def resampled(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return positions drawn in proportion to weights, systematically, in random order."""
     cumulative = np.cumsum(weights)
-    places = (np.arange(draws) + generator.random()) / draws * cumulative[-1]
-    positions = np.minimum(np.searchsorted(cumulative, places), len(weights) - 1)
+    levels = (np.arange(draws) + generator.random()) / draws * cumulative[-1]
+    positions = np.minimum(np.searchsorted(cumulative, levels), len(weights) - 1)
     return generator.permutation(positions).astype(np.int64)

@@ -13,8 +13,8 @@ from fairbench.inference.few_labels.importance import (
     Proposal,
     effective_size,
     propose,
-    resampled,
-    smoothed,
+    resample,
+    smooth_tail,
 )
 
 
@@ -128,14 +128,14 @@ def sample(
     """
     for _ in range(_ROUNDS):
         theta, log_weights = propose(proposal, design, label, weight)
-        weights, shape = smoothed(np.exp(log_weights - log_weights.max()))
+        weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
         size = effective_size(weights)
-        kept = resampled(weights, len(theta), generator)
+        kept = resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
             return Sample(theta[kept], shape, size, "importance")
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
-        proposal = proposal.refined(weights, generator)
+        proposal = proposal.refine(weights, generator)
     model, draws = proposal.model, len(theta)
 
     def likelihood(theta: Floats) -> Floats:

@@ -92,7 +92,7 @@ class PartlyLabelled:
         return np.bincount(cell, minlength=2 * self.n_groups).reshape(-1, 2).astype(np.int64)
 
     def showing(self, rows: Codes) -> PartlyLabelled:
-        """Return the same pool with the labels of `rows` alone."""
+        """Return the pool with the labels of `rows` alone; all other rows have none."""
         label = np.full(len(self.label), np.nan)
         label[rows] = self.label[rows]
         return PartlyLabelled(self.score, self.prediction, self.group, label, self.groups)

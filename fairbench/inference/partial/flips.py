@@ -20,17 +20,17 @@ from fairbench.inference.gaps import simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.rates import FN, FP, TN, TP, Rate, binary_confusion
 
-# Of rows decided positive and negative: whether wrong labels become 1 or 0.
-_WAYS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+# Whether wrong labels become 1 (1) or 0 (-1), at positive decisions and at negative ones.
+_DIRECTIONS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 
 
-def corrected(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats:
+def correct_counts(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats:
     """Return the confusion counts that could be true if so many labels are wrong.
 
     Parameters
     ----------
-    counts : (..., 4) of one group, TN, FP, FN, TP; or shares of them.
-    wrong : (...) at most so many labels are wrong, or so large a share of all.
+    counts : (..., 4) counts of one group, TN, FP, FN, TP; or shares of them.
+    wrong : (...) the largest number of wrong labels, or the largest share of all.
     splits : in how many ways the wrong labels are split between rows decided positive and negative;
         with more than two, labels are counted and not divided.
 
@@ -39,20 +39,33 @@ def corrected(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats
     (4 * splits, ..., 4) with two splits, the corners of what is possible: every other table is a
     mean of these and of the one that is given.
     """
-    table, most = np.asarray(counts, float), np.asarray(wrong, float)
-    first = np.multiply.outer(np.linspace(0, 1, splits), most)
-    first = first if splits == 2 else np.floor(first)
-    return np.concatenate([_moved(table, most, ways, first) for ways in _WAYS])
+    table, most_wrong = np.asarray(counts, float), np.asarray(wrong, float)
+    among_positive = np.multiply.outer(np.linspace(0, 1, splits), most_wrong)
+    among_positive = among_positive if splits == 2 else np.floor(among_positive)
+    return np.concatenate(
+        [_change_labels(table, most_wrong, way, among_positive) for way in _DIRECTIONS]
+    )
 
 
-def _moved(table: Floats, most: Floats, ways: tuple[int, int], first: Floats) -> Floats:
-    """Return counts with labels changed, `first` of them among positive decisions if possible."""
-    room = table[..., FP if ways[0] > 0 else TP]
-    other_room = table[..., TN if ways[1] > 0 else FN]
-    others = np.minimum(most - np.minimum(first, room), other_room)
-    positive, negative = ways[0] * np.minimum(most - others, room), ways[1] * others
-    moves = {TN: -negative, FP: -positive, FN: negative, TP: positive}
-    return np.stack([table[..., cell] + moves[cell] for cell in (TN, FP, FN, TP)], axis=-1)
+def _change_labels(
+    table: Floats, most_wrong: Floats, directions: tuple[int, int], among_positive: Floats
+) -> Floats:
+    """Return counts with labels changed, `among_positive` of them at positive decisions.
+
+    Parameters
+    ----------
+    table : (..., 4) the counts.
+    most_wrong : (...) how many labels are changed, as far as there are such rows.
+    directions : whether labels become 1 (1) or 0 (-1), at positive and at negative decisions.
+    among_positive : (splits, ...) how many of the changed labels are at positive decisions.
+    """
+    positive_room = table[..., FP if directions[0] > 0 else TP]
+    negative_room = table[..., TN if directions[1] > 0 else FN]
+    n_negative = np.minimum(most_wrong - np.minimum(among_positive, positive_room), negative_room)
+    n_positive = np.minimum(most_wrong - n_negative, positive_room)
+    positive, negative = directions[0] * n_positive, directions[1] * n_negative
+    changes = {TN: -negative, FP: -positive, FN: negative, TP: positive}
+    return np.stack([table[..., cell] + changes[cell] for cell in (TN, FP, FN, TP)], axis=-1)
 
 
 def flip_bounds(rate: Rate, counts: ArrayLike, wrong: ArrayLike) -> tuple[Floats, Floats]:
@@ -60,18 +73,19 @@ def flip_bounds(rate: Rate, counts: ArrayLike, wrong: ArrayLike) -> tuple[Floats
 
     Parameters
     ----------
+    rate : the rate.
     counts : (..., 4) TN, FP, FN, TP, or shares.
-    wrong : (...) as many of them at most.
+    wrong : (...) the largest number of wrong labels, or the largest share.
 
     Notes
     -----
     A rate is a ratio of two sums of cells, so it is largest at a corner of what is possible
     (linear-fractional programming; Charnes & Cooper 1962). NaN where no table has the rate.
     """
-    values = rate(corrected(counts, wrong))
-    none = np.isnan(values).all(axis=0)
-    lower = np.where(none, np.nan, np.fmin.reduce(values, axis=0))
-    upper = np.where(none, np.nan, np.fmax.reduce(values, axis=0))
+    values = rate(correct_counts(counts, wrong))
+    undefined = np.isnan(values).all(axis=0)
+    lower = np.where(undefined, np.nan, np.fmin.reduce(values, axis=0))
+    upper = np.where(undefined, np.nan, np.fmax.reduce(values, axis=0))
     return lower, upper
 
 
@@ -81,11 +95,11 @@ class Tipping:
 
     Attributes
     ----------
-    alone : of each group whose labels can undo the verdict, the largest share of them that may be
-        wrong, if all other groups' labels are right; the smallest first.
+    alone : for each group whose labels can undo the verdict, its name and the largest share of its
+        labels that may be wrong, if all other groups' labels are right; the smallest share first.
     together : the largest share of the labels of every group that may be wrong at once; None where
         no share undoes the verdict.
-    groups : those that the verdict is about; where it is that one is ahead, it is the second.
+    groups : the groups that the verdict is about; if one is ahead, it is the second.
     """
 
     alone: Sequence[tuple[str, float]]
@@ -98,9 +112,9 @@ def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
 
     Parameters
     ----------
-    margin : by how much a verdict holds with a number of wrong labels, whichever labels they are;
-        at 0 and under, it does not. More wrong labels never make it larger.
-    labels : how many there are.
+    margin : by how much the verdict holds with a number of wrong labels, whichever labels they
+        are; at 0 and under, it does not. More wrong labels never make it larger.
+    labels : how many labels there are.
 
     Returns
     -------
@@ -113,68 +127,83 @@ def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
     few evaluations where the margin is almost straight.
     """
     low, high = 0, labels
-    above, below = margin(low), margin(high)
-    if above <= 0:
+    low_margin, high_margin = margin(low), margin(high)
+    if low_margin <= 0:
         return -1
-    if below > 0:
+    if high_margin > 0:
         return None
-    before = 0
+    previous_side = 0
     while high - low > max(1, low // 50):
-        wanted = low + above / (above - below) * (high - low)
-        middle = min(max(round(wanted), low + 1), high - 1)
-        reached = margin(middle)
-        side = 1 if reached > 0 else -1
+        root = low + low_margin / (low_margin - high_margin) * (high - low)
+        middle = min(max(round(root), low + 1), high - 1)
+        middle_margin = margin(middle)
+        side = 1 if middle_margin > 0 else -1
+        # Illinois: an end that stays twice in a row has its margin halved.
         if side > 0:
-            low, above, below = middle, reached, below / 2 if before == side else below
+            low, low_margin = middle, middle_margin
+            if previous_side == side:
+                high_margin = high_margin / 2
         else:
-            high, below, above = middle, reached, above / 2 if before == side else above
-        before = side
+            high, high_margin = middle, middle_margin
+            if previous_side == side:
+                low_margin = low_margin / 2
+        previous_side = side
     return low
 
 
-# Of a number of wrong labels, and 1 or -1: the successes and sizes of a rate that labels then are
-# worth, in ways that make it large or small.
-Possible: TypeAlias = Callable[[int, int], tuple[Floats, Floats]]
-_PARTS = 1000  # of a share, where all groups' labels may be wrong at once
+# The function of a number of wrong labels and a side (1 for a large rate, -1 for a small one) that
+# returns the effective successes and sizes of a rate in each way to be wrong that is tried.
+PossibleCounts: TypeAlias = Callable[[int, int], tuple[Floats, Floats]]
+_SHARE_STEPS = 1000  # of 0 to 1, where a share of all groups' labels is wrong
 _SPLITS = 9  # ways to split wrong labels between positive and negative decisions
 
 
-def wrong_counts(counts: NDArray[np.int64], rate: Rate) -> Possible:
-    """Return what a rate may be where all rows of a group have labels, counted (4,)."""
+def wrong_counts(counts: NDArray[np.int64], rate: Rate) -> PossibleCounts:
+    """Return the counts that a rate of one group may have, where all its rows have labels.
+
+    Parameters
+    ----------
+    counts : (4,) the confusion counts of the group.
+    rate : the rate.
+    """
 
     def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
-        tables = corrected(counts, wrong, splits=_SPLITS)
+        tables = correct_counts(counts, wrong, splits=_SPLITS)
         return rate.successes(tables), rate.size(tables)
 
     return possible
 
 
-def wrong_rows(labels: LabelledRows, rate: Rate) -> Possible:
-    """Return the same of one group where scores help: which rows are wrong matters too.
+def wrong_rows(labels: LabelledRows, rate: Rate) -> PossibleCounts:
+    """Like :func:`wrong_counts`, but also chooses which rows are wrong, by their scores.
 
-    Wrong labels are looked for from either end of the scores.
+    Effective counts from few labels and scores depend on which rows are wrong. In every cell of the
+    confusion table the rows of the lowest scores are tried, and those of the highest.
     """
-    order = np.argsort(labels.score[labels.rows], kind="stable")
+    by_score = np.argsort(labels.score[labels.rows], kind="stable")
     decision, label = labels.decision[labels.rows], labels.label
     (counts,) = binary_confusion(label, decision, np.zeros_like(label), n_groups=1)
-    # From a cell of the table, the rows in the order in which they are wrong.
-    cells = [order[(2 * label + decision)[order] == cell] for cell in (TN, FP, FN, TP)]
+    cell_of_row = 2 * label + decision
+    rows_of_cell = [by_score[cell_of_row[by_score] == cell] for cell in (TN, FP, FN, TP)]
 
-    def with_wrong(moved: Floats, low: bool) -> tuple[float, float]:
-        """Return what the rate is worth with labels of the lowest, or highest, scores changed."""
+    def effective_counts(change: Floats, lowest: bool) -> tuple[float, float]:
+        """Return effective counts with labels changed, of the lowest or of the highest scores."""
         changed = label.copy()
-        for rows, number in zip(cells, np.maximum(-moved, 0).astype(int), strict=True):
-            wrong = rows[:number] if low else rows[len(rows) - number :]
+        n_changed = np.maximum(-change, 0).astype(int)
+        for rows, number in zip(rows_of_cell, n_changed, strict=True):
+            wrong = rows[:number] if lowest else rows[len(rows) - number :]
             changed[wrong] = 1 - changed[wrong]
         (successes,), (sizes,) = replace(labels, label=changed).effective_counts([rate])
         return float(successes[0]), float(sizes[0])
 
     def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
-        tables = corrected(counts, wrong).astype(np.int64)
+        tables = correct_counts(counts, wrong).astype(np.int64)
         values = side * rate(tables)
-        ends = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
-        counted = [with_wrong(table - counts, low) for table in ends for low in (True, False)]
-        successes, sizes = np.array(counted).T
+        tried = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
+        found = [
+            effective_counts(table - counts, lowest) for table in tried for lowest in (True, False)
+        ]
+        successes, sizes = np.array(found).T
         return successes, sizes
 
     return possible
@@ -182,31 +211,34 @@ def wrong_rows(labels: LabelledRows, rate: Rate) -> Possible:
 
 @dataclass(frozen=True, eq=False)
 class FlippedVerdict:
-    """A verdict on the gap of G groups, given again with wrong labels.
+    """A verdict on the gap of G groups, repeated with wrong labels.
 
     Attributes
     ----------
-    large : that two groups surely differ by more than epsilon; else, that none do.
-    possible : of each group, what a rate may be if a number of its labels is wrong.
-    labels : (G,) how many there are.
-    epsilon, risk : the gap that matters, and the probability with which the verdict may be wrong.
+    large : whether the verdict is that two groups surely differ by more than epsilon; otherwise it
+        is that none do.
+    possible : for each group, the counts that its rate may have if a number of labels is wrong.
+    labels : (G,) numbers of labels.
+    epsilon : the gap that matters.
+    risk : the probability with which the verdict may be wrong.
     limits : makes the interval of a rate from counts, as those of the verdict were made.
-    made : limits that were made before, by group, number of wrong labels, and side.
+    cache : limits that were made before, by group, number of wrong labels, and side.
     """
 
     large: bool
-    possible: Sequence[Possible]
+    possible: Sequence[PossibleCounts]
     labels: NDArray[np.int64]
     epsilon: float
     risk: float
     limits: Callable[..., Limits] = rate_limits
-    made: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
+    cache: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
 
     def tipping(self, names: Sequence[str], told_apart: Sequence[int]) -> Tipping:
         """Return with how many wrong labels the verdict still holds.
 
         Parameters
         ----------
+        names : (G,) the names of the groups.
         told_apart : the two groups of which the verdict says that the second is ahead, if any.
         """
         groups: Sequence[int] = range(len(names))
@@ -219,33 +251,41 @@ class FlippedVerdict:
         def one_wrong(group: int, wrong: int) -> float:
             return self._margin(groups, {group: wrong})
 
-        def all_wrong(parts: int) -> float:
-            return self._margin(groups, {g: parts * int(self.labels[g]) // _PARTS for g in groups})
+        def all_wrong(steps: int) -> float:
+            wrong = {g: steps * int(self.labels[g]) // _SHARE_STEPS for g in groups}
+            return self._margin(groups, wrong)
 
         alone = []
         for g in groups:
-            labels = int(self.labels[g])
-            most = tipping_point(partial(one_wrong, g), labels)
-            if most is not None:
-                alone.append((names[g], max(most, 0) / labels))
-        parts = tipping_point(all_wrong, _PARTS)
-        together = None if parts is None else max(parts, 0) / _PARTS
-        concerned = [names[g] for g in groups]
-        return Tipping(sorted(alone, key=lambda share: share[1]), together, concerned)
+            n_labels = int(self.labels[g])
+            most_wrong = tipping_point(partial(one_wrong, g), n_labels)
+            if most_wrong is not None:
+                alone.append((names[g], max(most_wrong, 0) / n_labels))
+        steps = tipping_point(all_wrong, _SHARE_STEPS)
+        return Tipping(
+            alone=sorted(alone, key=lambda name_and_share: name_and_share[1]),
+            together=None if steps is None else max(steps, 0) / _SHARE_STEPS,
+            groups=[names[g] for g in groups],
+        )
 
     def _margin(self, groups: Sequence[int], wrong: Mapping[int, int]) -> float:
-        """Return by how much the verdict holds with numbers of wrong labels in some groups."""
+        """Return by how much the verdict on some groups holds with wrong labels.
+
+        Parameters
+        ----------
+        groups : the groups that the verdict is about.
+        wrong : how many labels of a group are wrong; groups that are left out have none.
+        """
+
+        def limits_of(some_groups: Sequence[int], side: int) -> Limits:
+            each = [self._limits(g, wrong.get(g, 0), side) for g in some_groups]
+            return Limits(*map(np.concatenate, zip(*each, strict=True)))
 
         def difference(first: Sequence[int], second: Sequence[int], side: int) -> Limits:
-            """Return all differences where the first groups' rates may be large, or small."""
-            first_limits, second_limits = (
-                Limits(*map(np.concatenate, zip(*limits, strict=True)))
-                for limits in (
-                    [self._limits(g, wrong.get(g, 0), side) for g in first],
-                    [self._limits(g, wrong.get(g, 0), -side) for g in second],
-                )
-            )
-            return difference_limits(Limits(*(end[:, None] for end in first_limits)), second_limits)
+            """Return all differences with the first groups' rates large (1) or small (-1)."""
+            first_limits, second_limits = limits_of(first, side), limits_of(second, -side)
+            first_column = Limits(*(array[:, None] for array in first_limits))
+            return difference_limits(first_column, second_limits)
 
         if self.large:
             low, high = groups
@@ -258,9 +298,9 @@ class FlippedVerdict:
         return self.epsilon - float(max(widest))
 
     def _limits(self, group: int, wrong: int, side: int) -> Limits:
-        """Return the most extreme of what a group's rate may be, to one side; each is made once."""
+        """Return the extreme limits of a group's rate with wrong labels, to one side; cached."""
         key = (group, wrong, side if wrong else 0)
-        if key not in self.made:
+        if key not in self.cache:
             level = 1 - 2 * self.risk
             if self.large:
                 level = simultaneous_level(1 - self.risk, len(self.labels))
@@ -270,6 +310,8 @@ class FlippedVerdict:
             # Without a row of its denominator, a rate may be anything.
             unknown = np.isnan(limits.value)
             limits = limits._replace(value=np.where(unknown, 0.5, limits.value))
-            ends = {int(place) for end in limits for place in (end.argmin(), end.argmax())}
-            self.made[key] = limits.take(sorted(ends))
-        return self.made[key]
+            extremes = {
+                int(index) for array in limits for index in (array.argmin(), array.argmax())
+            }
+            self.cache[key] = limits.take(sorted(extremes))
+        return self.cache[key]

@@ -13,20 +13,21 @@ any number of groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.inference.partial.ends import Ends
+from fairbench.inference.partial.bounds import RateBounds
 from fairbench.metrics.rates import Rate
 
 Codes = NDArray[np.int64]
 
 _FOLDS = 2
-_ROWS_OF_CELL = 50  # of people whose probabilities are alike
+_ROWS_OF_CELL = 50  # rows on average in a cell of people whose probabilities are alike
 _MOST_CELLS = 50
-_FEWEST = 20  # rows of a rate that anything is said of
+_FEWEST = 20  # rows in a rate's denominator under which no bounds are given
 
 
 def proxy_bounds(
@@ -36,25 +37,30 @@ def proxy_bounds(
 
     Parameters
     ----------
-    group : (..., Z) the group's probability among people whose probabilities are equal.
-    success, failure : (..., Z) the shares of them that are in the rate's numerator, and that are
-        only in its denominator; at most 1 in sum.
-    weight : (..., Z) how many such people there are.
+    group : (..., Z) the group's probability in each of Z cells of people whose probabilities are
+        equal.
+    success, failure : (..., Z) the shares of each cell that are in the rate's numerator, and that
+        are only in its denominator; at most 1 in sum.
+    weight : (..., Z) how many people each cell has.
 
     Notes
     -----
-    At least max(0, p + s - 1) and at most min(p, s) of them are in the group and in the numerator,
-    and the most of the one is possible together with the least of the other.
+    In a cell where the group has the probability p and a share s is in the numerator, at least
+    max(0, p + s - 1) and at most min(p, s) are both in the group and in the numerator. The most
+    successes of the group are possible together with its least failures, and the reverse.
     """
-    (least, most), (least_others, most_others) = (
-        (
-            (weight * np.maximum(0, group + array - 1)).sum(axis=-1),
-            (weight * np.minimum(group, array)).sum(axis=-1),
-        )
-        for array in (success, failure)
-    )
+
+    def least_and_most(share: Floats) -> tuple[Floats, Floats]:
+        least = (weight * np.maximum(0, group + share - 1)).sum(axis=-1)
+        most = (weight * np.minimum(group, share)).sum(axis=-1)
+        return least, most
+
+    least_success, most_success = least_and_most(success)
+    least_failure, most_failure = least_and_most(failure)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return least / (least + most_others), most / (most + least_others)
+        lower = least_success / (least_success + most_failure)
+        upper = most_success / (most_success + least_failure)
+    return lower, upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +71,8 @@ class ProxyRows:
     ----------
     group : (n, G) the probability of each group, which sum to 1.
     cell : (n,) which cell of the confusion table (TN, FP, FN, TP) a row is in, 0 .. 3.
-    alike : (n, G) for each group, a number that is the same of rows whose probabilities of it are
-        alike.
+    alike : (n, G) for each group, the code of a row's cell; rows of one cell have about the same
+        probability of the group.
     fold : (n,) 0 or 1, drawn at random.
     """
 
@@ -79,7 +85,7 @@ class ProxyRows:
     def of(cls, group: Floats, label: Codes, decision: Codes, fold: Codes) -> ProxyRows:
         """Return rows with labels and decisions (n,), in cells of enough rows that are alike."""
         most = int(np.clip(len(group) // _ROWS_OF_CELL, 1, _MOST_CELLS))
-        return cls(group, 2 * label + decision, alike(group, most=most), fold)
+        return cls(group, 2 * label + decision, cells_of_alike(group, most=most), fold)
 
     def weighted(self, rate: Rate) -> Floats:
         """Return a rate (G,) with rows counted by their probability of each group.
@@ -90,73 +96,99 @@ class ProxyRows:
         counts = np.stack([np.bincount(self.cell, weights, 4) for weights in self.group.T])
         return rate(counts)
 
-    def ends(self, rate: Rate) -> Ends:
+    def bounds(self, rate: Rate) -> RateBounds:
         """Return the least and the largest value (G,) of a rate; NaN of too few rows.
 
         Notes
         -----
-        An end is a mean over people of the smaller of two numbers, their group's probability and
+        A bound is a mean over people of the smaller of two numbers, their group's probability and
         their cell's share of successes. Which of them is smaller is found from the other half of
-        the rows; so no end is too far inside for noise: with any choice at all, bounds only get
+        the rows; so no bound is too far inside for noise: with any choice at all, bounds only get
         wider.
         """
-        top, whole = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
-        if whole[self.cell].sum() < _FEWEST:
-            groups = self.group.shape[1]
-            return Ends(*np.full((2, groups), np.nan), *np.zeros((2, groups)))
-        success = top[self.cell].astype(float)
-        failure = (whole & ~top)[self.cell].astype(float)
-        columns = [self._group_ends(g, success, failure) for g in range(self.group.shape[1])]
-        return Ends(*(np.array(column) for column in zip(*columns, strict=True)))
-
-    def _group_ends(
-        self, g: int, success: Floats, failure: Floats
-    ) -> tuple[float, float, float, float]:
-        largest, largest_others = (self._at_most(g, array) for array in (success, failure))
-        # What belongs to the group and is not in a set is at most what is not in the set.
-        least, least_others = (
-            self.group[:, g] - self._at_most(g, 1 - array) for array in (success, failure)
+        numerator, denominator = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
+        n_groups = self.group.shape[1]
+        if denominator[self.cell].sum() < _FEWEST:
+            return RateBounds(*np.full((2, n_groups), np.nan), *np.zeros((2, n_groups)))
+        success = numerator[self.cell].astype(float)
+        failure = (denominator & ~numerator)[self.cell].astype(float)
+        lower, upper = zip(
+            *(self._group_bounds(g, success, failure) for g in range(n_groups)), strict=True
         )
-        lower, lower_rows = _ratio(least, largest_others)
-        upper, upper_rows = _ratio(largest, least_others)
-        return lower, upper, lower_rows, upper_rows
+        return RateBounds(
+            lower=np.array([bound.value for bound in lower]),
+            upper=np.array([bound.value for bound in upper]),
+            lower_rows=np.array([bound.effective_rows for bound in lower]),
+            upper_rows=np.array([bound.effective_rows for bound in upper]),
+        )
 
-    def _at_most(self, g: int, inside: Floats) -> Floats:
-        """Return (n,) numbers whose mean is at least the share of rows of a group inside a set."""
+    def _group_bounds(self, g: int, success: Floats, failure: Floats) -> tuple[_Share, _Share]:
+        """Return the lower and the upper bound of the rate of group `g`.
+
+        Parameters
+        ----------
+        g : the group.
+        success, failure : (n,) 1 of rows in the rate's numerator, and of rows that are only in its
+            denominator.
+        """
+        most_success, most_failure = self._at_most(g, success), self._at_most(g, failure)
+        # What belongs to the group and is not in a set is at most what is not in the set.
+        least_success = self.group[:, g] - self._at_most(g, 1 - success)
+        least_failure = self.group[:, g] - self._at_most(g, 1 - failure)
+        return _share(least_success, most_failure), _share(most_success, least_failure)
+
+    def _at_most(self, g: int, in_set: Floats) -> Floats:
+        """Return (n,) numbers whose mean is at least the share of rows in group `g` and a set."""
         group, cells = self.group[:, g], self.alike[:, g]
-        size = int(cells.max()) + 1
-        smaller = np.zeros(len(group), bool)
+        n_cells = int(cells.max()) + 1
+        group_is_smaller = np.zeros(len(group), bool)
         for fold in range(_FOLDS):
             learned = self.fold != fold
-            excess = np.bincount(cells[learned], (group - inside)[learned], size)
-            smaller[~learned] = (excess <= 0)[cells[~learned]]
-        return np.where(smaller, group, inside)
+            excess = np.bincount(cells[learned], (group - in_set)[learned], n_cells)
+            group_is_smaller[~learned] = (excess <= 0)[cells[~learned]]
+        return np.where(group_is_smaller, group, in_set)
 
 
-def _ratio(top: Floats, bottom: Floats) -> tuple[float, float]:
-    """Return mean(top) / (mean(top) + mean(others)) and of how many rows it is worth as a rate."""
-    above, beside = max(float(top.mean()), 0.0), max(float(bottom.mean()), 0.0)
-    whole = above + beside
+class _Share(NamedTuple):
+    """An estimated share, and of how many rows an ordinary rate has the same standard error."""
+
+    value: float
+    effective_rows: float
+
+
+def _share(success: Floats, failure: Floats) -> _Share:
+    """Return mean(success) / (mean(success) + mean(failure)) with its effective rows.
+
+    Notes
+    -----
+    The variance of the ratio v = s / (s + f) of two means over n rows, by linearisation, is
+    mean((s_i - v (s_i + f_i))^2) / n / (s + f)^2.
+    """
+    n_rows = len(success)
+    mean_success, mean_failure = max(float(success.mean()), 0.0), max(float(failure.mean()), 0.0)
+    whole = mean_success + mean_failure
     if whole <= 0:
-        return float("nan"), 0.0
-    value = above / whole
-    error = float(np.mean((top - value * (top + bottom)) ** 2)) / len(top) / whole**2
+        return _Share(float("nan"), 0.0)
+    value = mean_success / whole
+    variance = float(np.mean((success - value * (success + failure)) ** 2)) / n_rows / whole**2
     # Of a share near 0 or 1, half a row more is not ruled out.
-    count = whole * len(top)
+    count = whole * n_rows
     smooth = (value * count + 0.5) / (count + 1)
-    error = max(error, 0.0) + (smooth * (1 - smooth) - value * (1 - value)) / count
-    return value, float(np.clip(smooth * (1 - smooth) / max(error, 1e-300), 1e-9, count))
+    variance = max(variance, 0.0) + (smooth * (1 - smooth) - value * (1 - value)) / count
+    rows = smooth * (1 - smooth) / max(variance, 1e-300)
+    return _Share(value, float(np.clip(rows, 1e-9, count)))
 
 
-def alike(group: Floats, *, most: int) -> Codes:
-    """Return numbers (n, G) of cells of rows whose probabilities of a group are alike.
+def cells_of_alike(group: Floats, *, most: int) -> Codes:
+    """Return for each group (n, G) the cell of every row; rows of one cell are alike.
 
-    Equal probabilities are one cell, unless there are more than `most`; then quantiles are.
+    Rows of equal probability make one cell. Where there are more than `most` distinct
+    probabilities, their quantiles make the cells.
     """
     codes = np.empty(group.shape, np.int64)
-    for g, share in enumerate(group.T):
-        values, codes[:, g] = np.unique(share, return_inverse=True)
-        if len(values) > most:
-            edges = np.unique(np.quantile(share, np.arange(1, most) / most))
-            codes[:, g] = np.searchsorted(edges, share, side="right")
+    for g, probability in enumerate(group.T):
+        distinct, codes[:, g] = np.unique(probability, return_inverse=True)
+        if len(distinct) > most:
+            edges = np.unique(np.quantile(probability, np.arange(1, most) / most))
+            codes[:, g] = np.searchsorted(edges, probability, side="right")
     return codes

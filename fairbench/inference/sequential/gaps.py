@@ -48,11 +48,11 @@ class Pair(NamedTuple):
 
     Attributes
     ----------
-    first, second : successes.
-    first_size, second_size : rows.
-    share : of the rows of both, how many the first group is expected to have. It may be known from
-        whatever is not an outcome, must not change while rows are counted, and only makes the bets
-        good or bad: evidence is valid with any.
+    first, second : successes of the first and of the second group.
+    first_size, second_size : their numbers of rows.
+    share : the share of the rows of both that the first group is expected to have. It may be known
+        from whatever is not an outcome, must not change while rows are counted, and only makes the
+        bets good or bad: evidence is valid with any.
     """
 
     first: ArrayLike
@@ -62,26 +62,26 @@ class Pair(NamedTuple):
     share: ArrayLike
 
     def swapped(self) -> Pair:
-        """Return the same with the groups exchanged."""
-        other = 1 - np.asarray(self.share, float)
-        return Pair(self.second, self.second_size, self.first, self.first_size, other)
+        """Return the counts with the groups exchanged."""
+        second_share = 1 - np.asarray(self.share, float)
+        return Pair(self.second, self.second_size, self.first, self.first_size, second_share)
 
-    def at(self, place: int) -> Pair:
-        """Return the counts at one place of all arrays."""
-        return Pair(*(np.asarray(part)[place] for part in self))
+    def at(self, index: int) -> Pair:
+        """Return the counts at one position of all arrays."""
+        return Pair(*(np.asarray(array)[index] for array in self))
 
     def limits(self, needed: ArrayLike) -> Limits:
-        """Return what :func:`gap_limits` does."""
+        """Return differences with intervals that hold at every look; see :func:`gap_limits`."""
         return gap_limits(self, needed)
 
     def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
-        """Say where the evidence that second - first is under or over a bound is enough, (P,)."""
+        """Return whether the evidence that second - first is outside the bounds is enough, (P,)."""
         return reaches(self, upper, needed) | reaches(self.swapped(), -lower, needed)
 
     def flat(self) -> Pair:
-        """Return columns of floats."""
-        parts = np.broadcast_arrays(*(np.asarray(array, float) for array in self))
-        return Pair(*(part.reshape(-1, 1) for part in parts))
+        """Return the counts as columns (P, 1) of floats."""
+        arrays = np.broadcast_arrays(*(np.asarray(array, float) for array in self))
+        return Pair(*(array.reshape(-1, 1) for array in arrays))
 
 
 def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
@@ -110,7 +110,7 @@ def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
 
 
 def _least(pair: Pair, gap: Floats) -> Floats:
-    """Return what the bet against the height that lost most has won, (P,) of columns (P, 1)."""
+    """Return the log winnings of the bet that won least, over all heights, (P,)."""
     heights = _heights(pair, gap)
     for _ in range(2):
         worst = _won(pair, gap, heights).argmin(axis=-1)[:, None]
@@ -124,13 +124,19 @@ def _least(pair: Pair, gap: Floats) -> Floats:
 
 
 def _won(pair: Pair, gap: Floats, low: Floats) -> Floats:
-    """Return the logarithm of what the bets against heights (P, H) have won."""
+    """Return the log winnings of the bets against each height, (P, H).
+
+    Parameters
+    ----------
+    pair, gap : columns (P, 1) of counts and of claimed gaps.
+    low : (P, H) the heights: the first rate if the claim is true.
+    """
     high = np.clip(low + gap, _TINY, 1 - _TINY)
-    parts = [*_directed(pair, low, high), _anywhere(pair, low, high)]
-    most = parts[0]
-    for part in parts[1:]:
-        most = np.logaddexp(most, part)
-    return most
+    bets = [*_directed_bets(pair, low, high), _bet_on_anywhere(pair, low, high)]
+    winnings = bets[0]
+    for bet in bets[1:]:
+        winnings = np.logaddexp(winnings, bet)
+    return winnings
 
 
 def _heights(pair: Pair, gap: Floats) -> Floats:
@@ -155,22 +161,23 @@ def _likely(pair: Pair, gap: Floats) -> Floats:
 
 
 def _rate_and_weight(successes: ArrayLike, size: ArrayLike) -> tuple[Floats, Floats]:
+    """Return a rate with half a success and half a failure added, and 1 over its variance."""
     n = np.asarray(size, float)
     rate = (np.asarray(successes) + 0.5) / (n + 1)
     return rate, (n + 1) / (rate * (1 - rate))
 
 
-def _directed(pair: Pair, low: Floats, high: Floats) -> Iterator[Floats]:
-    """Yield the bets that rates are further apart by each distance, split as counts tell it best.
+def _directed_bets(pair: Pair, low: Floats, high: Floats) -> Iterator[Floats]:
+    """Yield the log winnings of bets that rates are further apart by each of some distances.
 
     The group whose rate is less well known takes the larger part of the distance.
     """
     share = np.asarray(pair.share)
     low_weight, high_weight = low * (1 - low) * (1 - share), high * (1 - high) * share
-    part = high_weight / (low_weight + high_weight)
+    high_part = high_weight / (low_weight + high_weight)
     for distance, stake in zip(_DISTANCES, _STAKES, strict=True):
-        lower = np.maximum(low - (1 - part) * distance, low / 2)
-        upper = np.minimum(high + part * distance, (1 + high) / 2)
+        lower = np.maximum(low - (1 - high_part) * distance, low / 2)
+        upper = np.minimum(high + high_part * distance, (1 + high) / 2)
         won = _ratio(pair.first, pair.first_size, lower, low)
         won += _ratio(pair.second, pair.second_size, upper, high)
         yield won + np.log(stake * (1 - _ANYWHERE))
@@ -183,8 +190,8 @@ def _ratio(successes: ArrayLike, size: ArrayLike, rate: Floats, claimed: Floats)
     return ratio
 
 
-def _anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
-    """Return the bet that each rate, by itself, is somewhere on the far side, or at the claim."""
+def _bet_on_anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
+    """Return the log winnings of the bet that each rate is at the claim or on its far side."""
     far = [
         np.logaddexp.reduce([np.zeros_like(claimed), *ratios]) - np.log(1 + len(_PARTS))
         for claimed, ratios in (
@@ -201,7 +208,13 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
 
     Parameters
     ----------
+    pair : the counts at each look.
+    gap : the claimed gap.
     needed : the logarithm of the evidence that is needed.
+
+    Returns
+    -------
+    The position of the look; None where no look reaches it.
 
     Notes
     -----
@@ -223,7 +236,7 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
 
 
 def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
-    """Say where the evidence (P,) reaches what is needed, in little time where it seldom does."""
+    """Return whether the evidence (P,) reaches what is needed, quickly where it seldom does."""
     reached: NDArray[np.bool_] = _likelihood_ratio(pair.flat(), gap[:, None]) >= needed
     some = np.flatnonzero(reached)
     sides = np.broadcast_arrays(*(np.asarray(array, float) for array in pair))
@@ -287,9 +300,10 @@ _MOST_ROWS = 1e9
 def rows_until_apart(
     low: float, distance: float, share: float, gap: float, needed: ArrayLike
 ) -> float:
-    """Return what :func:`rows_until_beyond` does of rates at a distance, the lower one about `low`.
+    """Like :func:`rows_until_beyond`, of two rates at a distance, the lower one about `low`.
 
-    It is lower where the other rate would be above 1; infinite where the distance is above 1.
+    The lower rate is lowered where the other would be above 1; infinite where the distance is above
+    1.
     """
     low_rate = max(min(low, 1 - distance), 0.0)
     return rows_until_beyond(low_rate, low_rate + distance, share, gap, float(np.asarray(needed)))
@@ -312,6 +326,6 @@ def rows_until_beyond(
         told_apart = log_evidence(Pair(first * n, n, second * m, m, share), gap) >= needed
         if not told_apart.any():
             return float("inf")
-        place = int(told_apart.argmax())
-        few, many = float(rows[max(place - 1, 0)]), float(rows[place])
+        first_apart = int(told_apart.argmax())
+        few, many = float(rows[max(first_apart - 1, 0)]), float(rows[first_apart])
     return many

@@ -55,22 +55,29 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
 
 
 class Sums(NamedTuple):
-    """Values between -1 and 1 that were added up: how many, their sum, and that of squares."""
+    """Sums of values between -1 and 1.
+
+    Attributes
+    ----------
+    size : numbers of values.
+    total : their sums.
+    squares : the sums of their squares.
+    """
 
     size: ArrayLike
     total: ArrayLike
     squares: ArrayLike
 
-    def at(self, place: int) -> Sums:
-        """Return the sums at one place of all arrays."""
-        return Sums(*(np.asarray(part)[place] for part in self))
+    def at(self, index: int) -> Sums:
+        """Return the sums at one position of all arrays."""
+        return Sums(*(np.asarray(array)[index] for array in self))
 
     def limits(self, needed: ArrayLike) -> Limits:
-        """Return what :func:`mean_sequence` does."""
+        """Return the means with intervals that hold at every look; see :func:`mean_sequence`."""
         return mean_sequence(self, needed)
 
     def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
-        """Say where the evidence that values are under or over a bound on average is enough."""
+        """Return whether the evidence that the mean is outside the bounds reaches `needed`."""
         mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
         below = log_evidence_above(mirrored, -lower) >= needed
         outside: NDArray[np.bool_] = (log_evidence_above(self, upper) >= needed) | below
@@ -112,16 +119,17 @@ def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
     def excluded_from(side: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
         return lambda mean: log_evidence_above(Sums(n, side, squares), mean) >= reach
 
-    inside, ends = np.where(n > 0, value, 0.0), -np.ones(n.shape)
-    lower = _last_excluded(excluded_from(total), ends, inside)
-    upper = -_last_excluded(excluded_from(-total), ends, -inside)
+    inside = np.where(n > 0, value, 0.0)
+    outermost = -np.ones(n.shape)
+    lower = _last_excluded(excluded_from(total), outermost, inside)
+    upper = -_last_excluded(excluded_from(-total), outermost, -inside)
     return Limits(value, lower, upper)
 
 
 def _last_excluded(
     excluded: Callable[[Floats], NDArray[np.bool_]], out: Floats, inside: Floats
 ) -> Floats:
-    """Return how far values from `out` on are excluded, on the way to one that is not."""
+    """Return the last excluded value on the way from `out` to `inside`, by bisection."""
     for _ in range(_HALVINGS):
         middle = (out + inside) / 2
         further = excluded(middle)
@@ -130,14 +138,16 @@ def _last_excluded(
 
 
 def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
-    """Return the values after which a mean above a bound is found, if sums are as expected.
+    """Return after how many values a mean above a bound is found, if sums are as expected.
 
     Parameters
     ----------
-    square : the mean of squares.
-    needed : as of :func:`mean_sequence`.
+    mean : the mean of the values.
+    square : the mean of their squares.
+    bound : the bound.
+    needed : the logarithm of the evidence, as in :func:`mean_sequence`.
     """
     size = np.geomspace(1, 1e8, 4000)
     evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)
-    places = np.flatnonzero(evidence >= needed)
-    return float(size[places[0]]) if mean > bound and len(places) else float("inf")
+    reached = np.flatnonzero(evidence >= needed)
+    return float(size[reached[0]]) if mean > bound and len(reached) else float("inf")

@@ -15,13 +15,14 @@ from fairbench.core.arrays import Floats
 FROM_START = 0.9  # of a quantity's risk, what is left to the interval of all rows
 
 
-def needed(risk: float, restart: ArrayLike = 0) -> Floats:
-    """Return the logarithm of the evidence that an interval's end needs.
+def log_evidence_needed(risk: float, restart: ArrayLike = 0) -> Floats:
+    """Return the logarithm of the evidence at which a value is outside an interval.
 
     Parameters
     ----------
     risk : the probability with which any interval of the family may ever be wrong.
-    restart : the interval is that of the rows since the so manieth mark; 0 for all rows.
+    restart : the number, from 1, of the mark from which the interval counts rows; 0 for the
+        interval of all rows.
     """
     k = np.asarray(restart, float)
     later = (1 - FROM_START) / np.maximum(k * (k + 1), 1)

@@ -11,7 +11,7 @@ from fairbench.audits.watching.findings import gaps_now
 from fairbench.audits.watching.looking import look
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
-from fairbench.inference.sequential.restarts import FROM_START, needed
+from fairbench.inference.sequential.restarts import FROM_START, log_evidence_needed
 from tests.audits.tables import predictions
 
 
@@ -19,7 +19,7 @@ def test_what_may_go_wrong_adds_up_to_five_percent():
     of_gap, of_scores = risks(7, 4)
     assert 7 * of_gap + 4 * of_scores == pytest.approx(0.05)
     assert 7 * risks(7, 0)[0] == pytest.approx(0.05)
-    shares = 2 / np.exp(needed(1.0, np.arange(1000)))
+    shares = 2 / np.exp(log_evidence_needed(1.0, np.arange(1000)))
     assert shares[0] == pytest.approx(FROM_START)
     assert shares.sum() == pytest.approx(1, abs=1e-3)
     assert shares.sum() < 1

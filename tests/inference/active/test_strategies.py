@@ -174,6 +174,6 @@ def test_a_sitting_names_no_more_rows_than_there_are():
     chosen = next_arms(arms, Lowest(), "thompson", generator, labels=20)
     assert np.bincount(chosen).tolist() == [3, 4]
     assert arms.unlabelled.tolist() == [[3, 4]]
-    after = arms.counted([1, 2], [2, 2])
+    after = arms.with_counts([1, 2], [2, 2])
     assert next_arm(after, Lowest(), "thompson", generator) == -1
     assert after.posterior.successes[0].tolist() == [2.0, 3.8]

@@ -5,7 +5,7 @@ import pytest
 
 from fairbench.inference.comparing.fresh_winners import SPLITS, UNITS, fresh_winner
 from fairbench.inference.comparing.new_tasks import MOST_OF_FEW, on_new_task
-from fairbench.inference.comparing.resolution import parts_of, reach, units_needed
+from fairbench.inference.comparing.resolution import reach, units_needed, variance_parts
 
 
 def test_probabilities_are_those_counted_where_tasks_are_many():
@@ -85,12 +85,12 @@ def test_the_noise_of_splits_is_told_from_what_tasks_differ_by():
     random = np.random.default_rng(3)
     group = np.repeat(np.arange(400), 5)
     difference = random.normal(0, 0.03, 400)[group] + random.normal(0, 0.05, 2000)
-    parts = parts_of(difference, group, np.arange(400))
+    parts = variance_parts(difference, group, np.arange(400))
     assert parts.noise == pytest.approx(0.05**2 / 5, rel=0.1)
     assert parts.unit - parts.noise == pytest.approx(0.03**2, rel=0.2)
     assert parts.times_as_many(0.001, 400, 3.0) == np.inf
     assert parts.times_as_many(1.0, 400, 3.0) < 1
-    assert parts_of(difference[:3], np.arange(3), np.arange(3)) is None
+    assert variance_parts(difference[:3], np.arange(3), np.arange(3)) is None
 
 
 def test_halves_of_noise_name_another_winner_and_halves_of_a_difference_do_not():

@@ -7,7 +7,7 @@ import pytest
 
 from fairbench.audits.calibration import ALARMS
 from fairbench.inference.few_labels.calibration import sigmoid
-from fairbench.inference.few_labels.check import unlike
+from fairbench.inference.few_labels.check import calibration_p_values
 
 
 def drawn(generator, labels, slopes):
@@ -23,7 +23,10 @@ def smallest(slopes, labels, repeats):
     """Return the smallest p-value of each of many audits, times the groups."""
     generator = np.random.default_rng(labels)
     values = np.array(
-        [unlike(*drawn(generator, labels, slopes), len(slopes), generator) for _ in range(repeats)]
+        [
+            calibration_p_values(*drawn(generator, labels, slopes), len(slopes), generator)
+            for _ in range(repeats)
+        ]
     )
     return values.min(axis=1) * len(slopes)
 
@@ -45,13 +48,15 @@ def test_an_inverted_group_of_fifty_labels_is_named(groups, labels):
 
 def test_an_inverted_group_is_told_from_the_others(seed=3):
     generator = np.random.default_rng(seed)
-    values = unlike(*drawn(generator, 150, [1.0, 1.0, -1.0]), 3, generator)
+    values = calibration_p_values(*drawn(generator, 150, [1.0, 1.0, -1.0]), 3, generator)
     assert values[2] == values.min() < 0.001
 
 
 def test_of_one_group_and_of_one_label_something_is_said():
     generator = np.random.default_rng(0)
-    alone = unlike(np.array([0.9, 0.2]), np.array([1, 0]), np.zeros(2, np.int64), 2, generator)
+    alone = calibration_p_values(
+        np.array([0.9, 0.2]), np.array([1, 0]), np.zeros(2, np.int64), 2, generator
+    )
     assert 0.05 < alone[0] <= 1
     assert np.isnan(alone[1])
 
@@ -59,5 +64,5 @@ def test_of_one_group_and_of_one_label_something_is_said():
 def test_all_labels_alike_are_no_error():
     generator = np.random.default_rng(0)
     score, group = np.full(40, 0.5), np.resize([0, 1], 40)
-    values = unlike(score, np.zeros(40, np.int64), group, 2, generator)
+    values = calibration_p_values(score, np.zeros(40, np.int64), group, 2, generator)
     assert ((values > 0) & (values <= 1)).all()

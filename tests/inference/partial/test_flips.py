@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.audits.gaps import RATE_OF
-from fairbench.inference.partial.flips import corrected, flip_bounds, tipping_point
+from fairbench.inference.partial.flips import correct_counts, flip_bounds, tipping_point
 from fairbench.metrics.rates import FN, FP, TN, TP, base_rate
 from tests.inference.partial.linear import extremes
 
@@ -55,7 +55,7 @@ def test_no_wrong_labels_leave_the_rates_as_they_are():
 
 
 def test_no_label_is_made_up_and_none_is_lost():
-    tables = corrected([5.0, 3, 2, 10], 6, splits=5)
+    tables = correct_counts([5.0, 3, 2, 10], 6, splits=5)
     assert tables.shape == (20, 4)
     assert tables.min() >= 0
     np.testing.assert_allclose(tables.sum(axis=1), 20)

@@ -6,8 +6,8 @@ from scipy.optimize import linprog
 
 from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
 from fairbench.audits.gaps import RATE_OF
-from fairbench.inference.partial.ends import gap_bounds
-from fairbench.inference.partial.proxy import ProxyRows, alike, proxy_bounds
+from fairbench.inference.partial.bounds import gap_bounds
+from fairbench.inference.partial.proxy import ProxyRows, cells_of_alike, proxy_bounds
 from fairbench.metrics.rates import base_rate
 from tests.inference.partial.linear import extremes
 
@@ -96,8 +96,8 @@ def test_of_many_rows_the_ends_are_the_bounds():
     kind = (generator.random((rows, 1)) > kinds.cumsum(axis=1)[z]).sum(axis=1)
     cell = np.array([3, 2, 0])[kind]  # of the true positive rate
     result = ProxyRows(
-        group[z], cell, alike(group[z], most=50), generator.integers(0, 2, rows)
-    ).ends(RATE_OF["equal_opportunity"])
+        group[z], cell, cells_of_alike(group[z], most=50), generator.integers(0, 2, rows)
+    ).bounds(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
     np.testing.assert_allclose(result.lower, lower, atol=0.015)
     np.testing.assert_allclose(result.upper, upper, atol=0.015)
@@ -107,9 +107,9 @@ def test_known_groups_leave_nothing_open():
     generator = np.random.default_rng(5)
     group, cell = generator.integers(0, 2, 3000), generator.integers(0, 4, 3000)
     share = np.stack([1.0 - group, group], axis=1)
-    rows = ProxyRows(share, cell, alike(share, most=50), generator.integers(0, 2, 3000))
+    rows = ProxyRows(share, cell, cells_of_alike(share, most=50), generator.integers(0, 2, 3000))
     for rate in RATES.values():
-        ends = rows.ends(rate)
+        ends = rows.bounds(rate)
         counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in (0, 1)])
         np.testing.assert_allclose(ends.lower, rate(counts), atol=1e-9)
         np.testing.assert_allclose(ends.upper, rate(counts), atol=1e-9)
@@ -126,7 +126,7 @@ def test_intervals_hold_the_truth_even_at_an_end(side):
     for rate in RATES.values():
         hits = []
         for sample in samples:
-            lower, upper = sample.ends(rate).interval()
+            lower, upper = sample.bounds(rate).interval()
             hits.append(((lower <= rate(counts)) & (rate(counts) <= upper)).mean())
         assert np.mean(hits) > 0.92
 
@@ -135,6 +135,6 @@ def test_intervals_hold_the_truth_even_at_an_end(side):
 def test_gaps_lie_in_their_intervals_too(side):
     population, draw = Proxies(500, side, 10), np.random.default_rng(7)
     value = base_rate(proxy_truth(population))
-    result = [gap_bounds(proxy_rows(population, 500, draw)[0].ends(base_rate)) for _ in range(60)]
+    result = [gap_bounds(proxy_rows(population, 500, draw)[0].bounds(base_rate)) for _ in range(60)]
     held = [bounds.interval[0] <= value[1] - value[0] <= bounds.interval[1] for bounds in result]
     assert np.mean(held) > 0.92

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.coverage.bounds import Selection, draw_selection
 from fairbench.audits.gaps import RATE_OF
-from fairbench.inference.partial.ends import Ends, gap_bounds
+from fairbench.inference.partial.bounds import RateBounds, gap_bounds
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.rates import base_rate
@@ -55,7 +55,7 @@ def test_bounds_are_a_linear_programmes(name, odds):
     generator = np.random.default_rng(1)
     for _ in range(4):
         rows = some(generator)
-        ends = rows.ends(RATES[name], odds=odds)
+        ends = rows.bounds(RATES[name], odds=odds)
         for group in range(3):
             result = ends.lower[group], ends.upper[group]
             expected = by_linear_programme(RATES[name], rows, group, odds)
@@ -67,7 +67,7 @@ def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
     generator = np.random.default_rng(2)
     for groups in (2, 4):
         rows = some(generator, groups)
-        ends = rows.ends(base_rate)
+        ends = rows.bounds(base_rate)
         result = gap_bounds(ends)
         rates = generator.random((20_000, groups)) ** 0.3
         rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
@@ -84,7 +84,7 @@ def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():
     rows = some(generator, 50, 1, rows=400)
     positive = generator.binomial(rows.selected.astype(int), 0.4).astype(float)
     rows = SelectedLabels(rows.others, rows.selected, rows.selected, positive)
-    ends = rows.ends(base_rate)
+    ends = rows.bounds(base_rate)
     everyone = (rows.selected + rows.others).sum(axis=(1, 2))
     np.testing.assert_allclose(ends.lower, positive.sum(axis=(1, 2)) / everyone)
     np.testing.assert_allclose(ends.lower_rows, everyone, rtol=0.03)
@@ -96,20 +96,20 @@ def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():
 def test_larger_factors_allow_more_and_the_largest_all():
     rows = some(np.random.default_rng(4), rows=500)
     for rate in RATES.values():
-        ends = [rows.ends(rate, odds=odds) for odds in (1, 2, 10, 1e9, NOTHING)]
+        ends = [rows.bounds(rate, odds=odds) for odds in (1, 2, 10, 1e9, NOTHING)]
         for narrow, wide in zip(ends, ends[1:], strict=False):
             assert (narrow.lower >= wide.lower - 1e-6).all()
             assert (narrow.upper <= wide.upper + 1e-6).all()
     np.testing.assert_allclose(
-        rows.ends(base_rate, odds=1).lower, rows.ends(base_rate, odds=1).upper
+        rows.bounds(base_rate, odds=1).lower, rows.bounds(base_rate, odds=1).upper
     )
 
 
 def test_nothing_known_is_everything_possible():
     nothing = np.zeros((1, 2, 1))
-    ends = SelectedLabels(nothing + 5, nothing, nothing, nothing).ends(base_rate)
+    ends = SelectedLabels(nothing + 5, nothing, nothing, nothing).bounds(base_rate)
     assert (ends.lower, ends.upper) == (0, 1)
-    ends = SelectedLabels(nothing, nothing, nothing, nothing).ends(base_rate)
+    ends = SelectedLabels(nothing, nothing, nothing, nothing).bounds(base_rate)
     assert np.isnan(ends.lower)
     assert ends.interval() == (0, 1)
 
@@ -124,11 +124,11 @@ def test_intervals_hold_the_truth_even_at_an_end(population):
     sample = draw_selection(population, 1000, np.random.default_rng(6))
     _, rows = sample.data
     for rate in (base_rate, *(RATE_OF[name] for name in ("equal_opportunity", "accuracy_gap"))):
-        lower, upper = rows.ends(rate, odds=population.odds).interval()
+        lower, upper = rows.bounds(rate, odds=population.odds).interval()
         truth = sample.truth[rate.name].ravel()
         assert ((lower <= truth) & (truth <= upper)).mean() > 0.95
 
 
 def test_ends_of_some_groups_are_taken():
-    ends = Ends(*np.arange(12.0).reshape(4, 3)).take([0, 2])
+    ends = RateBounds(*np.arange(12.0).reshape(4, 3)).take([0, 2])
     np.testing.assert_array_equal(ends.upper_rows, [9, 11])

@@ -105,7 +105,13 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
 
     The critical value is that of the studentised range over the square root of 2, the normal
     quantile for two groups (Tukey). Several rates share what may go wrong between them.
+
+    Raises
+    ------
+    ValueError : there is no rate, or the level is not between 0 and 1.
     """
+    if rates < 1 or not 0 < level < 1:
+        raise ValueError(f"no level of single intervals at level {level:g} of {rates} rates")
     shared = 1 - (1 - level) / rates
     if groups <= 2:
         return shared
@@ -138,7 +144,16 @@ def range_quantile(level: float, groups: int, freedom: float = np.inf) -> float:
     rule, the outer one over log s, where it converges geometrically. ``scipy.stats`` integrates
     adaptively, which takes a hundred times as long, and is off at one degree of freedom and levels
     above 0.999.
+
+    Raises
+    ------
+    ValueError : there are no two groups, or the level is not between 0 and 1.
     """
+    if groups < 2 or not 0 < level < 1 or not freedom >= 1:
+        raise ValueError(
+            f"no studentised range of {groups} groups at level {level:g} with {freedom:g} degrees "
+            "of freedom"
+        )
     scales, weights = _scales(freedom)
 
     def excess(logarithm: float) -> float:

@@ -41,13 +41,17 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
 
     Parameters
     ----------
-    successes, size : counts of any shapes that broadcast; they need not be whole numbers, such as
-        weighted counts scaled to their effective size.
+    successes, size : counts of any shapes that broadcast, with 0 <= successes <= size; they need
+        not be whole numbers, such as weighted counts scaled to their effective size.
     level : the level of the intervals; an array of levels broadcasts with the counts.
 
     Returns
     -------
     The rates and both limits. Of no rows, the rate is NaN and the interval is [0, 1].
+
+    Raises
+    ------
+    ValueError : a level that is not between 0 and 1.
 
     Notes
     -----
@@ -70,10 +74,11 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     >>> rate_limits(4, 10).lower.round(4).item()
     0.137
     """
+    levels = np.asarray(level, float)
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"level is {level}: it must be between 0 and 1, such as 0.95")
     x, n, tail = np.broadcast_arrays(
-        np.asarray(successes, float),
-        np.asarray(size, float),
-        (1 - np.asarray(level, float)) / 2,
+        np.asarray(successes, float), np.asarray(size, float), (1 - levels) / 2
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(n > 0, x / n, np.nan)

@@ -122,9 +122,11 @@ def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
     marks = np.asarray(clusters)
     if marks.shape != (rows,):
         raise UserError(f"clusters has shape {marks.shape}; it must be one mark a row")
+    # Of a list of texts numpy makes a missing one the text 'nan', which would be a cluster.
+    missing = pd.isna(np.asarray(clusters, object))
+    if missing.any():
+        raise UserError(f"clusters is missing in row {int(np.flatnonzero(missing)[0])}")
     unit, distinct = pd.factorize(marks)
-    if (unit < 0).any():
-        raise UserError(f"clusters is missing in row {int(np.flatnonzero(unit < 0)[0])}")
     return unit.astype(np.intp), len(distinct)
 
 

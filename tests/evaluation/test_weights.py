@@ -249,6 +249,7 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
             "clusters has one mark in all rows: intervals need at least two clusters",
         ),
         ({"clusters": ["a", None, "b", "b"]}, "clusters is missing in row 1"),
+        ({"clusters": ["a", "a", np.nan, "b"]}, "clusters is missing in row 2"),
         (
             {"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},
             "interval=dirichlet knows neither weights nor clusters: use interval=frequentist",

@@ -242,3 +242,19 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
         np.testing.assert_allclose(np.array(result), np.array(largest_gap(limits)))
         wide = difference_limits(*pairs(limits.together)).lower
         assert wide[high, low] == wide.max()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (range_quantile, (0.95, 1)),
+        (range_quantile, (1.0, 3)),
+        (range_quantile, (0.95, 3, 0.5)),
+        (simultaneous_level, (1.0, 3)),
+        (simultaneous_level, (0.95, 3, 0)),
+        (simultaneous_level, (float("nan"), 3)),
+    ],
+)
+def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(function, arguments):
+    with pytest.raises(ValueError, match="no (studentised range|level)"):
+        function(*arguments)

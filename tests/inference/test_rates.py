@@ -58,6 +58,12 @@ def test_the_quick_limits_are_the_limits_to_a_hundredth_of_their_width(n, level)
     assert (np.abs(quick.upper - limits.upper) < 0.01 * width).all()
 
 
+@pytest.mark.parametrize("level", [95, -0.1, float("nan"), [0.95, 95]])
+def test_a_level_that_is_no_probability_is_refused(level):
+    with pytest.raises(ValueError, match="must be between 0 and 1"):
+        rate_limits(3, 10, level=level)
+
+
 def test_at_the_edges_they_are_the_modified_ones():
     n, tail = 100, 0.025
     limits = rate_limits([0, 1, n - 1, n], n)

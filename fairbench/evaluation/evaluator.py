@@ -18,7 +18,8 @@ from fairbench.evaluation.abstention import (
     evaluate_feature_shift,
 )
 from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
-from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
+from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
+from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.prediction_sets import evaluate_sets
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression

@@ -27,7 +27,7 @@ from fairbench.evaluation.group_intervals import (
     patterns,
 )
 from fairbench.evaluation.many_groups import PooledGroups
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import (
     NAN,
     About,
@@ -41,20 +41,8 @@ from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.group import (
-    RocHull,
-    debiased,
-    expected_counts,
-    least_error,
-)
-from fairbench.metrics.rates import (
-    Counts,
-    Rate,
-    binary_confusion,
-    error_rate,
-    selection_rate,
-    total,
-)
+from fairbench.metrics.group import debiased
+from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 NO_DRAWS = np.empty((0, 0, 4))
@@ -501,118 +489,3 @@ def _debiased(counted: Counted, metric: Metric, among: Mask, resampled: Counts) 
         counts, drawn = counted.counts[places], resampled[:, places]
         corrected[places] = debiased(metric, counts[..., groups, :], drawn[..., groups, :])
     return corrected
-
-
-# The gaps that thresholds can close by a linear programme.
-CONSTRAINTS = (
-    "statistical_parity",
-    "equal_opportunity",
-    "false_positive_rate_gap",
-    "equalized_odds",
-)
-_MEASURES = ("error_rate", "gap", "validation_error_rate")
-
-
-def evaluate_group_thresholds(
-    table: MetricTable,
-    data: Labelled,
-    validation: Labelled | None,
-    relaxations: Sequence[float],
-    attribute: str,
-) -> None:
-    """Add error and gap under every constraint at every relaxation of it.
-
-    Thresholds are chosen on the validation rows. At a relaxation of 1 the score is unprocessed:
-    its error alone counts. Values are expectations over the thresholds' draws.
-    """
-    missing = attribute not in data.groups or "score" not in data.predictions
-    if validation is None or missing or not relaxations:
-        return
-    test, held_out = (_ScoredGroups(part, part.coded[attribute]) for part in (data, validation))
-    gap_metrics = metrics_of(BINARY, "widest")
-    shape = len(CONSTRAINTS), len(relaxations), len(_MEASURES), data.splits
-    values, statuses = np.full(shape, NAN), Statuses.ok(shape)
-    rows, validation_rows = data.sizes[:, 0], validation.sizes[:, 0]
-    fewest = [[rows, test.fewest(gap_metrics[name]), validation_rows] for name in CONSTRAINTS]
-    hulls: dict[int, list[RocHull]] = {}  # by split, made once for all constraints
-    on_test: dict[int, list[Floats]] = {}
-    for c, name in enumerate(CONSTRAINTS):
-        metric, splits = gap_metrics[name], []
-        for s in range(data.splits):
-            reason = test.lacking(metric, s) or held_out.lacking(
-                metric, s, " of the validation rows"
-            )
-            if not reason:
-                splits.append(s)
-                continue
-            lacking = np.zeros(shape, bool)
-            lacking[c, ..., s] = True
-            statuses.flag(lacking, "undefined", reason)
-        for s in splits:
-            if s not in hulls:
-                hulls[s] = [RocHull.of(*rows) for rows in held_out.of_split(s)]
-                pairs = zip(hulls[s], test.of_split(s), strict=True)
-                on_test[s] = [hull.counts_of(*rows) for hull, rows in pairs]
-        weights = least_error([hulls[s] for s in splits], metric.rates, relaxations)
-        for s, split_weights in zip(splits, weights, strict=True):
-            tested = expected_counts(split_weights, on_test[s])
-            validated = expected_counts(split_weights, [hull.counts for hull in hulls[s]])
-            errors = [error_rate(total(counts))[:, 0] for counts in (tested, validated)]
-            values[c, ..., s] = np.stack([errors[0], metric(tested), errors[1]], axis=-1)
-    settings = [
-        Setting(constraint=name, relaxation=relaxation)
-        for name in CONSTRAINTS
-        for relaxation in relaxations
-        for _ in _MEASURES
-    ]
-    flat = len(settings), data.splits, 1
-    table.add(
-        [f"postprocessed_{measure}" for measure in _MEASURES] * (len(settings) // len(_MEASURES)),
-        values.reshape(flat),
-        data.sizes,
-        Where(attribute),
-        setting=settings,
-        status=Statuses(*(array.reshape(flat) for array in statuses)),
-        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
-    )
-
-
-@dataclass(frozen=True)
-class _ScoredGroups:
-    """Labels and scores of the groups of one attribute, split by split."""
-
-    data: Labelled
-    groups: Groups
-
-    @cached_property
-    def _rows(self) -> list[tuple[Floats, Floats]]:
-        """The labels and the scores of each cell."""
-        columns = self.data.target, self.data.column("score")
-        return list(zip(*map(self.groups.split, columns), strict=True))
-
-    def of_split(self, place: int) -> list[tuple[Floats, Floats]]:
-        """Return the labels and the scores (n,) of each group in one split."""
-        groups = len(self.groups)
-        return self._rows[place * groups : (place + 1) * groups]
-
-    @cached_property
-    def _labels(self) -> Counts:
-        """How many rows (S, G, 4) of each group have which label."""
-        zeros, shape = np.zeros(len(self.data)), (self.groups.splits, len(self.groups), 4)
-        counts = binary_confusion(
-            self.data.target, zeros, self.groups.codes, n_groups=self.groups.cells
-        )
-        return counts.reshape(shape)
-
-    def fewest(self, metric: Metric) -> NDArray[np.int64]:
-        """Return how many rows (S,) of the group that has fewest a metric's rates rest on."""
-        sizes = [rate.size(self._labels) for rate in metric.rates]
-        return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
-
-    def lacking(self, metric: Metric, place: int, whose: str = "") -> str:
-        """Return which label that the metric's rates rest on a group of a split lacks, if any."""
-        for rate in metric.rates:
-            rows = rate.size(self._labels[place])
-            if not rows.all():
-                return f"{rate.empty} in group '{self.groups.names[int(rows.argmin())]}'{whose}"
-        return ""

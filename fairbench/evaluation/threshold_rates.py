@@ -12,7 +12,7 @@ from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.group import counts_at
+from fairbench.metrics.group_thresholds import counts_at
 from fairbench.metrics.rates import Rate, selection_rate
 
 Codes = NDArray[np.intp]

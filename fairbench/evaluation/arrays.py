@@ -137,7 +137,7 @@ def evaluate(
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
-        of_groups = evaluator.of_groups(table)
+        of_groups = evaluator.group_evaluation(table)
         evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:

@@ -18,7 +18,7 @@ from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
 from fairbench.evaluation.estimates import add_estimates, declared_batches
-from fairbench.evaluation.groups import Counted, GroupEvaluation
+from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
 from fairbench.evaluation.predictions import Groups, Labelled, Parts
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
@@ -183,11 +183,11 @@ class _Forms:
         right = self._counted(right_as_label(self.data), level, generators)
         self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))
 
-    def _counted(self, label: Labelled, level: float, generators: Generators) -> Counted:
+    def _counted(self, label: Labelled, level: float, generators: Generators) -> GroupCounts:
         evaluation, hard = replace(self.of.groups, level=level), label.column("prediction")
         return evaluation.count(self.groups, label.target, hard, deepcopy(generators))
 
-    def _gap(self, counted: Counted, name: str) -> _Gaps:
+    def _gap(self, counted: GroupCounts, name: str) -> _Gaps:
         """Return a gap among the groups that have its rate."""
         metric, splits = metrics_of(BINARY, "widest")[name], self.groups.splits
         among = counted.intervals.compared([metric])[0]

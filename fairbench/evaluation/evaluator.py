@@ -170,7 +170,7 @@ class Evaluator:
             self._labels(weighed, data, generators)
         elif data.task is Task.MULTICLASS:
             of_classes = ClassEvaluation(
-                weighed, self._labels, self.of_groups(weighed, data.design), self.bins
+                weighed, self._labels, self.group_evaluation(weighed, data.design), self.bins
             )
             of_classes.run(data, generators)
             evaluate_sets(weighed, data, levels)
@@ -198,12 +198,12 @@ class Evaluator:
 
     def _labels(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
-        evaluation, hard = self.of_groups(table, data.design), data.column("prediction")
+        evaluation, hard = self.group_evaluation(table, data.design), data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
-            evaluation.attribute(groups, data.target, hard, generators)
+            evaluation.add_attribute(groups, data.target, hard, generators)
         ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
 
-    def of_groups(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
+    def group_evaluation(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
         """Return what evaluates groups with these settings, and adds its rows to a table."""
         return GroupEvaluation(
             table,

@@ -230,7 +230,7 @@ def decided_by(
     groups: Groups, hard: NDArray[Any], design: Design | None = None, target: Any = None
 ) -> CountIntervals:
     """Return the intervals of decisions (n,) by group, and of labels (n,) where they are given."""
-    evaluation = Evaluator().of_groups(MetricTable(), design)
+    evaluation = Evaluator().group_evaluation(MetricTable(), design)
     label = np.zeros(len(hard)) if target is None else np.asarray(target, float)
     generator = [np.random.default_rng(0)]  # of draws that nothing here asks for
     counted = evaluation.count(groups, label, np.asarray(hard, float), generator)

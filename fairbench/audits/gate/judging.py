@@ -123,7 +123,7 @@ def _compared(table: AuditTable, name: str, seed: int, *, with_labels: bool) -> 
     if with_labels and len(table.known) == len(table):
         labelled = decided_by(groups, hard, table.design, table.label)
     elif with_labels and len(table.known):
-        counted = rows_of(table).counted(name, labels, rng(seed, "labels", name), 0.95)
+        counted = rows_of(table).labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
         assert isinstance(counted.intervals, CountIntervals)
         labelled = counted.intervals
     named = table.references.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,12 +64,24 @@ def total(counts: NDArray[Any]) -> NDArray[Any]:
 Counts = NDArray[Any]
 
 
+class RateWeights(NamedTuple):
+    """How much each success and each failure count in a rate; 1 and 1 in a plain share of rows."""
+
+    success: int
+    failure: int
+
+
 @dataclass(frozen=True)
 class Rate:
     """A ratio of two weighted sums over the cells TN, FP, FN, TP.
 
     Calling it maps counts or probabilities (..., 4) to values (...), NaN where the denominator is
-    0; `empty` says in words what is then missing.
+    0.
+
+    Attributes
+    ----------
+    numerator, denominator : the weights of the cells TN, FP, FN, TP in each sum.
+    empty : what is missing where the denominator is 0, in words.
     """
 
     name: str
@@ -93,12 +105,19 @@ class Rate:
         return _sum(counts, tuple(int(weight > 0) for weight in self.numerator))
 
     @property
-    def weights(self) -> tuple[int, int]:
-        """How much a row of the numerator's cells counts, and one of the denominator's others."""
-        failures = [
-            w for w, top in zip(self.denominator, self.numerator, strict=True) if w and not top
+    def weights(self) -> RateWeights:
+        """How much successes and failures count.
+
+        With s rows in the numerator's cells and f rows in the other cells of the denominator, the
+        rate is success * s / (success * s + failure * f). The f1 score, for example, is
+        2 TP / (2 TP + FP + FN): a success counts 2, a failure 1.
+        """
+        failure_weights = [
+            weight
+            for weight, top in zip(self.denominator, self.numerator, strict=True)
+            if weight and not top
         ]
-        return max(self.numerator), failures[0]
+        return RateWeights(max(self.numerator), failure_weights[0])
 
 
 def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Floats, Floats]:

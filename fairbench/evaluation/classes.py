@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
-from fairbench.evaluation.estimates import add_estimates, declared_batches
 from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
-from fairbench.evaluation.predictions import Groups, Labelled, Parts
+from fairbench.evaluation.metric_batches import add_estimates, declared_batches
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
@@ -111,16 +111,24 @@ class ClassEvaluation:
         scores = scores_of(data)
         if scores is None:
             return
-        parts, metrics = Parts.of_labelled(data), metrics_of(MULTICLASS)
+        all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
         columns = {"scores": scores}
-        batches = list(declared_batches(metrics.values(), data.target, columns, parts, {}))
+        batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
         bins = [
             ordered_bins(data.target == k, scores[:, k], data, self.bins)
             for k in range(len(data.classes))
         ]
-        name, place = "classwise_calibration_error", len(metrics)
-        batches.append(calibration_batch(name, bins, parts, self.bins, self.table.level, place))
-        add_estimates(self.table, parts, batches)
+        batches.append(
+            calibration_batch(
+                "classwise_calibration_error",
+                bins,
+                all_groups,
+                n_bins=self.bins,
+                level=self.table.level,
+                position=len(metrics),
+            )
+        )
+        add_estimates(self.table, all_groups, batches)
 
 
 def _is_of(name: str, metrics: Sequence[str]) -> bool:

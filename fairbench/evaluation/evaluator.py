@@ -265,5 +265,5 @@ def _add_spread(
             values[..., None],
             size[..., None],
             setting=settings,
-            there=has_rows,
+            is_row=has_rows,
         )

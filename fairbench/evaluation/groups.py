@@ -34,7 +34,7 @@ from fairbench.evaluation.table import (
     About,
     MetricTable,
     Setting,
-    Several,
+    SomeGroups,
     Statuses,
     Where,
 )
@@ -311,7 +311,7 @@ class GroupEvaluation:
     def _add_pairs(self, counts: GroupCounts) -> None:
         """Add the differences of rates from the reference's, and the ratios to it."""
         metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-        others = Several(counts.attribute, counts.names[1:])
+        others = SomeGroups(counts.attribute, counts.names[1:])
         values = []
         sizes = []
         statuses = []
@@ -416,7 +416,7 @@ class GroupEvaluation:
             for interval, value in zip(gaps.intervals, gaps.values, strict=True)
         ]
         is_row = ~np.isnan(np.reshape(gaps.values, (len(gaps.values), -1, 1)))
-        self._add_statistic(PAIRS_THAT_DIFFER, counts, gaps, pairs, gaps.statuses, there=is_row)
+        self._add_statistic(PAIRS_THAT_DIFFER, counts, gaps, pairs, gaps.statuses, is_row=is_row)
 
     def _add_statistic(
         self,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.evaluation import regression, scores
-from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.metric_batches import Batch, declared_batches
+from fairbench.evaluation.predictions import AllGroups
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta, Normal, centred
 from fairbench.inference.rates import Limits, quantile
@@ -105,9 +105,9 @@ class LabelledMeans:
     @cached_property
     def _batch(self) -> Batch:
         """The mean of everyone and of each group, (1, 1 + A)."""
-        parts = Parts.of(len(self.target), {"": self.groups})
+        all_groups = AllGroups.of(len(self.target), {"": self.groups})
         kinds = {**scores.KINDS, **regression.KINDS}
-        (batch,) = declared_batches([self.metric], self.target, self.columns, parts, kinds)
+        (batch,) = declared_batches([self.metric], self.target, self.columns, all_groups, kinds)
         return batch
 
     @property

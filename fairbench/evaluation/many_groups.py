@@ -14,7 +14,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import POOLED, WORST, values_of
-from fairbench.evaluation.table import NAN, MetricTable, Several, Statuses
+from fairbench.evaluation.table import NAN, MetricTable, SomeGroups, Statuses
 from fairbench.inference.flags import (
     adjusted,
     all_at_least,
@@ -119,7 +119,7 @@ class PooledGroups:
         sizes = np.reshape(rows(list(SHOWN)), shape)
         statuses = _statuses(list(SHOWN), posterior, sizes)
         valued = statuses.has_value
-        names, where = [rate.name for rate in SHOWN], Several(self.attribute, tuple(self.groups))
+        names, where = [rate.name for rate in SHOWN], SomeGroups(self.attribute, tuple(self.groups))
         table.add(
             names,
             np.where(valued, posterior.mean, NAN),

@@ -345,7 +345,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class AllGroups:
     """Everyone and the groups of every attribute, one after the other: C cells of rows.
 
     Attributes
@@ -364,18 +364,18 @@ class Parts:
         groups: Mapping[str, pd.Series],
         design: Design | None = None,
         rows: Sequence[int] = (),
-    ) -> Parts:
+    ) -> AllGroups:
         """Return everyone of `count` rows, and the groups of each attribute's labels."""
         by_name = (Groups.of(name, labels, rows) for name, labels in groups.items())
         return cls((Groups.everyone(count, rows), *by_name), design)
 
     @classmethod
-    def of_labelled(cls, data: Labelled) -> Parts:
+    def of_labelled(cls, data: Labelled) -> AllGroups:
         """Return everyone and all groups of a table of predictions."""
         return cls((data.everyone, *data.coded.values()), data.design)
 
     @classmethod
-    def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> Parts:
+    def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> AllGroups:
         """Return the predictions in another order of rows, see `Groups.of`, sampled by a design."""
         everyone = Groups.everyone(len(order), data.rows)
         by_name = (

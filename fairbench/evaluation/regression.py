@@ -8,15 +8,15 @@ import numpy as np
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
-from fairbench.evaluation.estimates import (
+from fairbench.evaluation.metric_batches import (
     Batch,
-    Closed,
+    ClosedForm,
     Kinds,
     add_estimates,
     declared_batches,
 )
 from fairbench.evaluation.prediction_sets import interval_batches
-from fairbench.evaluation.predictions import Groups, Labelled, Parts
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -55,61 +55,64 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
     Parameters
     ----------
-    levels : of the prediction intervals whose coverage and width are reported.
+    levels : the levels of the prediction intervals whose coverage and width are reported.
     """
-    counted = data.with_weight()
+    weighted = data.with_weight()
 
-    def parity(groups: Groups) -> None:
+    def add_parities(groups: Groups) -> None:
         if groups.attribute:
             plain = table.without_rows()
-            _parity(plain, data, groups.attribute)
+            _add_parities(plain, data, groups.attribute)
             table.add_unweighted(plain.blocks, data.design)
 
-    parts = Parts.of_labelled(counted)
-    batches = list(_batches(counted, levels, parts))
-    add_estimates(table, parts, batches, after_each=parity)
+    all_groups = AllGroups.of_labelled(weighted)
+    batches = list(_batches(weighted, levels, all_groups))
+    add_estimates(table, all_groups, batches, after_each=add_parities)
 
 
-def _batches(data: Labelled, levels: Sequence[float], parts: Parts) -> Iterator[Batch]:
+def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> Iterator[Batch]:
     columns = {str(name): data.column(name) for name in data.predictions}
     name = _sd_column(data)
     if name:
         columns["sd_or_uncertainty"] = columns[name]
 
     def statuses(metric: Metric) -> Statuses:
-        return parts.statuses(*_bad(metric, columns))
+        return all_groups.statuses(*_bad(metric, columns))
 
     metrics = metrics_of(REGRESSION)
-    yield from declared_batches(metrics.values(), data.target, columns, parts, KINDS, statuses)
+    yield from declared_batches(metrics.values(), data.target, columns, all_groups, KINDS, statuses)
     ends = {level: level_ends for level in levels if (level_ends := _ends(data, level)) is not None}
-    yield from interval_batches(data.target, ends, parts, len(metrics))
+    yield from interval_batches(data.target, ends, all_groups, len(metrics))
 
 
 _PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistical_parity")
 
 
-def _parity(table: MetricTable, data: Labelled, attribute: str) -> None:
+def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
     """Add the parities of one attribute, of every split."""
     shape = len(_PARITIES), data.splits, 1
-    values, ends = np.full(shape, NAN), np.full((2, *shape), NAN)
+    values = np.full(shape, NAN)
+    lower = np.full(shape, NAN)
+    upper = np.full(shape, NAN)
     statuses = Statuses.ok(shape)
-    for s, part in enumerate(data.each_split()):
-        groups = part.coded[attribute]
+    for s, of_split in enumerate(data.each_split()):
+        groups = of_split.coded[attribute]
         sizes = groups.size[0]
-        for place, (status, distances, has_limits) in enumerate(_distances(part, groups)):
+        for i, (status, distances, has_limits) in enumerate(_distances(of_split, groups)):
             if status != OK:
                 flagged = np.zeros(shape, bool)
-                flagged[place, s] = True
+                flagged[i, s] = True
                 statuses.flag(flagged, status.kind, status.reason)
                 continue
             limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
-            values[place, s, 0] = limits.value
-            ends[:, place, s, 0] = limits.lower, limits.upper
+            values[i, s, 0] = limits.value
+            lower[i, s, 0] = limits.lower
+            upper[i, s, 0] = limits.upper
     table.add_bounded(
         _PARITIES,
         values,
         data.sizes,
-        (ends[0], ends[1]),
+        (lower, upper),
         "",
         Where(attribute),
         status=statuses,
@@ -172,33 +175,42 @@ def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:
         return mean - half, mean + half
 
 
-def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
+def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     """Return the root mean squared errors of all cells, with their intervals."""
     # Halves of numbers that do not overflow have differences that do not.
     target, prediction = (values / 2 for values in arrays)
-    errors = parts.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
-    away, scale = scaled(errors, parts.codes, len(parts))
-    squares = away**2
-    moments, totals = parts.moments(squares)
-    few, index = parts.too_few(ROOT_ROWS), parts.tail_index(squares)
+    half_errors = all_groups.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
+    scaled_errors, scale = scaled(half_errors, all_groups.codes, len(all_groups))
+    squares = scaled_errors**2
+    moments, totals = all_groups.moments(squares)
+    tails = all_groups.tail_index(squares)
     with np.errstate(over="ignore"):
-        value = 2 * scale * np.sqrt(parts.mean_of(squares))
+        value = 2 * scale * np.sqrt(all_groups.mean_of(squares))
 
     def limits(level: Level) -> Limits:
-        root = root_limits(moments, index, level=level)
+        root = root_limits(moments, tails, level=level)
         with np.errstate(over="ignore"):
-            return Limits(*(2 * scale * end for end in root))
+            return Limits(*(2 * scale * limit for limit in root))
 
-    return value, limits, few, totals
+    return ClosedForm(
+        value=value, limits=limits, lacking=all_groups.too_few(ROOT_ROWS), totals=totals
+    )
 
 
-def _explained(arrays: Sequence[Floats], parts: Parts) -> Closed:
+def _explained(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     """Return the coefficients of determination of all cells, with their intervals."""
-    target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
-    explained = scores.explained(target, prediction, parts.codes, len(parts), sample=parts.sample)
-    few = parts.too_few(ROOT_ROWS)
-    limits = lambda level: scores.explained_limits(explained, level=level)  # noqa: E731
-    return 1 - explained.left, limits, few, explained.totals
+    target, prediction = (
+        all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
+    )
+    explained = scores.explained(
+        target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
+    )
+    return ClosedForm(
+        value=1 - explained.left,
+        limits=lambda level: scores.explained_limits(explained, level=level),
+        lacking=all_groups.too_few(ROOT_ROWS),
+        totals=explained.totals,
+    )
 
 
 KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}

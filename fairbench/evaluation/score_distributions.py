@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairbench.core.arrays import Floats
 from fairbench.data.groups import codes_of
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.predictions import AllGroups
 from fairbench.inference.means import around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.inference.survey import Design
@@ -90,10 +90,10 @@ def group_means(
     ----------
     bounds : between which a mean can be.
     """
-    parts = Parts.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
-    (moments, totals), correlation = parts.moments(values), np.zeros(len(parts) - 1)
-    if parts.sample is not None and totals is not None:
-        correlation = parts.sample.correlation(totals)[1:, 1]
+    all_groups = AllGroups.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
+    (moments, totals), correlation = all_groups.moments(values), np.zeros(len(all_groups) - 1)
+    if all_groups.sample is not None and totals is not None:
+        correlation = all_groups.sample.correlation(totals)[1:, 1]
     least, most = bounds
-    limits = around(parts.mean_of(values), loss_limits(moments, least=least, most=most))
+    limits = around(all_groups.mean_of(values), loss_limits(moments, least=least, most=most))
     return limits.take(slice(1, None)), correlation

@@ -26,7 +26,15 @@ from fairbench.data.groups import CROSSED
 from fairbench.evaluation.columns import IN_STRATUM, STANDARDISED, VALUE
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import About, Block, MetricTable, Setting, Several, Statuses, Where
+from fairbench.evaluation.table import (
+    About,
+    Block,
+    MetricTable,
+    Setting,
+    SomeGroups,
+    Statuses,
+    Where,
+)
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
 from fairbench.inference.standardised import (
@@ -180,7 +188,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
         ),
         splits=np.zeros(1, np.intp),
         status=Statuses(*(one_split(array) for array in block.status)),
-        there=None if block.there is None else one_split(block.there),
+        is_row=None if block.is_row is None else one_split(block.is_row),
         **arrays,
     )
 
@@ -203,7 +211,7 @@ class _Standardising:
     def _rates(self) -> None:
         """Add each group's rates over the strata that it has rows in."""
         groups = range(len(self.counted.groups))
-        where = Several(self.counted.attribute, self.counted.groups)
+        where = SomeGroups(self.counted.attribute, self.counted.groups)
         for metric in metrics_of(BINARY, "rate").values():
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
@@ -213,7 +221,7 @@ class _Standardising:
     def _pairs(self) -> None:
         """Add differences from the reference's rate, and ratios to it."""
         others = range(1, len(self.counted.groups))
-        where = Several(self.counted.attribute, self.counted.groups[1:])
+        where = SomeGroups(self.counted.attribute, self.counted.groups[1:])
         for metric in metrics_of(BINARY, "difference", "ratio").values():
             rates = self.counted.standardised(metric.rates[0])
             is_ratio = metric.interval == "ratio"

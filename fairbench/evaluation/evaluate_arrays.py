@@ -12,12 +12,7 @@ from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task, check_combinable
 from fairbench.data.groups import group_columns
-from fairbench.evaluation.conditions import Condition, check_gate, conditions_of
-from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.gate import gate_of_labelled
-from fairbench.evaluation.predictions import Labelled, read_predictions
-from fairbench.evaluation.stratified import evaluate_within, strata_of
-from fairbench.evaluation.user_arrays import (
+from fairbench.evaluation.align_arrays import (
     Aligned,
     SensitiveFeatures,
     check_lengths,
@@ -26,6 +21,11 @@ from fairbench.evaluation.user_arrays import (
     labels_and_columns,
     sensitive_frame,
 )
+from fairbench.evaluation.conditions import Condition, check_gate, conditions_of
+from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.gate import gate_of_labelled
+from fairbench.evaluation.predictions import Labelled, read_predictions
+from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import design_of
 

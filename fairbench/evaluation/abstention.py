@@ -80,11 +80,13 @@ class AbstentionEvaluation:
             same = chooser is test
             chosen = self._best_rates(tested if same else _Ordered.of(chooser, self.attribute))
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
-            gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * same
+            gaps = list(metrics_of(BINARY, "widest"))
+            lacking = CHOSEN_HERE * same
             self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
     def _area(self, test: Labelled, tested: _Ordered) -> None:
-        area, ends = np.full((test.splits, 1), NAN), np.full((2, test.splits, 1), NAN)
+        area = np.full((test.splits, 1), NAN)
+        ends = np.full((2, test.splits, 1), NAN)
         wrong = (test.target != test.column("prediction"))[tested.order]
         for s, rows in enumerate(tested.slices):
             loss, uncertainty = wrong[rows], tested.uncertainty[rows]
@@ -120,10 +122,12 @@ class AbstentionEvaluation:
         ----------
         lacking : why nothing has an interval; empty where there are intervals.
         """
-        counts, metrics = ordered.counts(rates), ["error_rate", *gaps]
+        counts = ordered.counts(rates)
+        metrics = ["error_rate", *gaps]
         splits = len(ordered.slices)
         level = None if lacking or not self.table.frequentist else self.table.level
-        everyone, widest = counts.sum(axis=-2), metrics_of(BINARY, "widest")
+        everyone = counts.sum(axis=-2)
+        widest = metrics_of(BINARY, "widest")
         ends = [_share_ends(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
         ends += _gap_ends(counts, [widest[name] for name in gaps], level)
         value = np.moveaxis(_values(counts, metrics), -1, 0)
@@ -162,10 +166,13 @@ class AbstentionEvaluation:
         lacking: str,
     ) -> None:
         """Add each group's error rate among the rows kept, and its share of rows abstained on."""
-        left, wrong, size = counts.sum(axis=-1), error_rate.successes(counts), groups.size
+        left = counts.sum(axis=-1)
+        wrong = error_rate.successes(counts)
+        size = groups.size
         with np.errstate(invalid="ignore"):
             share = 1 - left / size
-        error, names = error_rate(counts), groups.names
+        error = error_rate(counts)
+        names = groups.names
         status = Statuses.ok(error.shape)
         nobody_kept = np.isnan(error)
         status.flag(
@@ -204,7 +211,8 @@ class _Ordered:
     @classmethod
     def of(cls, data: Labelled, attribute: str) -> _Ordered:
         """Return the rows of a classification, and their groups."""
-        groups, uncertainty = data.coded[attribute], data.column("uncertainty")
+        groups = data.coded[attribute]
+        uncertainty = data.column("uncertainty")
         cell = groups.codes * 4 + (2 * data.target + data.column("prediction")).astype(np.intp)
         order = np.concatenate(
             [rows.start + np.argsort(uncertainty[rows], kind="stable") for rows in data.slices]
@@ -223,12 +231,14 @@ class _Ordered:
         # The last row that is kept is in a block of equal uncertainty, after `whole` blocks.
         kept = starts + rows_kept(self.groups.size.sum(axis=1), rates)
         block = np.searchsorted(blocks, kept) - 1
-        whole, end = blocks[block], blocks[block + 1]
+        whole = blocks[block]
+        end = blocks[block + 1]
         share = (kept - whole) / (end - whole)
         # All cells are counted between the places that matter, and added up from the first row.
         cuts = np.unique(np.concatenate([starts, whole.ravel(), end.ravel()]))
         between = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=len(new)))
-        cells, cell_in_split = 4 * len(self.groups), self.cell % (4 * len(self.groups))
+        cells = 4 * len(self.groups)
+        cell_in_split = self.cell % (4 * len(self.groups))
         tally = np.bincount(between * cells + cell_in_split, minlength=cells * len(cuts))
         upto = np.zeros((len(cuts) + 1, cells))
         upto[1:] = tally.reshape(-1, cells).cumsum(axis=0)
@@ -297,7 +307,9 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         return
     names = [str(name) for name in data.features.columns]
     shape = len(rates), 1 + len(names), data.splits
-    values, rows, statuses = np.full(shape, NAN), np.zeros(shape, np.int64), Statuses.ok(shape)
+    values = np.full(shape, NAN)
+    rows = np.zeros(shape, np.int64)
+    statuses = Statuses.ok(shape)
     for s, part in enumerate(data.each_split()):
         assert part.features is not None
         uncertainty = part.column("uncertainty")

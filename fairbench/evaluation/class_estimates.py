@@ -64,8 +64,10 @@ def estimates_by_group(
     Of each group, by name, its rows, labels, ``accuracy``, ``calibration`` and ``cost``: None, or
     value, lower, upper, extreme (how probably it is the worst), worst_rank and best_rank.
     """
-    names, code = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
-    n, counts = len(names), counts_of(scores, groups)
+    names = groups.cat.categories
+    code = groups.cat.codes.to_numpy(np.int64)
+    n = len(names)
+    counts = counts_of(scores, groups)
     kept = names.get_indexer(counts.index)
     diagram = reliability.reliability_diagram(
         scores.confidence, scores.correct, code, n_groups=n, strength=strength
@@ -90,7 +92,8 @@ def estimates_by_group(
         limits = Limits(posterior.mean[kept], *central_interval(draws))
     # Ranks are of the labels alone.
     above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
-    worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
+    worst = 1 + above.sum(axis=1)
+    best = len(kept) - above.sum(axis=0)
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
     parts = counts.drop(columns="right").rename_axis("name").reset_index()
     return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
@@ -136,12 +139,14 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     -------
     Of each: target, prediction, count, and share: value, lower and upper.
     """
-    n, classes = len(scores.classes), np.array(scores.classes, object)
+    n = len(scores.classes)
+    classes = np.array(scores.classes, object)
     counts = confusion_matrix.confusion_posterior(scores, np.zeros((n, n))).alpha
     wrong = counts * (1 - np.eye(n))
     cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
     predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
-    number_wrong, total = wrong[predicted, true], counts.sum(axis=1)[predicted]
+    number_wrong = wrong[predicted, true]
+    total = counts.sum(axis=1)[predicted]
     ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
     share = Limits(number_wrong / total, *ends)
     mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})

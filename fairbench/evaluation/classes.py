@@ -228,7 +228,8 @@ class _ClassAverages:
         flawed = np.stack([~gap.status.is_ok for gap in gaps])
 
         def why(s: int) -> str:
-            first, count = int(flawed[:, s].argmax()), int(flawed[:, s].sum())
+            first = int(flawed[:, s].argmax())
+            count = int(flawed[:, s].sum())
             others = f"; {count - 1} more flagged" if count > 1 else ""
             reason = gaps[first].status.reason[s]
             return f"class '{self.data.classes[first]}': {reason}{others}"
@@ -240,7 +241,8 @@ class _ClassAverages:
 
     def _add(self, name: str, gap: _Gaps) -> None:
         ends = gap.lower[:, None], gap.upper[:, None]
-        where, status = Where(self.groups.attribute), gap.status[:, None]
+        where = Where(self.groups.attribute)
+        status = gap.status[:, None]
         self.evaluation.table.add(
             name, gap.value[:, None], gap.n[:, None], where, interval=ends, status=status
         )

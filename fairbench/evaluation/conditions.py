@@ -150,7 +150,8 @@ def _read(text: str) -> Condition:
         )
     metric = _metric_name(parts["metric"].strip())
     failing = _failing_signs(metric)
-    sign, bound = parts["sign"], parts["bound"].strip()
+    sign = parts["sign"]
+    bound = parts["bound"].strip()
     attribute = (parts["attribute"] or "").strip()
     whose = f"{attribute}:" if attribute else ""
     if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):

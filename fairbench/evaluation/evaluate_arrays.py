@@ -118,7 +118,8 @@ def evaluate(
     """
     if task not in list(Task):
         raise unknown_name("task", str(task), Task)
-    task, evaluator = Task(task), evaluator or Evaluator()
+    task = Task(task)
+    evaluator = evaluator or Evaluator()
     conditions = _conditions(fail_if, require, task, evaluator)
     arrays = {
         "target": target,

@@ -392,7 +392,8 @@ def _smallest_ratio(intervals: CountIntervals, levels: _Levels, reference: int |
     """Return the smallest ratio of groups' rates to another's, or to that of a named group."""
     n_groups = intervals.counts.shape[-2]
     single = _rates_at(intervals, levels.clear)
-    values, shared = single.value, intervals.correlation(selection_rate)
+    values = single.value
+    shared = intervals.correlation(selection_rate)
     if reference is None:
         wide = _rates_at(intervals, simultaneous_level(levels.fail, n_groups))
         value, lower, upper = map(float, smallest_ratio(GroupLimits(single, wide, shared)))

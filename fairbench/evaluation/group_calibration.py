@@ -92,11 +92,13 @@ def group_calibrations(
     """
     labelled = np.flatnonzero(~np.isnan(label))
     arms = np.zeros(len(score), np.int64) if strata is None else strata
-    names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
+    names = groups.cat.categories
+    codes = groups.cat.codes.to_numpy(np.int64)
     sizes = strata_sizes(codes, arms)
     score, label, arms, codes = score[labelled], label[labelled], arms[labelled], codes[labelled]
     at_random = None if strata is not None else _excesses(score, label, codes, len(names))
-    order, number = by_group(codes, len(names)), np.bincount(codes, minlength=len(names)).tolist()
+    order = by_group(codes, len(names))
+    number = np.bincount(codes, minlength=len(names)).tolist()
     score, label, arms = score[order], label[order], arms[order]
     for g, (name, labels) in enumerate(zip(names, number, strict=True)):
         rows = slice(sum(number[:g]), sum(number[: g + 1]))
@@ -123,7 +125,8 @@ def _excesses(
     They are of mean scores less shares of label 1. Where one label is rare, it is its share that is
     uncertain, which a normal interval misses.
     """
-    away, other = score - label, score - (1 - label)
+    away = score - label
+    other = score - (1 - label)
     by_label = Moments.by_label(away, other, label.astype(np.intp), codes, groups)
     paired = by_label.take(np.arange(2 * groups).reshape(-1, 2))
     return cache(lambda level: outcome_limits(paired, level=level))
@@ -172,7 +175,8 @@ def _measured(
     in_bins = sums[:, :, present]
     of_bins, score_of, positives_of = np.einsum("s,csb->cb", weight, in_bins[:3])
     # Kish: as many equally weighted labels as would be as uncertain.
-    effective, shares = of_bins**2 / (weight**2 @ in_bins[0]), positives_of / of_bins
+    effective = of_bins**2 / (weight**2 @ in_bins[0])
+    shares = positives_of / of_bins
     posterior = Beta(1 + shares * effective, 1 + (1 - shares) * effective)
     bins = zip(
         in_bins[0].sum(axis=0), score_of / of_bins, shares, *posterior.interval(level), strict=True

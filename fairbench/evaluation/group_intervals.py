@@ -247,7 +247,8 @@ class CountIntervals:
 
     def difference(self, rate: Rate, first: int, second: int) -> Limits:
         """Return a rate of one group less that of another, with its limits."""
-        limits, groups = self.limits([rate]), self.counts.shape[-2]
+        limits = self.limits([rate])
+        groups = self.counts.shape[-2]
         shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
         return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 

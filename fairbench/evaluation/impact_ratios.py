@@ -83,7 +83,9 @@ def impact_ratios_of(
     if len(names) < 2:
         return []
     of_selected = selected if times is None else np.where(selected, times, 0)
-    rows, number, survey = tally(codes, times), np.bincount(codes, of_selected), None
+    rows = tally(codes, times)
+    number = np.bincount(codes, of_selected)
+    survey = None
     if design is not None:
         survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
 
@@ -116,7 +118,8 @@ def impact_ratios_at(
     at : level -> the rates with their limits.
     correlation : (G, G) of their errors.
     """
-    given, rates = reference in names, at(level)
+    given = reference in names
+    rates = at(level)
     if given:
         place = list(names).index(reference)
         impact = ratios_to_group(rates, place, level=level, correlation=correlation)

@@ -134,7 +134,8 @@ class LabelledIntervals(CountIntervals):
     def posterior_counts(self, metric: Metric) -> Counts:
         """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
         successes, sizes = self.effective_counts(metric.rates)
-        first, second = (successes + 0.5)[:, None], (sizes - successes + 0.5)[:, None]
+        first = (successes + 0.5)[:, None]
+        second = (sizes - successes + 0.5)[:, None]
         shape = (len(sizes), DRAWS, sizes.shape[-1])
         return counts_with(metric.rates, self.generator.beta(first, second, shape))
 

@@ -168,7 +168,8 @@ class LabelledMeans:
         value, lower, upper = self._limits(0.95, whenever=False)
         spread = ((upper - lower) / (2 * quantile(0.95))) ** 2 * self._sizes
         common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
-        centre, strength = np.nan_to_num(value[0]), self._sizes[1:] + PRIOR
+        centre = np.nan_to_num(value[0])
+        strength = self._sizes[1:] + PRIOR
         mean = self.rows * np.where(np.isfinite(value), value, centre)[1:] + PRIOR * centre
         spread = np.where(np.isfinite(spread), spread, common)[1:]
         return Normal.of(mean / strength, spread, strength)

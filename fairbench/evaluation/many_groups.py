@@ -119,7 +119,8 @@ class PooledGroups:
         sizes = np.reshape(rows(list(SHOWN)), shape)
         statuses = _statuses(list(SHOWN), posterior, sizes)
         valued = statuses.has_value
-        names, where = [rate.name for rate in SHOWN], SomeGroups(self.attribute, tuple(self.groups))
+        names = [rate.name for rate in SHOWN]
+        where = SomeGroups(self.attribute, tuple(self.groups))
         table.add(
             names,
             np.where(valued, posterior.mean, NAN),
@@ -269,7 +270,8 @@ def estimates_of(
     successes: Floats, sizes: Floats, posterior: Pooled, *, level: float = 0.95
 ) -> dict[str, Floats]:
     """Return each group's rate (G,), by its own counts and among the others, with intervals."""
-    raw, (lower, upper) = rate_limits(successes, sizes, level=level), posterior.interval(level)
+    raw = rate_limits(successes, sizes, level=level)
+    lower, upper = posterior.interval(level)
     raw_columns = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
     return {**raw_columns, "pooled": posterior.mean, "lower": lower, "upper": upper}
 

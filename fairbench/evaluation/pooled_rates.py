@@ -31,12 +31,15 @@ def counts_of_rates(
     prediction : (n,) 0 or 1.
     codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
     """
-    labelled, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)
+    labelled = ~np.isnan(label)
+    rows = np.bincount(codes)
+    at = list(SHOWN).index(selection_rate)
     counts = binary_confusion(
         label[labelled], prediction[labelled], codes[labelled], n_groups=len(rows)
     )
     successes, sizes = shares_of(list(SHOWN), counts)
-    successes[at], sizes[at] = np.bincount(codes, prediction), rows
+    successes[at] = np.bincount(codes, prediction)
+    sizes[at] = rows
     some = sizes.sum(axis=1) > 0
     names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
     return names, successes[some], sizes[some]

@@ -238,7 +238,8 @@ class Labelled:
             return self
         kept = np.flatnonzero(self.design.weight > 0)
         groups = {name: labels.iloc[kept] for name, labels in self.groups.items()}
-        predictions, design = self.predictions.iloc[kept], self.design.take(kept)
+        predictions = self.predictions.iloc[kept]
+        design = self.design.take(kept)
         arrays = self.target[kept], predictions, groups
         return Labelled(*arrays, self.task, design=design, classes=self.classes)
 
@@ -506,7 +507,8 @@ class AllGroups:
 
     def too_rare(self, least: int, rare: Floats, rows: int) -> Why:
         """Return why rows of the rarer label are too few for an interval, by class or group."""
-        few, effective = self.too_few(rows), "" if self.sample is None else "effective "
+        few = self.too_few(rows)
+        effective = "" if self.sample is None else "effective "
 
         def reason(c: int) -> str:
             if rare[c] < least:

@@ -170,7 +170,8 @@ def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:
         return data.column(f"lower_{percent}"), data.column(f"upper_{percent}")
     if "sd" not in data.predictions:
         return None
-    mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
+    mean = data.column("prediction")
+    half = normal_quantile(level) * data.column("sd")
     with np.errstate(invalid="ignore"):
         return mean - half, mean + half
 
@@ -227,10 +228,12 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
         return
     if data.task is Task.BINARY:
         mean = data.truth["probability"].to_numpy()
-        sd, estimate = np.sqrt(mean * (1 - mean)), "score"
+        sd = np.sqrt(mean * (1 - mean))
+        estimate = "score"
     elif data.task is Task.MULTICLASS:
         p = data.truth[[f"probability_{k}" for k in range(len(data.classes))]].to_numpy()
-        sd, estimate = np.sqrt((p * (1 - p)).sum(axis=1) / 2), "score_0"
+        sd = np.sqrt((p * (1 - p)).sum(axis=1) / 2)
+        estimate = "score_0"
         mean = np.zeros(len(data))
     else:
         mean, sd = data.truth["mean"].to_numpy(), data.truth["sd"].to_numpy()
@@ -252,7 +255,8 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
 def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
     """Add the rank correlation of uncertainties with the true standard deviations."""
     bad = ~(np.isfinite(values) & (values >= 0))
-    correlation, statuses = np.full((data.splits, 1), NAN), Statuses.ok((data.splits, 1))
+    correlation = np.full((data.splits, 1), NAN)
+    statuses = Statuses.ok((data.splits, 1))
     n = np.bincount(data.split, minlength=data.splits)[:, None]
     for s in range(data.splits):
         rows = data.split == s
@@ -296,7 +300,8 @@ def _add_rmse(
     squares = np.where(bad, 0.0, estimate - truth) ** 2
     moments = Moments.of_groups(squares, data.split, data.splits)
     index = tail_index(squares, data.split, data.splits)
-    value, limits = np.sqrt(moments.mean), root_limits(moments, index, level=table.level)
+    value = np.sqrt(moments.mean)
+    limits = root_limits(moments, index, level=table.level)
     table.add_bounded(
         name,
         np.where(wrong > 0, NAN, value)[:, None],

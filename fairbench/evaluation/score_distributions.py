@@ -61,7 +61,8 @@ def score_distributions(
         codes, names = codes_of(labels)
         for g, name in enumerate(names):
             rows = np.flatnonzero(codes == g)
-            values, weight = score[rows], None if design is None else design.weight[rows]
+            values = score[rows]
+            weight = None if design is None else design.weight[rows]
             quantiles = np.quantile(values, QUANTILES)
             if weight is not None:
                 quantiles = np.quantile(values, QUANTILES, weights=weight, method="inverted_cdf")
@@ -91,7 +92,8 @@ def group_means(
     bounds : between which a mean can be.
     """
     all_groups = AllGroups.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
-    (moments, totals), correlation = all_groups.moments(values), np.zeros(len(all_groups) - 1)
+    (moments, totals) = all_groups.moments(values)
+    correlation = np.zeros(len(all_groups) - 1)
     if all_groups.sample is not None and totals is not None:
         correlation = all_groups.sample.correlation(totals)[1:, 1]
     least, most = bounds

@@ -70,7 +70,8 @@ class ScoreEvaluation:
             order = order[data.design.weight[order] > 0]
         columns = {name: values[order] for name, values in columns.items()}
         design = None if data.design is None else data.design.take(order)
-        target, all_groups = data.target[order], AllGroups.ordered(data, order, design)
+        target = data.target[order]
+        all_groups = AllGroups.ordered(data, order, design)
         metrics = metrics_of(BINARY, "mean", "auc", "none")
         batches = list(declared_batches(metrics.values(), target, columns, all_groups, KINDS))
         if "score" in columns:

@@ -32,7 +32,8 @@ def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts)
 
     Of everyone and of each group, with intervals and what compares the groups.
     """
-    all_groups, arguments = AllGroups.of_labelled(data), (data.target, *frames)
+    all_groups = AllGroups.of_labelled(data)
+    arguments = (data.target, *frames)
     labels = [
         RowLabel(metric.name, least=0.0, most=1.0, compared_as=metric.name, position=position)
         for position, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))

@@ -61,7 +61,8 @@ def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
     UserError : there are too many, or names that combinations could not be told apart by.
     """
     check_combinable(pd.DataFrame(dict(columns)), source)
-    name, parts = CROSSED.join(columns), []
+    name = CROSSED.join(columns)
+    parts = []
     for labels in columns.values():
         levels = labels.cat.remove_unused_categories()
         parts.append(levels.cat.reorder_categories(in_order(levels.cat.categories)))
@@ -231,7 +232,8 @@ class _Standardising:
 
     def _gaps(self) -> None:
         """Add the largest gaps of any two groups, and the ratio of selection rates."""
-        where, groups = Where(self.counted.attribute), range(len(self.counted.groups))
+        where = Where(self.counted.attribute)
+        groups = range(len(self.counted.groups))
         for metric in metrics_of(BINARY, "widest").values():
             several = [self.counted.standardised(rate) for rate in metric.rates]
             among = [rates.compared() for rates in several]
@@ -255,7 +257,8 @@ class _Standardising:
         together: bool = False,
     ) -> None:
         """Add a value for each pair, or one of all pairs together, with what is wrong with it."""
-        rows, reasons = np.zeros(len(limits.value), np.int64), []
+        rows = np.zeros(len(limits.value), np.int64)
+        reasons = []
         for place, compared in enumerate([pairs] if together else [[pair] for pair in pairs]):
             rows[place], reason = self._weakest(metric, compared)
             reasons.append(reason)
@@ -283,9 +286,13 @@ class _Standardising:
 
         Pairs that share no stratum are left out, as long as any pair does.
         """
-        counted, fewest, reasons = self.counted, [], []
+        counted = self.counted
+        fewest = []
+        reasons = []
         for rate in metric.rates:
-            rates, compared, alone = counted.standardised(rate), [], []
+            rates = counted.standardised(rate)
+            compared = []
+            alone = []
             for pair in pairs:
                 if rates.rows[pair]:
                     compared.append(pair)
@@ -311,13 +318,15 @@ class _Standardising:
                     f"of {covered:.1%} of these people: without {listed}{rest}, where a group has "
                     "no rows"
                 )
-        (rows, group), minimum = min(fewest), self.table.minimum
+        (rows, group) = min(fewest)
+        minimum = self.table.minimum
         if rows < minimum:
             return rows, f"n={rows} in group '{group}'"
         return rows, reasons[0] if reasons else ""
 
     def _why_no_rows(self, rate: Rate, pair: tuple[int, int]) -> str:
-        groups, sizes = self.counted.groups, self.counted.rows(rate).sum(axis=1)
+        groups = self.counted.groups
+        sizes = self.counted.rows(rate).sum(axis=1)
         for g in pair:
             if not sizes[g]:
                 return f"{rate.empty} in group '{groups[g]}'"

@@ -179,7 +179,8 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
 
 def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
     """Flag means that lie outside their intervals, where nothing else is wrong with them."""
-    mean, slack = summary["mean"].to_numpy(), 1e-12
+    mean = summary["mean"].to_numpy()
+    slack = 1e-12
     outside = mean < summary["lower"].to_numpy() - slack
     outside |= mean > summary["upper"].to_numpy() + slack
     outside &= (statuses["status"] == "ok").to_numpy()

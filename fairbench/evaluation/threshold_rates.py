@@ -59,7 +59,8 @@ class ScoredRows:
         """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
         flipped = self.below and rate is selection_rate
-        label, groups = np.zeros(len(codes)) if self.label is None else self.label, codes.max() + 1
+        label = np.zeros(len(codes)) if self.label is None else self.label
+        groups = codes.max() + 1
         surveys = []
         for threshold in thresholds:
             cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)

@@ -87,7 +87,8 @@ class UncertaintyEvaluation:
         given = variances(data)
         if not given:
             return
-        measures, values = [f"{name}_uncertainty" for name in given], np.stack(list(given.values()))
+        measures = [f"{name}_uncertainty" for name in given]
+        values = np.stack(list(given.values()))
         # Measures that are not finite everywhere in a split are undefined there.
         reasons = Statuses.ok((len(given), data.splits))
         bad = ~np.isfinite(values)
@@ -175,7 +176,8 @@ class UncertaintyEvaluation:
         weakest = np.broadcast_to(np.arange(len(names)), size.shape)
         if form:
             weakest = np.where(size[:, 1:] < size[:, :1], weakest[:, 1:], 0)
-            size, values = np.minimum(size[:, :1], size[:, 1:]), values[:, 1:]
+            size = np.minimum(size[:, :1], size[:, 1:])
+            values = values[:, 1:]
             names = names[1:]
         value = np.moveaxis(values, -1, 0)
         n = np.broadcast_to(size, value.shape)
@@ -300,7 +302,8 @@ def evaluate_consistency(
 
 def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
     """Add the spread over the variants of individuals' uncertainties (variants, n)."""
-    n, setting = values.shape[1], Setting(variants=len(values))
+    n = values.shape[1]
+    setting = Setting(variants=len(values))
     bad = np.asarray(~np.isfinite(values).all(axis=0))
     status = invalid_rows(bad, "uncertainty")
     if status.reason:
@@ -366,7 +369,8 @@ def _add_fairness(
         lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
     else:
         half = quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
-        lower, upper = groups.shaped(moments.mean - half), groups.shaped(moments.mean + half)
+        lower = groups.shaped(moments.mean - half)
+        upper = groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)
     for place, outcome in enumerate(outcomes):
         cells = slice(place, None, len(outcomes))

@@ -78,7 +78,8 @@ class WeightedScores:
         label, score, stratum = self.label[labelled], self.score[labelled], self.arms[labelled]
         sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
         weight = weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum]
-        design, everyone = Design.of(n, weight=weight), np.zeros(n, np.intp)
+        design = Design.of(n, weight=weight)
+        everyone = np.zeros(n, np.intp)
         level = self.table.level
         if self.whenever:
             level = float(lasting_level(level, n))

@@ -108,7 +108,8 @@ def _total_variation(codes: NDArray[np.int64], kept: Floats) -> Floats:
 def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
     """Return the area between the two distribution functions over the sd of `values`, (k,)."""
     present = ~np.isnan(values)
-    values, kept = values[present], kept[:, present]
+    values = values[present]
+    kept = kept[:, present]
     total = kept.sum(axis=1)
     if not len(values) or not (sd := values.std()):
         return np.where(total > 0, 0.0, np.nan)

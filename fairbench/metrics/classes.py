@@ -172,7 +172,8 @@ def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: i
     """Return the mean over the classes of their expected calibration errors (Kull et al. 2019)."""
     from fairbench.metrics.probability import expected_calibration_error
 
-    code, p = np.asarray(target), np.asarray(scores, float)
+    code = np.asarray(target)
+    p = np.asarray(scores, float)
     errors = [expected_calibration_error(code == k, p[:, k], bins=bins) for k in range(p.shape[1])]
     return float(np.mean(errors))
 

@@ -88,7 +88,8 @@ def counts_at(
     label = 0 if target is None else target.astype(np.intp)
     cells = np.bincount((2 * codes + label) * steps + passed, minlength=2 * groups * steps)
     not_selected = cells.reshape(groups, 2, steps).cumsum(axis=-1)
-    negative, all_rows = not_selected[..., :-1], not_selected[..., -1:]
+    negative = not_selected[..., :-1]
+    all_rows = not_selected[..., -1:]
     by_decision = np.stack([negative, all_rows - negative], axis=2)  # (G, label, decision, K)
     counts = by_decision.reshape(groups, 4, steps - 1).take(threshold_index, axis=-1)
     return np.moveaxis(counts, -1, 0)
@@ -191,7 +192,8 @@ class _LeastCost:
         Each mixes the two vertices that its value lies between.
         """
         above = np.searchsorted(self.rate, rate).clip(1, len(self.rate) - 1)
-        low, high = self.rate[above - 1], self.rate[above]
+        low = self.rate[above - 1]
+        high = self.rate[above]
         share_of_high = (rate - low) / (high - low)
         weights = np.zeros((len(rate), self.size))
         each = np.arange(len(rate))

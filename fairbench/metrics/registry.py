@@ -164,15 +164,18 @@ def _check_rates(metric: Metric, module: str) -> None:
         return
     counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups
     rates = np.array([rate(counts) for rate in metric.rates])
-    most, expected = 1, metric(counts)
+    most = 1
+    expected = metric(counts)
     if metric.interval == "rate":
-        most, expected = 2, rates.mean(axis=0)
+        most = 2
+        expected = rates.mean(axis=0)
     elif metric.interval == "difference":
         expected = rates[0, 1:] - rates[0, 0]
     elif metric.interval == "ratio":
         expected = rates[0, 1:] / rates[0, 0]
     elif metric.is_gap:
-        most, expected = len(rates), np.ptp(rates, axis=1).max()
+        most = len(rates)
+        expected = np.ptp(rates, axis=1).max()
     if len(rates) > most or not np.allclose(metric(counts), expected):
         raise ValueError(
             f"{metric.name} in {module}.py: interval={metric.interval!r} is for "

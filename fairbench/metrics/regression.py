@@ -324,7 +324,8 @@ def _largest_gap(mixtures: Sequence[_Mixture], tolerance: float) -> float:
     the tolerance.
     """
     points = _grid_points(mixtures)
-    low, high = points[:-1], points[1:]
+    low = points[:-1]
+    high = points[1:]
     # Values of each mixture's distribution function (mixtures, points); `at_high` is the limit
     # from the left, so that a step at the right end is not inside the interval.
     at_points = np.stack([mixture.cdf(points) for mixture in mixtures])
@@ -340,7 +341,8 @@ def _largest_gap(mixtures: Sequence[_Mixture], tolerance: float) -> float:
         middle = middle[may_be_larger]
         at_middle = np.stack([mixture.cdf(middle) for mixture in mixtures])
         largest = max(largest, float(np.ptp(at_middle, axis=0).max()))
-        low, high = np.append(low[may_be_larger], middle), np.append(middle, high[may_be_larger])
+        low = np.append(low[may_be_larger], middle)
+        high = np.append(middle, high[may_be_larger])
         at_low = np.append(at_low[:, may_be_larger], at_middle, axis=1)
         at_high = np.append(at_middle, at_high[:, may_be_larger], axis=1)
 

@@ -197,9 +197,10 @@ class _Ordered:
 
     Attributes
     ----------
-    order : (n,) the places of the rows.
-    uncertainty : (n,) in that order.
-    cell : (n,) group and confusion cell, in that order, counted on from split to split.
+    order : (n,) the row numbers in that order; all other arrays are in it, too.
+    uncertainty : (n,) the uncertainties.
+    cell : (n,) group and confusion cell, counted on from split to split.
+    slices : (S,) where the rows of each split lie.
     """
 
     order: NDArray[np.intp]
@@ -224,28 +225,33 @@ class _Ordered:
 
         They are sums of :func:`fairbench.metrics.abstention.keep_weights`.
         """
-        starts = np.array([rows.start for rows in self.slices])
-        new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
-        new[starts] = True
-        blocks = np.append(np.flatnonzero(new), len(new))
-        # The last row that is kept is in a block of equal uncertainty, after `whole` blocks.
-        kept = starts + rows_kept(self.groups.size.sum(axis=1), rates)
-        block = np.searchsorted(blocks, kept) - 1
-        whole = blocks[block]
-        end = blocks[block + 1]
-        share = (kept - whole) / (end - whole)
-        # All cells are counted between the places that matter, and added up from the first row.
-        cuts = np.unique(np.concatenate([starts, whole.ravel(), end.ravel()]))
-        between = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=len(new)))
-        cells = 4 * len(self.groups)
-        cell_in_split = self.cell % (4 * len(self.groups))
-        tally = np.bincount(between * cells + cell_in_split, minlength=cells * len(cuts))
-        upto = np.zeros((len(cuts) + 1, cells))
-        upto[1:] = tally.reshape(-1, cells).cumsum(axis=0)
-        upto_whole, upto_end, upto_start = (
-            upto[np.searchsorted(cuts, at)] for at in (whole, end, starts)
-        )
-        counts: Floats = upto_whole - upto_start + share[..., None] * (upto_end - upto_whole)
+        n_rows = len(self.cell)
+        split_starts = np.array([rows.start for rows in self.slices])
+        is_new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
+        is_new[split_starts] = True
+        block_edges = np.append(np.flatnonzero(is_new), n_rows)
+        # The last row that is kept is in a block of equal uncertainty, a share of which is kept.
+        kept_stop = split_starts + rows_kept(self.groups.size.sum(axis=1), rates)
+        last_block = np.searchsorted(block_edges, kept_stop) - 1
+        block_start = block_edges[last_block]
+        block_stop = block_edges[last_block + 1]
+        share = (kept_stop - block_start) / (block_stop - block_start)
+        # Cells are counted between the rows that matter, and added up from the first row on.
+        cuts = np.unique(np.concatenate([split_starts, block_start.ravel(), block_stop.ravel()]))
+        interval = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=n_rows))
+        n_cells = 4 * len(self.groups)
+        cell_in_split = self.cell % n_cells
+        tally = np.bincount(interval * n_cells + cell_in_split, minlength=n_cells * len(cuts))
+        counts_before_cut = np.zeros((len(cuts) + 1, n_cells))
+        counts_before_cut[1:] = tally.reshape(-1, n_cells).cumsum(axis=0)
+
+        def counts_before(row: NDArray[np.intp]) -> Floats:
+            before: Floats = counts_before_cut[np.searchsorted(cuts, row)]
+            return before
+
+        before_block = counts_before(block_start)
+        in_block = counts_before(block_stop) - before_block
+        counts: Floats = before_block - counts_before(split_starts) + share[..., None] * in_block
         return counts.reshape(*rates.shape, len(self.groups), 4)
 
 

@@ -1,4 +1,4 @@
-"""The arrays that a user gives, in one order and as numbers: pandas, polars, NumPy or lists."""
+"""Aligns a user's arrays and makes them numbers: pandas, polars, NumPy or lists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Aligned:
 
     Attributes
     ----------
-    arrays : name -> values, of those that were given.
+    arrays : name -> values, without the arrays that are None.
     features : the sensitive features.
     within : the features within whose values groups are compared, if any.
     """

@@ -1,4 +1,4 @@
-"""Arrays that Python code gives, evaluated: ``fairbench.evaluate(...)``."""
+"""Evaluates arrays from Python code: ``fairbench.evaluate(...)``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def evaluate(
     aleatoric, epistemic : (n,) variances, such as
         :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
     positive : which label is 1, where that is not plain, as it is of ``no`` and ``yes``.
-    classes : of several classes, all of them in their order; by default those that occur, sorted.
+    classes : all classes in their order, of several; by default those that occur, sorted.
     privileged : attribute -> reference group; without it the first label in sorted order.
     sample_weight : (n,) how many people each row stands for (survey weights): rates, what compares
         them, areas and means of losses are weighted; what cannot be has a status that says so.
@@ -83,7 +83,7 @@ def evaluate(
         ``standardised`` of all: the mean over strata, each weighted with its share of the people
         that a rate is of, and the same for all groups.
     evaluator : which metrics, and how finely.
-    seed : of the posterior draws.
+    seed : the seed of the posterior draws.
     fail_if : conditions of two classes that must not hold, such as ``"impact_ratio<0.8"`` (of the
         share predicted 1) or ``["sex:equal_opportunity>0.1"]``. Unless surely none does, a
         :class:`fairbench.GateError` is raised, whose ``gate`` says which, and has the ``table``.
@@ -138,8 +138,8 @@ def evaluate(
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
-        of_groups = evaluator.group_evaluation(table)
-        evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
+        group_evaluation = evaluator.group_evaluation(table)
+        evaluate_within(table, group_evaluation, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
         with_reference = [

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.gaps import (
@@ -183,9 +183,10 @@ class CountIntervals:
 
     Attributes
     ----------
-    counts : (G, 4), or (K, G, 4) of K samples; intervals then have K in the same place.
-    draws : posterior draws (T, G, 4), of which the probabilities of small gaps are counted.
-    asked : the rates that there are to be intervals of.
+    counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
+    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
+    level : the level of the intervals.
+    asked : the rates that intervals may be wanted of.
     """
 
     counts: Counts
@@ -208,9 +209,9 @@ class CountIntervals:
 
     def limits(self, rates: Sequence[Rate]) -> Limits:
         """Return rates (R, ..., G), of those `asked`, with their limits."""
-        place = {rate.name: r for r, rate in enumerate(self.asked)}
-        places = [place[rate.name] for rate in rates]
-        return Limits(*(limit[places] for limit in self._limits))
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        indices = [index[rate.name] for rate in rates]
+        return Limits(*(limit[indices] for limit in self._limits))
 
     def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
         """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
@@ -273,8 +274,8 @@ class CountIntervals:
                 two_rates = self._limits_of_mean(metric)
                 first, second = (Limits(*(end[[r]] for end in two_rates)) for r in (0, 1))
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
-                for whole, row in zip(limits, mean, strict=True):
-                    whole[m] = row[0]
+                for of_metrics, of_mean in zip(limits, mean, strict=True):
+                    of_metrics[m] = of_mean[0]
         return _defined(limits, limits.value)
 
     def pairs(self, metrics: Metrics) -> Ends:
@@ -290,17 +291,22 @@ class CountIntervals:
     def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
         others, reference, shared = self._against_reference(metrics)
-        below, under = (
-            probability_ratio_below(others, reference, at, level=self.level, correlation=shared)
-            for at in (1 - band, 1 + band)
+        below_band, below_end_of_band = (
+            probability_ratio_below(others, reference, ratio, level=self.level, correlation=shared)
+            for ratio in (1 - band, 1 + band)
         )
-        return below + 1 - under
+        return below_band + 1 - below_end_of_band
 
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, ..., G) in which every rate of a metric is defined."""
         has_rows = self.rows(self.asked) > 0
-        place = {rate.name: r for r, rate in enumerate(self.asked)}
-        return np.array([has_rows[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        return np.array(
+            [
+                has_rows[[index[rate.name] for rate in metric.rates]].all(axis=0)
+                for metric in metrics
+            ]
+        )
 
     def gaps(
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
@@ -310,32 +316,48 @@ class CountIntervals:
         Of the groups `unseen` (M, ..., G) no row is one that the rates are of: their rates may be
         anything, and the intervals are of the gaps with them.
         """
+        # One row for each rate of each metric; those of a metric follow each other.
         rates = [rate for metric in metrics for rate in metric.rates]
-        of_metric = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        metric_of_rate = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        first_rate = np.searchsorted(metric_of_rate, np.arange(len(metrics)))
         shape = len(metrics), *self.counts.shape[:-1]
-        compared = np.broadcast_to(among, shape)[of_metric]
-        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[of_metric]
-        several = np.array([len(metrics[m].rates) for m in of_metric])
-        levels = np.empty(compared.shape[:-1])
-        for count in np.unique(several):
-            has_count = several == count
-            groups = compared[has_count].sum(axis=-1)
-            levels[has_count] = simultaneous_levels(self.level, groups, int(count))
-        single = self.limits(rates)
-        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
-        limits = GroupLimits(single, wider, self._correlations(rates))
-        chosen = limits.only(compared, unseen=unseen_of_rate)
-        gap, ahead = largest_gap(chosen), leads(chosen)
-        unknown = (np.isnan(single.value) & compared).any(axis=-1)
-        ends = (np.where(unknown, np.nan, end) for end in (gap.lower, gap.upper))
-        first_rate = np.searchsorted(of_metric, np.arange(len(metrics)))
-        lower, upper = (np.maximum.reduceat(end, first_rate) for end in ends)
+        compared = np.broadcast_to(among, shape)[metric_of_rate]
+        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
+        n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
+        limits = self._limits_of_all_pairs(rates, compared, n_rates)
+        of_compared = limits.only(compared, unseen=unseen_of_rate)
+        gap = largest_gap(of_compared)
+        unknown = (np.isnan(limits.single.value) & compared).any(axis=-1)
+        # The largest gap of a metric is the largest of its rates' gaps.
+        lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
+        upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
+        largest_leads = np.fmax.reduceat(leads(of_compared), first_rate)
         for m, metric in enumerate(metrics):
             if not metric.is_gap:
-                lower[m], upper[m] = _ratios(limits.row(first_rate[m]), compared[first_rate[m]])
-                lower[m] = np.where(unseen_of_rate[first_rate[m]].any(axis=-1), 0.0, lower[m])
-        parts = zip(lower, upper, np.fmax.reduceat(ahead, first_rate), strict=True)
-        return [GapInterval(*part) for part in parts]
+                rate = first_rate[m]
+                lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
+                lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
+        by_metric = zip(lower, upper, largest_leads, strict=True)
+        return [GapInterval(*of_metric) for of_metric in by_metric]
+
+    def _limits_of_all_pairs(
+        self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
+    ) -> GroupLimits:
+        """Return the limits of rates, and wider ones that hold for all pairs of groups at once.
+
+        Parameters
+        ----------
+        compared : (R, ..., G) the groups that are compared in each rate.
+        n_rates : (R,) how many rates the metric of each rate has, which are to hold at once, too.
+        """
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(n_rates):
+            has_count = n_rates == count
+            n_groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        return GroupLimits(single, wider, self._correlations(rates))
 
     def posterior_counts(self, metric: Metric) -> Counts:
         """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
@@ -367,23 +389,23 @@ def _defined(limits: Limits, value: Floats) -> Ends:
 def _ratios(limits: GroupLimits, among: Mask) -> Ends:
     """Return the ends (...) of ratios of groups (..., G), by sets of groups that are compared."""
     ends = np.full((2, *among.shape[:-1]), np.nan)
-    for groups, places in patterns(among):
+    for groups, samples in patterns(among):
         if len(groups) > 1:
-            single = Limits(*(end[places] for end in limits.single))
-            wider = Limits(*(end[places] for end in limits.together))
-            ends[:, places] = _ratio(GroupLimits(single, wider, limits.correlation), groups)[1:]
+            single = Limits(*(limit[samples] for limit in limits.single))
+            wider = Limits(*(limit[samples] for limit in limits.together))
+            ends[:, samples] = _ratio(GroupLimits(single, wider, limits.correlation), groups)[1:]
     return ends[0], ends[1]
 
 
 def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
-    """Yield the different sets of groups in masks (..., G), and where (...) each is."""
+    """Yield the different sets of groups in masks (..., G), and which samples (...) have each."""
     flat = among.reshape(-1, among.shape[-1])
     if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
         yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)
         return
-    several, place = np.unique(flat, axis=0, return_inverse=True)
-    for i, groups in enumerate(several):
-        yield np.flatnonzero(groups).tolist(), np.reshape(place == i, among.shape[:-1])
+    distinct, pattern_index = np.unique(flat, axis=0, return_inverse=True)
+    for i, groups in enumerate(distinct):
+        yield np.flatnonzero(groups).tolist(), np.reshape(pattern_index == i, among.shape[:-1])
 
 
 def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:

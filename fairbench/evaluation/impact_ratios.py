@@ -31,13 +31,13 @@ class ImpactRatio:
 
     Attributes
     ----------
-    rows : of the group.
+    rows : how many rows the group has.
     rate, rate_lower, rate_upper : the share selected, with its interval.
     reference : the group compared with.
-    given : whether somebody named it; otherwise it is the one
-        selected most often, and the interval allows for its truly being another.
-    ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
-        one.
+    given : whether somebody named the reference; otherwise it is the group selected most often,
+        and the interval allows for another group being it in truth.
+    ratio, lower, upper : the impact ratio with its interval; a named reference itself has the
+        ratio 1 and no interval.
     below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
     """
 
@@ -114,15 +114,15 @@ def impact_ratios_at(
 
     Parameters
     ----------
-    rows : of the groups, by which it is known whom others may be compared with.
-    at : level -> the rates with their limits.
-    correlation : (G, G) of their errors.
+    rows : (G,) how many rows each group has, which decides whom others may be compared with.
+    at : a function that returns the rates with their limits at a level.
+    correlation : (G, G) the correlations of the rates' errors.
     """
     given = reference in names
     rates = at(level)
     if given:
-        place = list(names).index(reference)
-        impact = ratios_to_group(rates, place, level=level, correlation=correlation)
+        reference_index = list(names).index(reference)
+        impact = ratios_to_group(rates, reference_index, level=level, correlation=correlation)
     else:
         highest = may_be_compared_with(rows)
         wider = at(wider_level(level, highest))
@@ -150,7 +150,7 @@ def among_best(score: Floats, share: float, *, high: bool) -> tuple[NDArray[np.b
 
     Parameters
     ----------
-    score : (..., n).
+    score : (..., n) the scores of each row.
     high : whether high scores are good.
     """
     cut = np.quantile(score, 1 - share if high else share, axis=-1)

@@ -23,10 +23,11 @@ class LabelledIntervals(CountIntervals):
 
     Attributes
     ----------
-    successes, sizes : (R, G) what the labels are worth, of each rate that is `asked`.
+    successes, sizes : (R, G) effective counts of each rate in `asked`: as many rows as the labels
+        are worth, with the scores' help.
     resting_on : (R, G) how many rows each rate rests on.
-    generator : of what is drawn.
-    labels : the labelled rows themselves.
+    generator : makes the posterior draws.
+    labels : the labelled rows.
     whenever : whether intervals are to hold whenever one stops labelling, rather than at a number
         of labels that was fixed beforehand.
     """

@@ -61,9 +61,11 @@ class PooledGroups:
 
     Attributes
     ----------
-    attribute, groups : names; those of combinations join the names of their parts.
+    attribute : the attribute's name; that of a combination joins the names of several.
+    groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     counts : (..., G, 4) confusion counts, of one split or of several.
-    generators : of each split's draws.
+    draws : how many posterior draws there are.
+    generators : one for the draws of each split.
     """
 
     attribute: str
@@ -143,9 +145,10 @@ def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuse
     statuses = Statuses.ok(sizes.shape)
     surprises = posterior.surprise
     unlike = np.zeros(sizes.shape, bool)
-    for place in np.ndindex(sizes.shape[:-1]):
-        if (surprises[place] < EXCEPTIONAL).any():  # what is adjusted only grows
-            unlike[place] = adjusted(surprises[place]) < EXCEPTIONAL
+    for rate_and_split in np.ndindex(sizes.shape[:-1]):
+        surprise = surprises[rate_and_split]
+        if (surprise < EXCEPTIONAL).any():  # adjusting only makes them larger
+            unlike[rate_and_split] = adjusted(surprise) < EXCEPTIONAL
     reason = "unlike the other groups: read its own rate, not the pooled one"
     statuses.flag(unlike, "insufficient", reason)
     statuses.flag(
@@ -158,16 +161,19 @@ def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuse
 
 def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
     """Return codes (G, K) of the K values that each group combines; None for one attribute."""
-    width = len(attribute.split(_JOINT))
-    parts = [group.split(_JOINT) for group in groups]
-    if width < 2 or any(len(part) != width for part in parts):
+    n_attributes = len(attribute.split(_JOINT))
+    values = [group.split(_JOINT) for group in groups]
+    if n_attributes < 2 or any(len(group_values) != n_attributes for group_values in values):
         return None
-    return _codes(zip(*parts, strict=True))
+    return _codes(zip(*values, strict=True))
 
 
 def _codes(columns: Iterator[Sequence[object]] | Sequence[Sequence[object]]) -> Codes:
-    coded = [np.unique(np.array([str(v) for v in c]), return_inverse=True)[1] for c in columns]
-    return np.column_stack(coded).astype(np.int64)
+    codes = [
+        np.unique(np.array([str(value) for value in column]), return_inverse=True)[1]
+        for column in columns
+    ]
+    return np.column_stack(codes).astype(np.int64)
 
 
 def pooled(
@@ -192,9 +198,9 @@ def pooled(
 
     Parameters
     ----------
-    counts, sizes : (G,) how many rows of each group count (are selected, are right ...), of how
-        many. A group may be empty.
-    groups : their names; without them, the values of their attributes, or numbers from 0.
+    counts : (G,) how many rows of each group count, such as those that are selected, or right.
+    sizes : (G,) how many rows each group has. A group may be empty.
+    groups : the groups' names; without them, the values of their attributes, or numbers from 0.
     attributes : attribute -> (G,) values, where each group is a combination of several, such as
         sex and race.
     worst : whether the ``smallest`` or the ``largest`` rate is the worst.
@@ -202,7 +208,7 @@ def pooled(
     level : probability of the intervals.
     false_discovery_rate : the share of flags that may be wrong, on average.
     draws : posterior draws.
-    seed : of these draws.
+    seed : the seed of these draws.
 
     Returns
     -------

@@ -32,11 +32,11 @@ def shares_of_places(
 
     Parameters
     ----------
-    score : (n,) the highest first.
-    lists : (n,) which list a row is in, where there are several.
+    score : (n,) scores; the highest is in the first place.
     groups : attribute -> (n,) categorical labels.
-    top : how many places are the first, or which share of them.
-    level : of the intervals.
+    lists : (n,) which list a row is in, where there are several.
+    top : how many places count as the first, or which share of all places.
+    level : the level of the intervals.
     error_rate : the probability with which any row may be wrong to say `surely`.
 
     Returns
@@ -94,7 +94,7 @@ def shares_by_length(
 
     Parameters
     ----------
-    score : (n,) the highest first.
+    score : (n,) scores; the highest is in the first place.
     codes : (n,) the group 0 .. G - 1 of each row.
     lists : (n,) which list a row is in, where there are several.
 

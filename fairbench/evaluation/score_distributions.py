@@ -26,11 +26,12 @@ class GroupScores:
 
     Attributes
     ----------
-    mean : with its interval.
-    difference : the mean less that of the reference group, with its
-        interval; NaN of that group itself. Ends are NaN of too few rows.
-    quantiles : those that a tenth, half and nine tenths of the scores are at most.
-    density : share of the scores in each of the bins between `edges`, which all groups have.
+    mean : the mean score and both limits of its interval, NaN of too few rows.
+    difference : the mean less that of the reference group, with both limits likewise; NaN of the
+        reference group itself.
+    quantiles : the scores that a tenth, half and nine tenths of the group's are at most.
+    edges : the edges of bins, the same for all groups.
+    density : the share of the group's scores in each of these bins.
     """
 
     attribute: str
@@ -89,7 +90,7 @@ def group_means(
 
     Parameters
     ----------
-    bounds : between which a mean can be.
+    bounds : the least and the largest value that a mean can have.
     """
     all_groups = AllGroups.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
     (moments, totals) = all_groups.moments(values)

@@ -170,7 +170,8 @@ class UncertaintyEvaluation:
         form : what compares the means with the reference's, such as ``_difference``; "" of the
             means themselves.
         reasons : (V, S) the status of each measure.
-        band : of the probability that a ratio is outside it, where that is added.
+        band : a distance from 1, where the values are the probabilities that ratios are further
+            from 1 than that.
         """
         size, names = groups.size, groups.names
         weakest = np.broadcast_to(np.arange(len(names)), size.shape)

@@ -41,9 +41,10 @@ class WeightedScores:
 
     Attributes
     ----------
-    label, score : (n,) of all rows, labels NaN where unknown.
-    arms : (n,) which rows were chosen among one another.
-    bins : of the calibration error.
+    label : (n,) the labels of all rows, NaN where unknown.
+    score : (n,) the scores of all rows.
+    arms : (n,) the stratum of each row: rows of one stratum were chosen among one another.
+    bins : how many bins the calibration error has.
     whenever : whether intervals are to hold whenever one stops labelling.
     """
 

@@ -72,7 +72,7 @@ class AbstentionEvaluation:
         the test rows themselves.
         """
         tested = _Ordered.of(test, self.attribute)
-        self._area(test, tested)
+        self._add_area(test, tested)
         rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
         settings = [Setting(rate=rate) for rate in self.rates]
         self._add_curves(tested, rates, ABSTENTION, settings)
@@ -84,17 +84,21 @@ class AbstentionEvaluation:
             lacking = CHOSEN_HERE * same
             self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
-    def _area(self, test: Labelled, tested: _Ordered) -> None:
-        area = np.full((test.splits, 1), NAN)
-        ends = np.full((2, test.splits, 1), NAN)
-        wrong = (test.target != test.column("prediction"))[tested.order]
-        for s, rows in enumerate(tested.slices):
-            loss, uncertainty = wrong[rows], tested.uncertainty[rows]
+    def _add_area(self, test: Labelled, ordered: _Ordered) -> None:
+        """Add the area under the risk-coverage curve of every split."""
+        shape = test.splits, 1
+        area = np.full(shape, NAN)
+        lower = np.full(shape, NAN)
+        upper = np.full(shape, NAN)
+        wrong = (test.target != test.column("prediction"))[ordered.order]
+        for s, rows in enumerate(ordered.slices):
+            loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
             area[s] = area_under_risk_coverage(loss, uncertainty)
             if self.table.frequentist and np.isfinite(uncertainty).all():
                 limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-                ends[:, s, 0] = limits.lower, limits.upper
-        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(ends[0], ends[1]))
+                lower[s, 0] = limits.lower
+                upper[s, 0] = limits.upper
+        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
     def _best_rates(self, chooser: _Ordered) -> Floats:
         """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
@@ -176,7 +180,7 @@ class AbstentionEvaluation:
         status = Statuses.ok(error.shape)
         nobody_kept = np.isnan(error)
         status.flag(
-            nobody_kept, "undefined", lambda *at: f"no rows kept in group '{names[at[-1]]}'"
+            nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
         )
         add = partial(self.table.add, setting=settings, lacking=lacking)
         count = len(settings)
@@ -185,7 +189,7 @@ class AbstentionEvaluation:
         add(name, error, _rows(left), groups, interval=ends, status=status)
         status = Statuses.ok(error.shape)
         empty = np.broadcast_to(size == 0, error.shape)
-        status.flag(empty, "undefined", lambda *place: no_rows(names[place[-1]]))
+        status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
         ends = _share_ends(size - left, np.broadcast_to(size, left.shape), level)
         name = (f"{prefix}_rate",) * count
         add(name, share, size, groups, interval=ends, status=status)

@@ -187,7 +187,7 @@ def _in_order(names: set[str]) -> tuple[str, ...]:
 
 
 def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Floats:
-    """Return the places of labels among the names of the classes."""
+    """Return the index of each label among the names of the classes."""
     code = {label: float(k) for k, label in enumerate(names)}
     codes = np.array([code.get(text, np.nan) for text in texts])
     if np.isnan(codes).any():
@@ -267,13 +267,13 @@ def _of_positive(score: Any, names: tuple[str, str] | None) -> Any:
     array = np.asarray(shares)
     if array.ndim != 2 or array.shape[1] != 2:
         return score
-    place = 1 if names is None else sorted(names).index(names[1])
+    column = 1 if names is None else sorted(names).index(names[1])
     if isinstance(shares, pd.DataFrame):
-        columns = [_spelled(column) for column in shares.columns]
-        place = columns.index(names[1]) if names and names[1] in columns else place
+        titles = [_spelled(title) for title in shares.columns]
+        column = titles.index(names[1]) if names and names[1] in titles else column
     if not np.allclose(array.astype(float).sum(axis=1), 1, atol=_SLACK):
         raise UserError("score has two columns that do not add up to 1: give one of label 1")
-    return array[:, place]
+    return array[:, column]
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:

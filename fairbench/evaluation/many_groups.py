@@ -76,6 +76,7 @@ class PooledGroups:
 
     @cached_property
     def _posteriors(self) -> dict[str, Pooled]:
+        """The posteriors of the rates of all gaps, and of the error rate, by name."""
         gaps = [metric.rates for metric in metrics_of(BINARY, "widest").values() if metric.is_gap]
         rates = {rate.name: rate for rates in gaps for rate in rates}
         successes, sizes = shares_of(list(rates.values()), self.counts)
@@ -346,6 +347,7 @@ def with_class(rows: pd.DataFrame) -> pd.Series:
 
 
 def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
+    """Return counts and sizes (G,) as numbers, once it is sure that they can be both."""
     try:
         y, n = np.asarray(counts, np.float64), np.asarray(sizes, np.float64)
     except (TypeError, ValueError) as error:
@@ -362,6 +364,7 @@ def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
 def _names(
     groups: Sequence[object] | None, columns: Mapping[str, Sequence[object]], n_groups: int
 ) -> list[str]:
+    """Return the names of groups: those given, the values of their attributes, or numbers."""
     if groups is not None:
         names = [str(group) for group in groups]
     elif columns:

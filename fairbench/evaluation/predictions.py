@@ -130,7 +130,7 @@ class Labelled:
     groups : attribute -> (n,) categorical labels, reference first.
     truth : (n, ...) ``probability``, or ``mean`` and ``sd``; simulated populations only.
     features : (n, d) what the rows were predicted from, where that is to be described.
-    encoded : (n, e) the same as numbers, scaled as the training rows are, where rows that are
+    encoded : (n, e) the features as numbers, scaled as the training rows are, where rows that are
         alike are to be found.
     design : weights of the rows and which of them belong together, where they do not count alike;
         of one split.
@@ -207,11 +207,11 @@ class Labelled:
         ends = np.cumsum(self.sizes).tolist()
         return [slice(*of) for of in zip([0, *ends[:-1]], ends, strict=True)]
 
-    def of_split(self, place: int) -> Labelled:
+    def of_split(self, split: int) -> Labelled:
         """Return the rows of one split alone."""
         if self.splits == 1:
             return self
-        rows = self.slices[place]
+        rows = self.slices[split]
 
         def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
             return None if table is None else table.iloc[rows]
@@ -230,7 +230,7 @@ class Labelled:
 
     def each_split(self) -> Iterator[Labelled]:
         """Yield the rows of every split."""
-        return (self.of_split(place) for place in range(self.splits))
+        return (self.of_split(split) for split in range(self.splits))
 
     def with_weight(self) -> Labelled:
         """Return the rows that have a weight; all where rows count alike."""
@@ -260,7 +260,7 @@ class Labelled:
 
 
 def by_group(codes: Codes, groups: int) -> Codes:
-    """Return the places of rows by group, those of a group as they come."""
+    """Return the row numbers ordered by group, and in a group as the rows come."""
     if groups == 1:
         return np.arange(len(codes))
     small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers it is linear
@@ -299,7 +299,8 @@ class Groups:
         Parameters
         ----------
         rows : (S,) how many rows each split has; all are of one by default.
-        order : places of rows, split by split, in another order; of one split some may be left out.
+        order : row numbers in another order, split by split; by default as they come. Some rows of
+            a single split may be left out.
         """
         names = tuple(map(str, labels.cat.categories))
         short = labels.cat.codes.to_numpy()
@@ -333,7 +334,7 @@ class Groups:
 
     @cached_property
     def order(self) -> Codes:
-        """The places of rows by cell, those of a cell as they come."""
+        """The row numbers ordered by cell, and in a cell as the rows come."""
         return by_group(self.codes, self.cells)
 
     def shaped(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -403,15 +404,14 @@ class AllGroups:
 
     @cached_property
     def placed(self) -> list[tuple[slice, Groups]]:
-        """The groups of each attribute, with the places of their cells."""
+        """The groups of each attribute, with the slice of cells that they are."""
         ends = np.cumsum([groups.cells for groups in self.attributes]).tolist()
         starts = [0, *ends[:-1]]
-        places = map(slice, starts, ends)
-        return list(zip(places, self.attributes, strict=True))
+        return list(zip(map(slice, starts, ends), self.attributes, strict=True))
 
     @cached_property
     def order(self) -> Codes:
-        """The places of `codes` by cell, rows of a cell as they come."""
+        """The indices of `codes` ordered by cell, and in a cell as the rows come."""
         return by_group(self.codes, len(self))
 
     @cached_property

@@ -71,6 +71,7 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
 
 def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> Iterator[Batch]:
+    """Yield the metrics of regressions that the predictions have the columns for."""
     columns = {str(name): data.column(name) for name in data.predictions}
     name = _sd_column(data)
     if name:

@@ -533,6 +533,7 @@ def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dic
 
 
 def _empty_table() -> dict[str, Any]:
+    """Return the columns of a table without rows."""
     nothing = np.zeros(0)
     texts = {name: np.zeros(0, object) for name in ("metric", "attribute", "group", "reason")}
     return {

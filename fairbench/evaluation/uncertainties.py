@@ -373,8 +373,8 @@ def _add_fairness(
         lower = groups.shaped(moments.mean - half)
         upper = groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)
-    for place, outcome in enumerate(outcomes):
-        cells = slice(place, None, len(outcomes))
+    for i, outcome in enumerate(outcomes):
+        cells = slice(i, None, len(outcomes))
         names = groups.names[cells]
         status = _fairness_statuses(
             value[..., cells], n[..., cells], names, outcome, table.frequentist

@@ -197,6 +197,7 @@ CLASSWISE_CALIBRATION_ERROR = Metric(
 def _declared(
     name: str, label: str, sentence: str, function: Callable[[Counts], Floats], *, shown: bool
 ) -> Metric:
+    """Return the declaration of a gap between groups over several classes."""
     return Metric(
         name=name,
         label=label,
@@ -232,6 +233,7 @@ _GAPS = {
 
 
 def _all_forms(name: str) -> tuple[Metric, ...]:
+    """Return the declarations of a gap in all `FORMS`."""
     gap, label, sentence = _GAPS[name]
     return tuple(
         _declared(

@@ -90,7 +90,7 @@ def _divide(top: Floats, bottom: Floats) -> Floats:
         return np.where(bottom > 0, top / bottom, np.nan)
 
 
-def _of_groups(
+def _group_metric(
     function: Callable[[Counts], Floats],
     label: str,
     sentence: str,
@@ -112,46 +112,46 @@ def _of_groups(
     )
 
 
-STATISTICAL_PARITY = _of_groups(
+STATISTICAL_PARITY = _group_metric(
     statistical_parity,
     "gap in selection rate",
     "The largest difference between two groups in the share predicted 1 (demographic parity "
     "difference).",
     selection_rate,
 )
-DISPARATE_IMPACT = _of_groups(
+DISPARATE_IMPACT = _group_metric(
     disparate_impact,
     "ratio of selection rates",
     "The share predicted 1 of one group over another's, of several the smallest over the largest.",
     selection_rate,
     better=1.0,
 )
-EQUAL_OPPORTUNITY = _of_groups(
+EQUAL_OPPORTUNITY = _group_metric(
     equal_opportunity,
     "gap in true positive rate",
     "The largest difference between two groups in the true positive rate (equal opportunity).",
     true_positive_rate,
 )
-FALSE_POSITIVE_RATE_GAP = _of_groups(
+FALSE_POSITIVE_RATE_GAP = _group_metric(
     false_positive_rate_gap,
     "gap in false positive rate",
     "The largest difference between two groups in the false positive rate.",
     false_positive_rate,
 )
-EQUALIZED_ODDS = _of_groups(
+EQUALIZED_ODDS = _group_metric(
     equalized_odds,
     "gap in equalized odds",
     "The larger of the largest differences in the true and in the false positive rate.",
     true_positive_rate,
     false_positive_rate,
 )
-PREDICTIVE_PARITY = _of_groups(
+PREDICTIVE_PARITY = _group_metric(
     predictive_parity,
     "gap in precision",
     "The largest difference between two groups in precision.",
     positive_predictive_value,
 )
-ACCURACY_GAP = _of_groups(
+ACCURACY_GAP = _group_metric(
     accuracy_gap,
     "gap in accuracy",
     "The largest difference between two groups in accuracy.",
@@ -163,7 +163,8 @@ def _spelled(rate: Rate) -> str:
     return rate.name.replace("_", " ").replace("positive predictive value", "precision")
 
 
-def _of_pairs(form: Literal["difference", "ratio"], name: str, rate: Rate) -> Metric:
+def _pair_metric(form: Literal["difference", "ratio"], name: str, rate: Rate) -> Metric:
+    """Return the declaration of a metric that compares each group's rate with the reference's."""
     compared = "minus" if form == "difference" else "over"
     return Metric(
         name=f"{name}_{form}",
@@ -178,18 +179,20 @@ def _of_pairs(form: Literal["difference", "ratio"], name: str, rate: Rate) -> Me
     )
 
 
-STATISTICAL_PARITY_DIFFERENCE = _of_pairs("difference", "statistical_parity", selection_rate)
-STATISTICAL_PARITY_RATIO = _of_pairs("ratio", "statistical_parity", selection_rate)
-EQUAL_OPPORTUNITY_DIFFERENCE = _of_pairs("difference", "equal_opportunity", true_positive_rate)
-EQUAL_OPPORTUNITY_RATIO = _of_pairs("ratio", "equal_opportunity", true_positive_rate)
-FALSE_POSITIVE_RATE_DIFFERENCE = _of_pairs("difference", "false_positive_rate", false_positive_rate)
-FALSE_POSITIVE_RATE_RATIO = _of_pairs("ratio", "false_positive_rate", false_positive_rate)
-PREDICTIVE_PARITY_DIFFERENCE = _of_pairs(
+STATISTICAL_PARITY_DIFFERENCE = _pair_metric("difference", "statistical_parity", selection_rate)
+STATISTICAL_PARITY_RATIO = _pair_metric("ratio", "statistical_parity", selection_rate)
+EQUAL_OPPORTUNITY_DIFFERENCE = _pair_metric("difference", "equal_opportunity", true_positive_rate)
+EQUAL_OPPORTUNITY_RATIO = _pair_metric("ratio", "equal_opportunity", true_positive_rate)
+FALSE_POSITIVE_RATE_DIFFERENCE = _pair_metric(
+    "difference", "false_positive_rate", false_positive_rate
+)
+FALSE_POSITIVE_RATE_RATIO = _pair_metric("ratio", "false_positive_rate", false_positive_rate)
+PREDICTIVE_PARITY_DIFFERENCE = _pair_metric(
     "difference", "predictive_parity", positive_predictive_value
 )
-PREDICTIVE_PARITY_RATIO = _of_pairs("ratio", "predictive_parity", positive_predictive_value)
-ACCURACY_DIFFERENCE = _of_pairs("difference", "accuracy", accuracy)
-ACCURACY_RATIO = _of_pairs("ratio", "accuracy", accuracy)
+PREDICTIVE_PARITY_RATIO = _pair_metric("ratio", "predictive_parity", positive_predictive_value)
+ACCURACY_DIFFERENCE = _pair_metric("difference", "accuracy", accuracy)
+ACCURACY_RATIO = _pair_metric("ratio", "accuracy", accuracy)
 
 
 def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Counts) -> Floats:

@@ -174,13 +174,13 @@ def bins_of_mass(
     ----------
     order : the rows by group, and by score in a group, where that is known.
     """
-    rows = np.bincount(codes, minlength=groups)
+    n_rows = np.bincount(codes, minlength=groups)
     index = np.empty(len(codes), np.int64)
     if weight is None:
         order = np.lexsort((score, codes)) if order is None else order
         group = codes[order]
-        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[group]
-        index[order] = place * bins // np.maximum(rows, 1)[group]
+        rank_in_group = np.arange(len(order)) - (np.cumsum(n_rows) - n_rows)[group]
+        index[order] = rank_in_group * bins // np.maximum(n_rows, 1)[group]
         return index
     order = np.lexsort((weight, score, codes))
     mass = np.bincount(codes, weight, groups)

@@ -162,6 +162,7 @@ f1_score = Rate("f1_score", (0, 0, 0, 2), (0, 1, 1, 2), "no positives and no pre
 def _declared(
     rate: Rate, label: str, sentence: str, better: Better, shown: tuple[str, ...] = ()
 ) -> Metric:
+    """Return the declaration of a rate as a metric."""
     return Metric(
         name=rate.name,
         label=label,

@@ -54,17 +54,20 @@ class Metric:
         ``scores`` (n, C) those of all classes), lengths of sequences (``frames``,
         ``frames_read``), and ``groups`` where it compares groups.
     interval : how its interval is made, which says what its function takes and returns.
-        ``rate`` : confusion counts (..., 4) to (...); from the counts. It is one of its `rates`,
-        or the mean of two.
-        ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
-        ``difference``, ``ratio`` : the same to (..., G - 1), one rate of the others against the
-        reference's.
-        ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; from their moments.
-        ``heavy_mean`` : the same, of losses that grow like squares.
+        ``rate`` : takes confusion counts (..., 4), returns (...): one of its `rates`, or the mean
+        of two. The interval is made from the counts, as are the next three.
+        ``widest`` : takes counts of groups (..., G, 4), the reference first, returns (...).
+        ``difference``, ``ratio`` : take counts of groups (..., G, 4), return (..., G - 1): one
+        rate of every other group against the reference's.
+        ``mean`` : takes the target and the columns it needs, (n,) each, returns losses (n,). The
+        interval is made from their moments.
+        ``heavy_mean`` : as ``mean``, where losses grow like squares.
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
-        target's variance) : the same to a number; closed forms.
-        ``none`` : the same to a number; the module that adds its rows makes its interval, if it
-        has one. With ``groups``, lists of a column by group, where it needs scores of labels too.
+        target's variance) : take what ``mean`` takes, return a number. The interval has a closed
+        form.
+        ``none`` : takes what ``mean`` takes, returns a number. The module that adds its rows makes
+        its interval, if it has one. With ``groups``, columns are lists with a column of each
+        group, where it needs scores of labels too.
     least, most : the least and the most that a value can be, such as 0 of losses that are never
         negative; see `at_most`.
     fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.

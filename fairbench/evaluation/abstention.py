@@ -36,7 +36,7 @@ from fairbench.metrics.abstention import (
 from fairbench.metrics.rates import error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, declared, metrics_of
 
-Ends = tuple[Floats, Floats]
+LimitPair = tuple[Floats, Floats]
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the one that was chosen
@@ -71,20 +71,22 @@ class AbstentionEvaluation:
         `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
         the test rows themselves.
         """
-        tested = _Ordered.of(test, self.attribute)
+        tested = _RowsByUncertainty.of(test, self.attribute)
         self._add_area(test, tested)
         rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
         settings = [Setting(rate=rate) for rate in self.rates]
         self._add_curves(tested, rates, ABSTENTION, settings)
         if chooser is not None:
             same = chooser is test
-            chosen = self._best_rates(tested if same else _Ordered.of(chooser, self.attribute))
+            chosen = self._best_rates(
+                tested if same else _RowsByUncertainty.of(chooser, self.attribute)
+            )
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
             gaps = list(metrics_of(BINARY, "widest"))
             lacking = CHOSEN_HERE * same
             self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
-    def _add_area(self, test: Labelled, ordered: _Ordered) -> None:
+    def _add_area(self, test: Labelled, ordered: _RowsByUncertainty) -> None:
         """Add the area under the risk-coverage curve of every split."""
         shape = test.splits, 1
         area = np.full(shape, NAN)
@@ -100,7 +102,7 @@ class AbstentionEvaluation:
                 upper[s, 0] = limits.upper
         self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
-    def _best_rates(self, chooser: _Ordered) -> Floats:
+    def _best_rates(self, chooser: _RowsByUncertainty) -> Floats:
         """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
         rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
         values = _values(chooser.counts(rates), self.objectives)
@@ -110,7 +112,7 @@ class AbstentionEvaluation:
 
     def _add_curves(
         self,
-        ordered: _Ordered,
+        ordered: _RowsByUncertainty,
         rates: Floats,
         prefix: str,
         settings: Sequence[Setting],
@@ -124,6 +126,9 @@ class AbstentionEvaluation:
 
         Parameters
         ----------
+        prefix : what the metrics' names start with, `ABSTENTION` or `ABSTAINED`.
+        settings : (K,) the setting of the rows of each rate.
+        gaps : the names of the gaps.
         lacking : why nothing has an interval; empty where there are intervals.
         """
         counts = ordered.counts(rates)
@@ -132,8 +137,8 @@ class AbstentionEvaluation:
         level = None if lacking or not self.table.frequentist else self.table.level
         everyone = counts.sum(axis=-2)
         widest = metrics_of(BINARY, "widest")
-        ends = [_share_ends(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
-        ends += _gap_ends(counts, [widest[name] for name in gaps], level)
+        limits = [_share_limits(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
+        limits += _gap_limits(counts, [widest[name] for name in gaps], level)
         value = np.moveaxis(_values(counts, metrics), -1, 0)
         status = Statuses.ok((value.size // splits, splits, 1))
         kept = counts.sum(axis=(-2, -1))
@@ -150,13 +155,13 @@ class AbstentionEvaluation:
         self.table.add(
             [f"{prefix}_{name}" for name in metrics for _ in settings],
             flat(value),
-            flat(_rows(kept)),
+            flat(_whole_rows(kept)),
             Where(self.attribute),
             setting=list(settings) * len(metrics),
-            interval=(flat([lower for lower, _ in ends]), flat([upper for _, upper in ends])),
+            interval=(flat([lower for lower, _ in limits]), flat([upper for _, upper in limits])),
             status=status,
             lacking=lacking,
-            fewest=flat(_rows(np.stack([kept, *fewest]))),
+            fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
         )
         self._add_group_rates(ordered.groups, counts, prefix, settings, level, lacking)
 
@@ -184,19 +189,19 @@ class AbstentionEvaluation:
         )
         add = partial(self.table.add, setting=settings, lacking=lacking)
         count = len(settings)
-        ends = _share_ends(wrong, left, level)
+        limits = _share_limits(wrong, left, level)
         name = (f"{prefix}_error_rate",) * count
-        add(name, error, _rows(left), groups, interval=ends, status=status)
+        add(name, error, _whole_rows(left), groups, interval=limits, status=status)
         status = Statuses.ok(error.shape)
         empty = np.broadcast_to(size == 0, error.shape)
         status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
-        ends = _share_ends(size - left, np.broadcast_to(size, left.shape), level)
+        limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
         name = (f"{prefix}_rate",) * count
-        add(name, share, size, groups, interval=ends, status=status)
+        add(name, share, size, groups, interval=limits, status=status)
 
 
 @dataclass(frozen=True, eq=False)
-class _Ordered:
+class _RowsByUncertainty:
     """The rows of S splits by uncertainty, the least of each split first.
 
     Attributes
@@ -214,7 +219,7 @@ class _Ordered:
     slices: list[slice]
 
     @classmethod
-    def of(cls, data: Labelled, attribute: str) -> _Ordered:
+    def of(cls, data: Labelled, attribute: str) -> _RowsByUncertainty:
         """Return the rows of a classification, and their groups."""
         groups = data.coded[attribute]
         uncertainty = data.column("uncertainty")
@@ -259,22 +264,22 @@ class _Ordered:
         return counts.reshape(*rates.shape, len(self.groups), 4)
 
 
-def _share_ends(rows: Floats, sizes: NDArray[Any], level: float | None) -> Ends:
-    """Return the ends of the intervals of shares; NaN at no level."""
+def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> LimitPair:
+    """Return both limits of shares; NaN where there is no level."""
     if level is None:
         return np.full_like(rows, NAN), np.full_like(rows, NAN)
     return rate_limits(rows, sizes, level=level)[1:]
 
 
-def _gap_ends(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[Ends]:
-    """Return the ends (...) of the intervals of largest gaps in counts (..., G, 4)."""
+def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[LimitPair]:
+    """Return the limits (...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
         nothing = np.full(counts.shape[:-2], NAN)
         return [(nothing, nothing)] * len(metrics)
     rates = {rate.name: rate for metric in metrics for rate in metric.rates}
     intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
-    everyone = np.ones((len(metrics), *counts.shape[:-1]), bool)
-    return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, everyone)]
+    among_all = np.ones((len(metrics), *counts.shape[:-1]), bool)
+    return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, among_all)]
 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
@@ -287,7 +292,7 @@ def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
     return np.stack(values, axis=-1)
 
 
-def _rows(counts: Floats) -> NDArray[np.int64]:
+def _whole_rows(counts: Floats) -> NDArray[np.int64]:
     """Return fractional counts as the numbers of rows they take, blind to rounding errors."""
     return np.ceil(counts - 1e-9).astype(np.int64)
 

@@ -95,28 +95,36 @@ def estimates_by_group(
     worst = 1 + above.sum(axis=1)
     best = len(kept) - above.sum(axis=0)
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
-    parts = counts.drop(columns="right").rename_axis("name").reset_index()
-    return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
+    table = counts.drop(columns="right").rename_axis("name").reset_index()
+    return records(table.assign(accuracy=accuracy, calibration=calibration, cost=cost))
 
 
-def in_long_form(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+def in_long_form(
+    estimates: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Iterator[dict[str, Any]]:
     """Yield every estimate of what `estimates_by_group` returns, a row each.
 
     Parameters
     ----------
-    parts : attribute, empty of everyone -> its groups.
+    estimates : attribute, empty of everyone -> the rows of its groups.
 
     Yields
     ------
     metric, attribute, group, value, lower, upper, n, the group's labels, and rows.
     """
-    for attribute, rows in parts.items():
-        for row, (quantity, metric) in itertools.product(rows, _METRICS.items()):
-            if estimate := row[quantity]:
-                group = row["name"] if attribute else ""
-                whom = {"metric": metric, "attribute": attribute, "group": group}
-                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
-                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
+    for attribute, of_groups in estimates.items():
+        for of_group, (quantity, metric) in itertools.product(of_groups, _METRICS.items()):
+            if estimate := of_group[quantity]:
+                yield {
+                    "metric": metric,
+                    "attribute": attribute,
+                    "group": of_group["name"] if attribute else "",
+                    "value": estimate["value"],
+                    "lower": estimate["lower"],
+                    "upper": estimate["upper"],
+                    "n": of_group["labels"],
+                    "rows": of_group["rows"],
+                }
 
 
 def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
@@ -147,8 +155,8 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
     number_wrong = wrong[predicted, true]
     total = counts.sum(axis=1)[predicted]
-    ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
-    share = Limits(number_wrong / total, *ends)
+    lower, upper = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    share = Limits(number_wrong / total, lower, upper)
     mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
     return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
 

@@ -240,11 +240,11 @@ class _ClassAverages:
         return status
 
     def _add(self, name: str, gap: _Gaps) -> None:
-        ends = gap.lower[:, None], gap.upper[:, None]
+        limits = gap.lower[:, None], gap.upper[:, None]
         where = Where(self.groups.attribute)
         status = gap.status[:, None]
         self.evaluation.table.add(
-            name, gap.value[:, None], gap.n[:, None], where, interval=ends, status=status
+            name, gap.value[:, None], gap.n[:, None], where, interval=limits, status=status
         )
 
 

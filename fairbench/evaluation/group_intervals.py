@@ -37,7 +37,7 @@ from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics.rates import Counts, Rate, shares_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
-Ends = tuple[Floats, Floats]
+LimitPair = tuple[Floats, Floats]
 Metrics = Sequence[Metric]
 
 
@@ -96,11 +96,11 @@ class GroupIntervals(Protocol):
     def counts_of(self, metric: Metric) -> Counts:
         """Return the counts (G, 4) that a metric's values are of."""
 
-    def rates(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G) of the intervals of rates."""
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
 
-    def pairs(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
@@ -147,13 +147,15 @@ class PosteriorIntervals:
         """Return the counts (G, 4) that a metric's values are of."""
         return self.counts
 
-    def rates(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G) of the intervals of rates."""
-        ends = [central_interval(metric(self.draws), self.level) for metric in metrics]
-        return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
+        intervals = [central_interval(metric(self.draws), self.level) for metric in metrics]
+        lower = np.array([limits[0] for limits in intervals])
+        upper = np.array([limits[1] for limits in intervals])
+        return lower, upper
 
-    def pairs(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         return self.rates(metrics)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
@@ -170,7 +172,8 @@ class PosteriorIntervals:
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
     ) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
-        return [GapInterval(*ends) for ends in zip(*self.rates(metrics), strict=True)]
+        lower, upper = self.rates(metrics)
+        return [GapInterval(*limits) for limits in zip(lower, upper, strict=True)]
 
     def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
@@ -266,20 +269,20 @@ class CountIntervals:
         """Return two rates (2, ..., G) whose mean is a metric, with their limits."""
         return self.limits(metric.rates)
 
-    def rates(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G) of the intervals of rates, or of means of two rates."""
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates, or of means of two rates."""
         limits = self.limits([metric.rates[0] for metric in metrics])
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
                 two_rates = self._limits_of_mean(metric)
-                first, second = (Limits(*(end[[r]] for end in two_rates)) for r in (0, 1))
+                first, second = (Limits(*(limit[[r]] for limit in two_rates)) for r in (0, 1))
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
                 for of_metrics, of_mean in zip(limits, mean, strict=True):
                     of_metrics[m] = of_mean[0]
         return _defined(limits, limits.value)
 
-    def pairs(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
         is_ratio = _of_rows([metric.interval == "ratio" for metric in metrics], pairs[0].value)
         ends_of_forms = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
@@ -380,21 +383,22 @@ def _of_rows(values: ArrayLike, like: Floats) -> Floats:
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
 
 
-def _defined(limits: Limits, value: Floats) -> Ends:
-    """Return the ends, NaN where there are no rows to say anything about."""
+def _defined(limits: Limits, value: Floats) -> LimitPair:
+    """Return both limits, NaN where there are no rows to say anything about."""
     missing = np.isnan(value)
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
 
 
-def _ratios(limits: GroupLimits, among: Mask) -> Ends:
-    """Return the ends (...) of ratios of groups (..., G), by sets of groups that are compared."""
-    ends = np.full((2, *among.shape[:-1]), np.nan)
+def _ratios(limits: GroupLimits, among: Mask) -> LimitPair:
+    """Return both limits (...) of ratios of groups (..., G), for each set of groups compared."""
+    lower_and_upper = np.full((2, *among.shape[:-1]), np.nan)
     for groups, samples in patterns(among):
         if len(groups) > 1:
             single = Limits(*(limit[samples] for limit in limits.single))
             wider = Limits(*(limit[samples] for limit in limits.together))
-            ends[:, samples] = _ratio(GroupLimits(single, wider, limits.correlation), groups)[1:]
-    return ends[0], ends[1]
+            of_samples = GroupLimits(single, wider, limits.correlation)
+            lower_and_upper[:, samples] = _ratio(of_samples, groups)[1:]
+    return lower_and_upper[0], lower_and_upper[1]
 
 
 def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:

@@ -529,7 +529,7 @@ def mean_batch(
         statuses=statuses,
         lacking=lacking,
         limits=lambda level: around(value, limits(level), bound),
-        papers=partial(all_groups.normal_ends, losses),
+        papers=partial(all_groups.normal_limits, losses),
         totals=totals,
     )
 

@@ -136,7 +136,7 @@ def rate_batch(
         statuses=statuses,
         lacking=[all_groups.too_few(1)] * len(labels),
         limits=lambda level: around(value, at_levels(limits, level)),
-        papers=partial(all_groups.normal_ends, successes),
+        papers=partial(all_groups.normal_limits, successes),
         totals=_totals(successes, all_groups),
     )
 
@@ -177,7 +177,7 @@ def _size_batch(
         statuses=statuses,
         lacking=[all_groups.too_few(1)] * len(labels),
         limits=limits,
-        papers=partial(all_groups.normal_ends, size),
+        papers=partial(all_groups.normal_limits, size),
         totals=_totals(size, all_groups),
     )
 

@@ -204,8 +204,8 @@ class Labelled:
     @cached_property
     def slices(self) -> list[slice]:
         """Where the rows of every split lie."""
-        ends = np.cumsum(self.sizes).tolist()
-        return [slice(*of) for of in zip([0, *ends[:-1]], ends, strict=True)]
+        stops = np.cumsum(self.sizes).tolist()
+        return list(map(slice, [0, *stops[:-1]], stops))
 
     def of_split(self, split: int) -> Labelled:
         """Return the rows of one split alone."""
@@ -405,9 +405,9 @@ class AllGroups:
     @cached_property
     def placed(self) -> list[tuple[slice, Groups]]:
         """The groups of each attribute, with the slice of cells that they are."""
-        ends = np.cumsum([groups.cells for groups in self.attributes]).tolist()
-        starts = [0, *ends[:-1]]
-        return list(zip(map(slice, starts, ends), self.attributes, strict=True))
+        stops = np.cumsum([groups.cells for groups in self.attributes]).tolist()
+        slices = map(slice, [0, *stops[:-1]], stops)
+        return list(zip(slices, self.attributes, strict=True))
 
     @cached_property
     def order(self) -> Codes:
@@ -425,7 +425,7 @@ class AllGroups:
         return Sampled.of(self.repeated, self.codes, len(self)) if self.repeated else None
 
     def rows(self, values: NDArray[np.floating]) -> Floats:
-        """Return values (..., n) of rows, for each attribute in turn."""
+        """Return values (..., n) of rows, repeated for each attribute in turn: (..., A n)."""
         return np.concatenate([values] * len(self.attributes), axis=-1)
 
     def mean_of(self, values: Floats) -> Floats:
@@ -451,7 +451,7 @@ class AllGroups:
         return self.rows(values) if values.shape[-1] < len(self.codes) else values
 
     def moments(self, values: Floats) -> tuple[Moments, Floats | None]:
-        """Return the moments (..., C) of such values, and what clusters add to their means."""
+        """Return the moments (..., C) of values of rows, and what clusters add to their means."""
         if self.sample is None:
             return self._moments(values), None
         mean, totals = self.sample.linearised(self._in_turn(values))
@@ -464,17 +464,17 @@ class AllGroups:
         return Moments.joined(moments)
 
     def tail_index(self, values: Floats) -> Floats:
-        """Return how heavy the upper tails (..., C) of such values are."""
+        """Return how heavy the upper tails (..., C) of values of rows are."""
         indices = [tail_index(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
         return np.concatenate(indices, axis=-1)
 
-    def normal_ends(self, values: Floats, level: float) -> Floats:
-        """Return both ends (2, ..., C) of normal intervals of the means of such values."""
+    def normal_limits(self, values: Floats, level: float) -> Floats:
+        """Return both limits (2, ..., C) of normal intervals of the means of values of rows."""
         with np.errstate(invalid="ignore", divide="ignore"):
             moments = self._moments(values)
-            half = quantile(level) * moments.sd / np.sqrt(moments.size)
-            ends = np.stack([moments.mean - half, moments.mean + half])
-        return np.asarray(np.where(np.isfinite(moments.mean), ends, np.nan))
+            half_width = quantile(level) * moments.sd / np.sqrt(moments.size)
+            limits = np.stack([moments.mean - half_width, moments.mean + half_width])
+        return np.asarray(np.where(np.isfinite(moments.mean), limits, np.nan))
 
     def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> Statuses:
         """Return the status (C,) of each cell; invalid where rows (n,) are `bad`."""
@@ -499,14 +499,23 @@ class AllGroups:
         return f" in group '{self.names[c]}'" if self.names[c] else ""
 
     def too_few(self, least: int) -> Why:
-        """Return what says why a cell has no interval."""
+        """Return a function that tells why a cell of too few rows has no interval."""
         if self.sample is None:
             return lambda c: f"n={self.size[c]}, an interval needs {least}"
-        like = self.sample.size
-        return lambda c: f"n={self.size[c]} ({like[c]:.0f} effective), an interval needs {least}"
+        effective = self.sample.size
+        return lambda c: (
+            f"n={self.size[c]} ({effective[c]:.0f} effective), an interval needs {least}"
+        )
 
     def too_rare(self, least: int, rare: Floats, rows: int) -> Why:
-        """Return why rows of the rarer label are too few for an interval, by class or group."""
+        """Return a function that tells why a cell has too few rows, or too few of a label.
+
+        Parameters
+        ----------
+        least : how many rows of the rarer label an interval needs.
+        rare : (C,) how many there are.
+        rows : how many rows an interval needs in all.
+        """
         few = self.too_few(rows)
         effective = "" if self.sample is None else "effective "
 

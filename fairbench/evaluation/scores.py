@@ -116,9 +116,9 @@ class ScoreEvaluation:
         limits = largest_calibration_error(diagrams, among, level=self.table.level)
         plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
         value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
-        ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+        lower_and_upper = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
         if all_groups.design is not None and all_groups.design.clustered:
-            ends = np.full_like(ends, NAN)
+            lower_and_upper = np.full_like(lower_and_upper, NAN)
         least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
         status = Statuses.ok((groups.splits, 1))
         few = f"no group has {probability.FEWEST} rows"
@@ -127,7 +127,7 @@ class ScoreEvaluation:
             (_MULTICALIBRATION,) * 2,
             value[..., None],
             np.where(has_value, least, size.max(axis=1))[:, None],
-            (ends[0][:, None], ends[1][:, None]),
+            (lower_and_upper[0][:, None], lower_and_upper[1][:, None]),
             _why_clustered(0),
             Where(groups.attribute),
             statistic=(VALUE, DEBIASED),
@@ -182,8 +182,8 @@ def largest_calibration_error(
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.
 
-    Groups may overlap. The interval begins with the largest of lower ends that all hold at once,
-    and ends with the largest upper end of any single group: the truly largest error is of one.
+    Groups may overlap. The interval begins with the largest of lower limits that all hold at once,
+    and ends with the largest upper limit of any single group: the truly largest error is of one.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
     errors = [calibration_limits(bins, level=class_level) for bins in diagrams]
-    return Limits(*(np.mean(ends, axis=0) for ends in zip(*errors, strict=True)))
+    return Limits(*(np.mean(limits, axis=0) for limits in zip(*errors, strict=True)))
 
 
 def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bins: int) -> Bins:

@@ -246,7 +246,7 @@ class _Standardising:
             else:
                 limits = smallest_ratio(several[0], among[0], level=self.level)
             all_pairs = [(group, other) for group in groups for other in groups if group < other]
-            of_one = Limits(*(np.reshape(end, 1) for end in limits))
+            of_one = Limits(*(np.reshape(limit, 1) for limit in limits))
             self._add(metric, where, of_one, all_pairs, together=True)
 
     def _add(
@@ -338,4 +338,4 @@ class _Standardising:
 
 def _of_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
     """Return the limits of some pairs out of all (..., G, G), by the groups of each pair."""
-    return Limits(*(end[..., list(first), list(second)] for end in limits))
+    return Limits(*(limit[..., list(first), list(second)] for limit in limits))

@@ -396,7 +396,7 @@ class MetricTable:
 
 
 def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tuple[Floats, Floats]:
-    """Return the ends of intervals, NaN where they are equal.
+    """Return the limits of intervals, NaN where they are equal.
 
     An interval of a mean is made of how much the rows vary. Where they do not, its width would be
     0, which says that the mean is known exactly; so there is none, and the reason says why.

@@ -127,7 +127,7 @@ class UncertaintyEvaluation:
         Parameters
         ----------
         reasons : (V, S) the status of each measure.
-        lowest : (V, S) the lower end of the reference's mean.
+        lowest : (V, S) the lower limit of the reference's mean.
         floor : (S,) the mean under which nothing is divided by it.
         """
         lower, upper = means.interval(self.table.level)
@@ -193,12 +193,12 @@ class UncertaintyEvaluation:
             without_value & (n == 1), "undefined", "the standard error of a mean needs 2 rows"
         )
         status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
-        ends = [np.asarray(NAN), np.asarray(NAN)]
+        limits = [np.asarray(NAN), np.asarray(NAN)]
         if lower is not None and upper is not None:
             # What compares groups has nothing to add about the reference, the first of them.
             start = 1 if form else 0
-            ends = [np.moveaxis(end[:, start:], -1, 0) for end in (lower, upper)]
-            ends = [np.where(n > 1, end, NAN) for end in ends]
+            limits = [np.moveaxis(limit[:, start:], -1, 0) for limit in (lower, upper)]
+            limits = [np.where(n > 1, limit, NAN) for limit in limits]
         self.table.add(
             [f"{measure}{form}" for measure in measures],
             value,
@@ -206,7 +206,7 @@ class UncertaintyEvaluation:
             SomeGroups(groups.attribute, names),
             statistic=VALUE if band is None else OUTSIDE_BAND,
             setting=NO_SETTING if band is None else Setting(band=band),
-            interval=(ends[0], ends[1]),
+            interval=(limits[0], limits[1]),
             status=status,
         )
 
@@ -242,7 +242,7 @@ class _SkewedMeans:
         columns = np.nan_to_num(values, posinf=0, neginf=0)
         moments = Moments.of_groups(columns, groups.codes, groups.cells)
         limits = around(moments.mean, loss_limits(moments, level=level, least=0.0, rows=FEWEST))
-        return cls(Limits(*(np.moveaxis(groups.shaped(end), 0, -1) for end in limits)), level)
+        return cls(Limits(*(np.moveaxis(groups.shaped(limit), 0, -1) for limit in limits)), level)
 
     @property
     def mean(self) -> Floats:
@@ -251,7 +251,7 @@ class _SkewedMeans:
 
     @property
     def _reference(self) -> Limits:
-        return Limits(*(end[..., :1, :] for end in self.limits))
+        return Limits(*(limit[..., :1, :] for limit in self.limits))
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Return the ends (S, G, V) of the means' intervals."""

@@ -73,7 +73,7 @@ def estimates_by_group(
         scores.confidence, scores.correct, code, n_groups=n, strength=strength
     )
     error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
-    calibration = _of_draws(diagram.expected_calibration_error()[kept], error)
+    calibration = _draw_estimates(diagram.expected_calibration_error()[kept], error)
     cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
     if costs is not None:
         shares = confusion_matrix.uninformative_prior(n, strength=strength)
@@ -81,7 +81,7 @@ def estimates_by_group(
             shares = confusion_matrix.score_prior(scores, strength=strength)
         mistakes = confusion_matrix.confusion_posterior(scores, shares)
         draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
-        cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
+        cost = _draw_estimates(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
     limits = rate_limits(counts["right"], counts["labels"])
     if informed or not frequentist:
         prior = uniform(n, strength)
@@ -127,7 +127,7 @@ def in_long_form(
                 }
 
 
-def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
+def _draw_estimates(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
     order = reliability.ranks(draws, largest=True)
     ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}

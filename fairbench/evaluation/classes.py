@@ -23,7 +23,7 @@ from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
-from fairbench.metrics.classes import FORMS, averaged
+from fairbench.metrics.classes import FORMS, average_gaps
 from fairbench.metrics.rates import base_rate, selection_rate, total
 from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
 
@@ -40,7 +40,7 @@ def as_label(data: Labelled, k: int) -> Labelled:
     columns = {"prediction": data.column("prediction") == k}
     if f"score_{k}" in data.predictions:
         columns["score"] = data.column(f"score_{k}")
-    return _labelled(data, data.target == k, columns)
+    return _with_label(data, data.target == k, columns)
 
 
 def right_as_label(data: Labelled) -> Labelled:
@@ -48,10 +48,12 @@ def right_as_label(data: Labelled) -> Labelled:
     columns = {"prediction": data.column("prediction") == data.target}
     if "uncertainty" in data.predictions:
         columns["uncertainty"] = data.column("uncertainty")
-    return _labelled(data, np.ones(len(data)), columns)
+    return _with_label(data, np.ones(len(data)), columns)
 
 
-def _labelled(data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]) -> Labelled:
+def _with_label(
+    data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]
+) -> Labelled:
     table = pd.DataFrame({name: values.astype(np.float64) for name, values in columns.items()})
     label = target.astype(np.float64)
     return replace(data, target=label, predictions=table, task=Task.BINARY, classes=())
@@ -96,7 +98,7 @@ class ClassEvaluation:
                 shared = table_of_class.take(lambda metric: _is_of(metric, _TOGETHER))
                 self.table.blocks.extend(shared)
             blocks = table_of_class.take(lambda metric: not _is_of(metric, _TOGETHER))
-            self.table.blocks.extend(_of_class(block, name) for block in blocks)
+            self.table.blocks.extend(_with_outcome(block, name) for block in blocks)
         for groups in data.coded.values():
             if len(groups) > 1:
                 _ClassAverages(self, data, groups).add(generators)
@@ -137,7 +139,7 @@ def _is_of(name: str, metrics: Sequence[str]) -> bool:
     return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
 
 
-def _of_class(block: Block, name: str) -> Block:
+def _with_outcome(block: Block, name: str) -> Block:
     return replace(block, settings=tuple(s._replace(outcome=name) for s in block.settings))
 
 
@@ -191,7 +193,7 @@ class _ClassAverages:
             n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
             status = self._status(gaps)
             for form in FORMS:
-                value, lower, upper = averaged(form, limits, shares)
+                value, lower, upper = average_gaps(form, limits, shares)
                 self._add(f"{name}_{form}", _Gaps(value, lower, upper, n, status))
         right = self._count(right_as_label(self.data), level, generators)
         self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))

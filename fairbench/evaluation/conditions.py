@@ -67,7 +67,7 @@ class Condition:
         return f"{'below' if self.sign == BELOW else 'above'} {self.bound:g}"
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name of the measure, with the attribute whose groups it compares."""
         metric = self.declared
         if metric is None:

@@ -15,9 +15,9 @@ from fairbench.data.groups import group_columns
 from fairbench.evaluation.align_arrays import (
     Aligned,
     SensitiveFeatures,
+    align,
     check_lengths,
     classes_and_columns,
-    in_one_order,
     labels_and_columns,
     sensitive_frame,
 )
@@ -132,9 +132,9 @@ def evaluate(
         "sample_weight": sample_weight,
         "clusters": clusters,
     }
-    aligned = in_one_order(arrays, sensitive_features, within)
+    aligned = align(arrays, sensitive_features, within)
     privileged = {name: str(label) for name, label in (privileged or {}).items()}
-    data, sensitive = _labelled(aligned, privileged, task, positive, classes, evaluator)
+    data, sensitive = _read_arrays(aligned, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
@@ -160,7 +160,7 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
     return references
 
 
-def _labelled(
+def _read_arrays(
     aligned: Aligned,
     privileged: Mapping[str, str],
     task: Task,

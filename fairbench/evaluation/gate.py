@@ -83,9 +83,9 @@ class Statement:
         condition, estimate = self.condition, self.estimate_text
         if self.verdict == OPEN:
             in_brackets = f" ({estimate})" if estimate else ""
-            return f"whether the {condition.called} is {condition.bad}{in_brackets}"
+            return f"whether the {condition.label} is {condition.bad}{in_brackets}"
         side = condition.good if self.verdict == PASSES else condition.bad
-        return f"the {condition.called} is {estimate}, surely {side}"
+        return f"the {condition.label} is {estimate}, surely {side}"
 
     @property
     def estimate_text(self) -> str:

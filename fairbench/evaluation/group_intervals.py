@@ -219,10 +219,12 @@ class CountIntervals:
     def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
         """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
         at = np.asarray(levels)
-        shares = self._shares(rates, at[..., None] if at.ndim > 1 else _of_rows(at, self.counts))
+        shares = self._shares(
+            rates, at[..., None] if at.ndim > 1 else _column_like(at, self.counts)
+        )
         success, failure = zip(*(rate.weights for rate in rates), strict=True)
         like = shares[0]
-        return weighted_share(shares, _of_rows(success, like), _of_rows(failure, like))
+        return weighted_share(shares, _column_like(success, like), _column_like(failure, like))
 
     def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells.
@@ -279,17 +281,17 @@ class CountIntervals:
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
                 for of_metrics, of_mean in zip(limits, mean, strict=True):
                     of_metrics[m] = of_mean[0]
-        return _defined(limits, limits.value)
+        return _blank_undefined(limits, limits.value)
 
     def pairs(self, metrics: Metrics) -> LimitPair:
         """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
-        is_ratio = _of_rows([metric.interval == "ratio" for metric in metrics], pairs[0].value)
+        is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
         ends_of_forms = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
         limits = Limits(
             *(np.where(is_ratio, ratio, difference) for ratio, difference in ends_of_forms)
         )
-        return _defined(limits, pairs[0].value + pairs[1].value)
+        return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
@@ -378,12 +380,12 @@ class CountIntervals:
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
 
-def _of_rows(values: ArrayLike, like: Floats) -> Floats:
+def _column_like(values: ArrayLike, like: Floats) -> Floats:
     """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
 
 
-def _defined(limits: Limits, value: Floats) -> LimitPair:
+def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
     """Return both limits, NaN where there are no rows to say anything about."""
     missing = np.isnan(value)
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)

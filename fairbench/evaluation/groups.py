@@ -361,7 +361,7 @@ class GroupEvaluation:
         # Drawn before the posteriors of `counts.below`, which share the generators.
         resampled = None
         if len(counts.groups) > 2:
-            resampled = _resampled(counts.counts, generators)
+            resampled = _resample(counts.counts, generators)
         gaps_and_ratios = _GroupGaps.of(counts, metrics, among, intervals, self.table.minimum)
         self._add(
             [metric.name for metric in metrics],
@@ -397,7 +397,7 @@ class GroupEvaluation:
     def _add_debiased_gaps(self, counts: GroupCounts, gaps: _GroupGaps, resampled: Counts) -> None:
         """Add the gaps less what chance adds to them."""
         corrected = [
-            _debiased(counts, metric, groups, resampled)
+            _debiased_gap(counts, metric, groups, resampled)
             for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
         ]
         statuses = [
@@ -519,7 +519,7 @@ def _by_split(counts: Counts) -> Sequence[Counts]:
     return [counts] if counts.ndim == 2 else list(counts)
 
 
-def _resampled(counts: Counts, generators: Generators) -> Counts:
+def _resample(counts: Counts, generators: Generators) -> Counts:
     """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
     resamples_of_splits = [
         resampled_counts(of_split, RESAMPLES, generator)
@@ -532,7 +532,9 @@ def _resampled(counts: Counts, generators: Generators) -> Counts:
     return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 
 
-def _debiased(group_counts: GroupCounts, metric: Metric, among: Mask, resampled: Counts) -> Floats:
+def _debiased_gap(
+    group_counts: GroupCounts, metric: Metric, among: Mask, resampled: Counts
+) -> Floats:
     """Return gaps (...) less what chance adds to them, among groups (..., G)."""
     corrected = np.full(among.shape[:-1], NAN)
     for groups, samples in patterns(among):

@@ -295,7 +295,9 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = _of_comparison(estimates.statuses[..., others], estimates.statuses[..., reference])
+    statuses = _comparison_statuses(
+        estimates.statuses[..., others], estimates.statuses[..., reference]
+    )
     largest = estimates.largest_distance[:, None, None]
     table.add(
         [f"{label.compared_as}_difference" for label in estimates.labels],
@@ -309,7 +311,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     )
 
 
-def _of_comparison(group: Statuses, reference: Statuses) -> Statuses:
+def _comparison_statuses(group: Statuses, reference: Statuses) -> Statuses:
     """Return the statuses of a comparison: the flaw that leaves no value, else the first flaw."""
     no_value = Statuses.where(~group.has_value, group, reference)
     any_flaw = Statuses.where(group.is_ok, reference, group)

@@ -78,7 +78,7 @@ def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> 
         columns["sd_or_uncertainty"] = columns[name]
 
     def statuses(metric: Metric) -> Statuses:
-        return all_groups.statuses(*_bad(metric, columns))
+        return all_groups.statuses(*_bad_rows(metric, columns))
 
     metrics = metrics_of(REGRESSION)
     yield from declared_batches(metrics.values(), data.target, columns, all_groups, KINDS, statuses)
@@ -154,7 +154,7 @@ def _sd_column(data: Labelled) -> str | None:
     return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
 
 
-def _bad(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
+def _bad_rows(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
     """Return which rows a metric cannot be computed from, and what is wrong with them."""
     mean = columns["prediction"]
     for need in metric.needs:
@@ -199,7 +199,7 @@ def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     )
 
 
-def _explained(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
+def _explained_variance(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     """Return the coefficients of determination of all cells, with their intervals."""
     target, prediction = (
         all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
@@ -215,7 +215,7 @@ def _explained(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     )
 
 
-KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
+KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained_variance}
 
 
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:

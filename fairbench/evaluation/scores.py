@@ -112,7 +112,7 @@ class ScoreEvaluation:
         size = all_groups.size[cells]
         among = size >= probability.FEWEST
         has_value = among.any(axis=1)
-        diagrams = _of_binning(bins, 1, cells)
+        diagrams = _bins_of_groups(bins, 1, cells)
         limits = largest_calibration_error(diagrams, among, level=self.table.level)
         plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
         value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
@@ -203,7 +203,7 @@ def largest_calibration_error(
     return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
 
-def _of_binning(bins: Bins, binning: int, groups: Codes) -> Bins:
+def _bins_of_groups(bins: Bins, binning: int, groups: Codes) -> Bins:
     """Return the diagrams (G, B) of some groups, in bins of one kind."""
     share = None if bins.share is None else bins.share[binning, groups]
     size, positives, score = (

@@ -218,7 +218,7 @@ class _Standardising:
         for metric in metrics_of(BINARY, "rate").values():
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
-                limits = _of_pairs(rates.limits(level=self.level), groups, groups)
+                limits = _take_pairs(rates.limits(level=self.level), groups, groups)
                 self._add(metric, where, limits, [(g, g) for g in groups])
 
     def _add_pairs(self) -> None:
@@ -229,7 +229,7 @@ class _Standardising:
             rates = self.counted.standardised(metric.rates[0])
             is_ratio = metric.interval == "ratio"
             limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
-            to_reference = _of_pairs(limits, others, [0] * len(others))
+            to_reference = _take_pairs(limits, others, [0] * len(others))
             self._add(metric, where, to_reference, [(g, 0) for g in others])
 
     def _add_gaps(self) -> None:
@@ -242,7 +242,7 @@ class _Standardising:
             if metric.is_gap:
                 limits, _ = largest_difference(several, among, level=self.level)
             elif len(groups) == 2:
-                limits = _of_pairs(several[0].ratios(level=self.level), [1], [0])
+                limits = _take_pairs(several[0].ratios(level=self.level), [1], [0])
             else:
                 limits = smallest_ratio(several[0], among[0], level=self.level)
             all_pairs = [(group, other) for group in groups for other in groups if group < other]
@@ -336,6 +336,6 @@ class _Standardising:
         return f"no stratum has rows of both '{groups[pair[0]]}' and '{groups[pair[1]]}'"
 
 
-def _of_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
+def _take_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
     """Return the limits of some pairs out of all (..., G, G), by the groups of each pair."""
     return Limits(*(limit[..., list(first), list(second)] for limit in limits))

@@ -381,7 +381,7 @@ class _Run:
     def _by_attribute(self) -> Iterator[Mapping[str, Mapping[str, int]]]:
         """Yield the metrics of each attribute's groups, by class: metric -> group -> cell."""
         attributes: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
-        wanted = np.isin(self.metric, [*_rates_of_counts(), *_compared()])
+        wanted = np.isin(self.metric, [*_rates_of_counts(), *_comparison_metrics()])
         for cell in np.flatnonzero(wanted & (self.attribute != "")):
             key = (self.variant[cell], self.attribute[cell], self.outcome[cell])
             of_attribute = attributes.setdefault(key, {})
@@ -449,7 +449,7 @@ def _rates_of_counts() -> list[str]:
     return [*names, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
 
 
-def _compared() -> Mapping[str, Metric]:
+def _comparison_metrics() -> Mapping[str, Metric]:
     """Return the metrics that compare groups, by name."""
     return metrics_of(BINARY, "difference", "ratio", "widest")
 
@@ -459,7 +459,7 @@ def _comparisons(
 ) -> Iterator[tuple[Metric, Mapping[str, int]]]:
     """Yield an attribute's metrics that compare groups, with their cells, if their rates exist."""
     for name, cells in metrics.items():
-        metric = _compared().get(name)
+        metric = _comparison_metrics().get(name)
         if metric is not None and all(rate.name in metrics for rate in metric.rates):
             yield metric, cells
 

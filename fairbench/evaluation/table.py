@@ -375,7 +375,7 @@ class MetricTable:
                 wanted.append(block.take(indices))
         return wanted
 
-    def invalidated(self, reason: str) -> MetricTable:
+    def without_values(self, reason: str) -> MetricTable:
         """Return a table whose rows have no values, and are undefined for one reason."""
         return replace(self, blocks=[_without_values(block, reason) for block in self.blocks])
 
@@ -385,7 +385,7 @@ class MetricTable:
         Of weighted rows their values would be of other people than those spoken of; of clustered
         ones their intervals would be too short, and probabilities about ratios too sure.
         """
-        self.blocks.extend(block if design is None else _unsampled(block, design)
+        self.blocks.extend(block if design is None else _unweighted_block(block, design)
                            for block in blocks)  # fmt: skip
 
     def frame(self) -> pd.DataFrame:
@@ -423,7 +423,7 @@ def _without_values(block: Block, reason: str) -> Block:
     return replace(block, value=nothing, lower=nothing, upper=nothing, status=status)
 
 
-def _unsampled(block: Block, design: Design) -> Block:
+def _unweighted_block(block: Block, design: Design) -> Block:
     """Return a block without what holds for unweighted, independent rows alone.
 
     Of weighted rows these are the values, of clustered ones the intervals.

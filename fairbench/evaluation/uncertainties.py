@@ -183,7 +183,7 @@ class UncertaintyEvaluation:
         value = np.moveaxis(values, -1, 0)
         n = np.broadcast_to(size, value.shape)
         weakest_names = np.asarray(groups.names, object)[weakest]
-        status = self._sized(Statuses.of(reasons[..., None], value.shape), n, weakest_names)
+        status = self._flag_small(Statuses.of(reasons[..., None], value.shape), n, weakest_names)
         value = np.where(status.has_value, value, NAN)
         if self.table.frequentist:
             few = status.is_ok & (n < FEWEST)
@@ -210,7 +210,7 @@ class UncertaintyEvaluation:
             status=status,
         )
 
-    def _sized(
+    def _flag_small(
         self, status: Statuses, n: NDArray[np.int64], weakest: NDArray[np.object_]
     ) -> Statuses:
         """Flag the values (V, S, G) of few rows or of none; `weakest` (S, G) names the group."""

@@ -282,7 +282,7 @@ class RunEvaluation:
             )
             evaluate_truncation(table, test, frames)
         invalid = readings[0].invalid
-        return table.invalidated(invalid) if invalid else table
+        return table.without_values(invalid) if invalid else table
 
     def _keys(self, cell: Cell) -> tuple[str, int, int]:
         return self.dataset.name, cell.fold.repeat, cell.fold.fold

@@ -57,7 +57,7 @@ def right_or_wrong(counts: Counts) -> Counts:
     return np.stack([np.zeros_like(right), np.zeros_like(right), wrong, right], axis=-1)
 
 
-def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
+def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     """Return a form of the classes' gaps (C, ...); gaps of NaN are left out.
 
     Parameters
@@ -81,7 +81,7 @@ def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
 def _form(form: str, gap: Callable[[Counts], Floats], counts: Counts) -> Floats:
     tables = one_vs_rest(counts)
     share = selection_rate if gap is statistical_parity else base_rate
-    return averaged(form, gap(tables), share(total(tables))[..., 0])
+    return average_gaps(form, gap(tables), share(total(tables))[..., 0])
 
 
 def _micro(counts: Counts) -> Floats:
@@ -194,7 +194,7 @@ CLASSWISE_CALIBRATION_ERROR = Metric(
 )
 
 
-def _declared(
+def _gap_metric(
     name: str, label: str, sentence: str, function: Callable[[Counts], Floats], *, shown: bool
 ) -> Metric:
     """Return the declaration of a gap between groups over several classes."""
@@ -236,7 +236,7 @@ def _all_forms(name: str) -> tuple[Metric, ...]:
     """Return the declarations of a gap in all `FORMS`."""
     gap, label, sentence = _GAPS[name]
     return tuple(
-        _declared(
+        _gap_metric(
             f"{name}_{form}",
             f"{label}, {_NAMED[form]}",
             f"{sentence}: {_OF[form]}.",
@@ -251,7 +251,7 @@ PARITY_CLASS_MEAN, PARITY_MACRO_MICRO, PARITY_LARGEST = _all_forms("statistical_
 OPPORTUNITY_CLASS_MEAN, OPPORTUNITY_MACRO_MICRO, OPPORTUNITY_LARGEST = _all_forms(
     "equal_opportunity"
 )
-OPPORTUNITY_MICRO = _declared(
+OPPORTUNITY_MICRO = _gap_metric(
     "equal_opportunity_micro",
     "gap in true positive rate, micro",
     "The widest gap between groups in accuracy, the true positive rate of all classes added up.",

@@ -159,7 +159,7 @@ ACCURACY_GAP = _group_metric(
 )
 
 
-def _spelled(rate: Rate) -> str:
+def _in_words(rate: Rate) -> str:
     return rate.name.replace("_", " ").replace("positive predictive value", "precision")
 
 
@@ -168,8 +168,8 @@ def _pair_metric(form: Literal["difference", "ratio"], name: str, rate: Rate) ->
     compared = "minus" if form == "difference" else "over"
     return Metric(
         name=f"{name}_{form}",
-        label=f"{'difference in' if form == 'difference' else 'ratio of'} {_spelled(rate)}",
-        sentence=f"A group's {_spelled(rate)} {compared} that of the first group.",
+        label=f"{'difference in' if form == 'difference' else 'ratio of'} {_in_words(rate)}",
+        sentence=f"A group's {_in_words(rate)} {compared} that of the first group.",
         task=BINARY,
         better="neither" if form == "difference" else 1.0,
         needs=("prediction", "groups"),

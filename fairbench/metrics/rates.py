@@ -159,7 +159,7 @@ negative_predictive_value = Rate(
 f1_score = Rate("f1_score", (0, 0, 0, 2), (0, 1, 1, 2), "no positives and no predicted positives")
 
 
-def _declared(
+def _rate_metric(
     rate: Rate, label: str, sentence: str, better: Better, shown: tuple[str, ...] = ()
 ) -> Metric:
     """Return the declaration of a rate as a metric."""
@@ -177,63 +177,63 @@ def _declared(
     )
 
 
-SELECTION_RATE = _declared(
+SELECTION_RATE = _rate_metric(
     selection_rate,
     "selection rate",
     "The share of people that are predicted 1.",
     "neither",
     ("groups",),
 )
-BASE_RATE = _declared(base_rate, "base rate", "The share of people whose label is 1.", "neither")
-ACCURACY = _declared(
+BASE_RATE = _rate_metric(base_rate, "base rate", "The share of people whose label is 1.", "neither")
+ACCURACY = _rate_metric(
     accuracy, "accuracy", "The share of people whose prediction is right.", "higher"
 )
-ERROR_RATE = _declared(
+ERROR_RATE = _rate_metric(
     error_rate,
     "error rate",
     "The share of people whose prediction is wrong.",
     "lower",
     ("everyone", "groups"),
 )
-TRUE_POSITIVE_RATE = _declared(
+TRUE_POSITIVE_RATE = _rate_metric(
     true_positive_rate,
     "true positive rate",
     "Of the people whose label is 1, the share that is predicted 1.",
     "higher",
     ("groups",),
 )
-FALSE_NEGATIVE_RATE = _declared(
+FALSE_NEGATIVE_RATE = _rate_metric(
     false_negative_rate,
     "false negative rate",
     "Of the people whose label is 1, the share that is predicted 0.",
     "lower",
 )
-FALSE_POSITIVE_RATE = _declared(
+FALSE_POSITIVE_RATE = _rate_metric(
     false_positive_rate,
     "false positive rate",
     "Of the people whose label is 0, the share that is predicted 1.",
     "lower",
     ("groups",),
 )
-TRUE_NEGATIVE_RATE = _declared(
+TRUE_NEGATIVE_RATE = _rate_metric(
     true_negative_rate,
     "true negative rate",
     "Of the people whose label is 0, the share that is predicted 0.",
     "higher",
 )
-POSITIVE_PREDICTIVE_VALUE = _declared(
+POSITIVE_PREDICTIVE_VALUE = _rate_metric(
     positive_predictive_value,
     "precision",
     "Of the people that are predicted 1, the share whose label is 1.",
     "higher",
 )
-NEGATIVE_PREDICTIVE_VALUE = _declared(
+NEGATIVE_PREDICTIVE_VALUE = _rate_metric(
     negative_predictive_value,
     "negative predictive value",
     "Of the people that are predicted 0, the share whose label is 0.",
     "higher",
 )
-F1_SCORE = _declared(
+F1_SCORE = _rate_metric(
     f1_score,
     "f1 score",
     "The harmonic mean of precision and true positive rate.",

@@ -168,7 +168,7 @@ def test_a_mean_of_nothing_says_so():
 
 def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
     table = table_with(("error_rate", 0.1, 9), ("accuracy", 0.9, 9))
-    invalid = table.invalidated("only class 0 among 40 training rows").frame()
+    invalid = table.without_values("only class 0 among 40 training rows").frame()
     assert list(invalid["metric"]) == ["error_rate", "accuracy"]
     assert list(invalid["n"]) == [9, 9]
     assert set(invalid["status"]) == {"undefined"}

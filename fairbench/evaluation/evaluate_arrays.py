@@ -67,7 +67,8 @@ def evaluate(
         are different groups, and a warning names them.
     score : (n,) probabilities of label 1, or (n, 2) of both labels in the order that scikit-learn
         has them; (n, C) of several classes, in their order.
-    uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
+    uncertainty : (n,) a method's uncertainty.
+    sd : (n,) a standard deviation that a method claims.
     aleatoric, epistemic : (n,) variances, such as
         :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
     positive : which label is 1, where that is not plain, as it is of ``no`` and ``yes``.

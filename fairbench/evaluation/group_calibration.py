@@ -165,7 +165,7 @@ def _measure(
 
     Parameters
     ----------
-    score, label, stratum : (n,) of its labelled rows.
+    score, label, stratum : (n,) the scores, labels and strata of its labelled rows.
     sizes : (S,) how many rows of the group, labelled or not, each stratum has.
     level : the level of the intervals of the bins.
 

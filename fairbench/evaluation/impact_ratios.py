@@ -74,7 +74,8 @@ def impact_ratios_of(
 
     Parameters
     ----------
-    groups, selected : (n,) categorical labels, and who is selected.
+    groups : (n,) categorical labels.
+    selected : (n,) whether each row is selected.
     reference : the group to compare with; without one, the group selected most often of those of
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
     times : (n,) how often each row comes; once by default.

@@ -76,8 +76,10 @@ def expected_rates(
 
     Parameters
     ----------
-    score, prediction, codes : (n,) of all rows; `codes` are the positions of their groups.
-    groups : A, how many there are.
+    score : (n,) the scores of all rows.
+    prediction : (n,) the predictions 0 / 1 of all rows.
+    codes : (n,) the position of each row's group.
+    groups : A, how many groups there are.
     """
     if score is None:
         return np.full(groups, 0.5)

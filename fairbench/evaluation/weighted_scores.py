@@ -180,7 +180,8 @@ class _LabelledSample:
 
     Attributes
     ----------
-    label, score : (n,)
+    label : (n,) the labels, all known.
+    score : (n,) the scores.
     stratum : (n,) the stratum of each row.
     sizes : (S,) how many rows of the group, labelled or not, each stratum has.
     weight : (n,) how many rows each row stands for.

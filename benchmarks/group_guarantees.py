@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.measure import configuration, show
 from fairbench.core.arrays import Floats
-from fairbench.evaluation.predictions import Groups, Parts
+from fairbench.evaluation.predictions import AllGroups, Groups
 from fairbench.evaluation.scores import largest_calibration_error
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute, raw_outputs
@@ -90,7 +90,7 @@ def judged(dataset: str, learner: str, splits: int, words: Sequence[str] = ()) -
     return np.array(result)
 
 
-def worst_error(target: Floats, score: Floats, groups: Parts) -> float:
+def worst_error(target: Floats, score: Floats, groups: AllGroups) -> float:
     """Return the largest debiased calibration error of any group of `FEWEST` rows."""
     each = []
     for attribute in groups.attributes:
@@ -133,7 +133,7 @@ def _covered(each: Floats) -> list[str]:
     return [f"{m[0]:.3f} ({e[0]:.3f}), {m[1]:.2f}" for m, e in zip(mean, error, strict=True)]
 
 
-def outputs(dataset: str, *words: str) -> Iterator[tuple[Floats, dict[str, Floats], Parts]]:
+def outputs(dataset: str, *words: str) -> Iterator[tuple[Floats, dict[str, Floats], AllGroups]]:
     """Yield labels, raw outputs and groups of the test rows of each split."""
     protect = PROTECT[dataset]
     chosen = (f"dataset={dataset}", f"protect=[{','.join(protect)}]", f"split.train={TRAINED}")
@@ -146,7 +146,7 @@ def outputs(dataset: str, *words: str) -> Iterator[tuple[Floats, dict[str, Float
         groups[" x ".join(protect)] = data.groups(protect)
         raw = {name: raw_output[test] for name, raw_output in raw_outputs(columns).items()}
         named = (Groups.of(name, labels) for name, labels in groups.items())
-        yield data.target.to_numpy(float), raw, Parts((Groups.everyone(len(data)), *named))
+        yield data.target.to_numpy(float), raw, AllGroups((Groups.everyone(len(data)), *named))
 
 
 def _mean(change: Floats) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairbench.audits.gate.judging import gate
     from fairbench.audits.pages.notebook import AuditReport, audit
     from fairbench.cli.python import run
-    from fairbench.evaluation.arrays import evaluate
+    from fairbench.evaluation.evaluate_arrays import evaluate
     from fairbench.evaluation.evaluator import Evaluator
     from fairbench.evaluation.gate import Gate, GateError
     from fairbench.evaluation.many_groups import pooled
@@ -39,7 +39,7 @@ _PLACES = {
     "GateError": "fairbench.evaluation.gate",
     "RankReport": "fairbench.reporting.rank",
     "audit": "fairbench.audits.pages.notebook",
-    "evaluate": "fairbench.evaluation.arrays",
+    "evaluate": "fairbench.evaluation.evaluate_arrays",
     "gate": "fairbench.audits.gate.judging",
     "pooled": "fairbench.evaluation.many_groups",
     "rank": "fairbench.reporting.rank",

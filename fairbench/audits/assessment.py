@@ -30,7 +30,7 @@ from fairbench.core.errors import UserError
 from fairbench.data.distinct_rows import tally
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_calibration import GroupCalibration
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.impact_ratios import ImpactRatio
 from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.evaluation.some_labels import SomeLabels
@@ -142,7 +142,7 @@ def assess(
     if not only_findings:
         alike = _calibrated_alike(rows, basis, evaluator, seed)
         if alike is not None:
-            assumed, supposed = rows.evaluated(evaluator, seed, alike)
+            assumed, supposed = rows.evaluate(evaluator, seed, alike)
             gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)
         gaps = with_tipping(gaps, counted, bounds)
         is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
@@ -203,7 +203,7 @@ class Basis(Enum):
 
 def _evaluated(
     rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
-) -> tuple[pd.DataFrame, list[Counted]]:
+) -> tuple[pd.DataFrame, list[GroupCounts]]:
     """Return the metrics of rows, and the counts of each attribute's groups.
 
     Labels that are missing are completed from the scores where there are none at all, or where the
@@ -213,11 +213,11 @@ def _evaluated(
     if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
         completion = rows.completion(seed)
     if basis is not Basis.DECISIONS:
-        return rows.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
+        return rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
     # Decisions alone are evaluated as if all were right; of the metrics only those are kept that
     # do not depend on labels.
     as_if_right = replace(rows, label=rows.prediction.astype(float))
-    metrics, counted = as_if_right.evaluated(evaluator, seed, completion, counts_alone=counts_alone)
+    metrics, counted = as_if_right.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
     of_decisions = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
     return metrics[of_decisions].reset_index(drop=True), counted
 

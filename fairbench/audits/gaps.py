@@ -21,7 +21,7 @@ from fairbench.audits.findings import (
 )
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.further_labels import FurtherLabels
 from fairbench.inference.gaps import probability_below
@@ -182,7 +182,7 @@ class Bounds:
 
 
 def gaps_of(
-    counted: Sequence[Counted],
+    counted: Sequence[GroupCounts],
     bounds: Bounds,
     *,
     assumed: bool,
@@ -204,7 +204,7 @@ def gaps_of(
     ]
 
 
-def _gap(counted: Counted, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
     """Return the gap in one metric between the groups of an attribute that have enough rows."""
     rate, names, intervals = RATE_OF[metric], np.array(counted.groups, object), counted.intervals
     sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)

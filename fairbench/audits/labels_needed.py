@@ -9,7 +9,7 @@ from fairbench.audits.findings import ERROR_RATE, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
 from fairbench.core.formats import count, probability, two_digits
 from fairbench.core.seeds import rng
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.further_labels import LIKELY, FurtherLabels
 
@@ -17,7 +17,7 @@ _MOST_ROWS = 10_000_000  # further labels that are simulated, where the rows the
 
 
 def with_needed(
-    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[Counted], epsilon: float, seed: int
+    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], epsilon: float, seed: int
 ) -> list[Gap]:
     """Return gaps with how many more labels would settle those that are open.
 

@@ -18,7 +18,7 @@ from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import NAN, Gap, Stress
 from fairbench.audits.table import AuditTable
 from fairbench.core.seeds import rng
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.inference.few_labels.completion import Calibrated, population_draws, union
 
 # What the slope of one group is multiplied by, from nearly nothing to much, either way.
@@ -27,7 +27,7 @@ LESS, MORE = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0), (1.25, 1.5, 2.0, 3.0)
 
 def with_supposed(
     gaps: Sequence[Gap],
-    supposed: Sequence[Counted],
+    supposed: Sequence[GroupCounts],
     table: AuditTable,
     completion: Calibrated,
     epsilon: float,

@@ -15,13 +15,13 @@ import numpy as np
 from fairbench.audits.findings import LARGE, SMALL
 from fairbench.audits.gaps import NEEDS_NO_LABELS, Bounds, Gap
 from fairbench.evaluation.group_intervals import CountIntervals
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.partial.flips import FlippedVerdict, Tipping, wrong_counts, wrong_rows
 from fairbench.inference.rates import rate_limits
 
 
-def with_tipping(gaps: Sequence[Gap], counted: Sequence[Counted], bounds: Bounds) -> list[Gap]:
+def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bounds) -> list[Gap]:
     """Return gaps with how many wrong labels would undo each verdict that rests on labels.
 
     Nothing is said of weighted rows, of clusters, and of the papers' posterior.
@@ -35,7 +35,7 @@ def with_tipping(gaps: Sequence[Gap], counted: Sequence[Counted], bounds: Bounds
     ]
 
 
-def _tipping(gap: Gap, counted: Counted, bounds: Bounds) -> Tipping | None:
+def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
     intervals, limits = counted.intervals, rate_limits
     if isinstance(intervals, LabelledIntervals):
         limits = intervals.of_counts

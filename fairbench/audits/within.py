@@ -299,7 +299,7 @@ def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) ->
         )
         part = rows.without_rows()
         strata, generators = table.strata.iloc[places], [rng(options.seed, "strata")]
-        evaluate_within(part, evaluator.of_groups(part), data, strata, generators)
+        evaluate_within(part, evaluator.group_evaluation(part), data, strata, generators)
         rows.blocks.extend(part.take(chosen))
     return rows.frame()
 

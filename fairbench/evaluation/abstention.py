@@ -36,7 +36,7 @@ from fairbench.metrics.abstention import (
 from fairbench.metrics.rates import error_rate, total
 from fairbench.metrics.registry import BINARY, Metric, declared, metrics_of
 
-Ends = tuple[Floats, Floats]
+LimitPair = tuple[Floats, Floats]
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the one that was chosen
@@ -71,30 +71,38 @@ class AbstentionEvaluation:
         `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
         the test rows themselves.
         """
-        tested = _Ordered.of(test, self.attribute)
-        self._area(test, tested)
+        tested = _RowsByUncertainty.of(test, self.attribute)
+        self._add_area(test, tested)
         rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
         settings = [Setting(rate=rate) for rate in self.rates]
         self._add_curves(tested, rates, ABSTENTION, settings)
         if chooser is not None:
             same = chooser is test
-            chosen = self._best_rates(tested if same else _Ordered.of(chooser, self.attribute))
+            chosen = self._best_rates(
+                tested if same else _RowsByUncertainty.of(chooser, self.attribute)
+            )
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
-            gaps, lacking = list(metrics_of(BINARY, "widest")), CHOSEN_HERE * same
+            gaps = list(metrics_of(BINARY, "widest"))
+            lacking = CHOSEN_HERE * same
             self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
-    def _area(self, test: Labelled, tested: _Ordered) -> None:
-        area, ends = np.full((test.splits, 1), NAN), np.full((2, test.splits, 1), NAN)
-        wrong = (test.target != test.column("prediction"))[tested.order]
-        for s, rows in enumerate(tested.slices):
-            loss, uncertainty = wrong[rows], tested.uncertainty[rows]
+    def _add_area(self, test: Labelled, ordered: _RowsByUncertainty) -> None:
+        """Add the area under the risk-coverage curve of every split."""
+        shape = test.splits, 1
+        area = np.full(shape, NAN)
+        lower = np.full(shape, NAN)
+        upper = np.full(shape, NAN)
+        wrong = (test.target != test.column("prediction"))[ordered.order]
+        for s, rows in enumerate(ordered.slices):
+            loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
             area[s] = area_under_risk_coverage(loss, uncertainty)
             if self.table.frequentist and np.isfinite(uncertainty).all():
                 limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-                ends[:, s, 0] = limits.lower, limits.upper
-        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(ends[0], ends[1]))
+                lower[s, 0] = limits.lower
+                upper[s, 0] = limits.upper
+        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
-    def _best_rates(self, chooser: _Ordered) -> Floats:
+    def _best_rates(self, chooser: _RowsByUncertainty) -> Floats:
         """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
         rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
         values = _values(chooser.counts(rates), self.objectives)
@@ -104,7 +112,7 @@ class AbstentionEvaluation:
 
     def _add_curves(
         self,
-        ordered: _Ordered,
+        ordered: _RowsByUncertainty,
         rates: Floats,
         prefix: str,
         settings: Sequence[Setting],
@@ -118,14 +126,19 @@ class AbstentionEvaluation:
 
         Parameters
         ----------
+        prefix : what the metrics' names start with, `ABSTENTION` or `ABSTAINED`.
+        settings : (K,) the setting of the rows of each rate.
+        gaps : the names of the gaps.
         lacking : why nothing has an interval; empty where there are intervals.
         """
-        counts, metrics = ordered.counts(rates), ["error_rate", *gaps]
+        counts = ordered.counts(rates)
+        metrics = ["error_rate", *gaps]
         splits = len(ordered.slices)
         level = None if lacking or not self.table.frequentist else self.table.level
-        everyone, widest = counts.sum(axis=-2), metrics_of(BINARY, "widest")
-        ends = [_share_ends(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
-        ends += _gap_ends(counts, [widest[name] for name in gaps], level)
+        everyone = counts.sum(axis=-2)
+        widest = metrics_of(BINARY, "widest")
+        limits = [_share_limits(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
+        limits += _gap_limits(counts, [widest[name] for name in gaps], level)
         value = np.moveaxis(_values(counts, metrics), -1, 0)
         status = Statuses.ok((value.size // splits, splits, 1))
         kept = counts.sum(axis=(-2, -1))
@@ -142,13 +155,13 @@ class AbstentionEvaluation:
         self.table.add(
             [f"{prefix}_{name}" for name in metrics for _ in settings],
             flat(value),
-            flat(_rows(kept)),
+            flat(_whole_rows(kept)),
             Where(self.attribute),
             setting=list(settings) * len(metrics),
-            interval=(flat([lower for lower, _ in ends]), flat([upper for _, upper in ends])),
+            interval=(flat([lower for lower, _ in limits]), flat([upper for _, upper in limits])),
             status=status,
             lacking=lacking,
-            fewest=flat(_rows(np.stack([kept, *fewest]))),
+            fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
         )
         self._add_group_rates(ordered.groups, counts, prefix, settings, level, lacking)
 
@@ -162,37 +175,41 @@ class AbstentionEvaluation:
         lacking: str,
     ) -> None:
         """Add each group's error rate among the rows kept, and its share of rows abstained on."""
-        left, wrong, size = counts.sum(axis=-1), error_rate.successes(counts), groups.size
+        left = counts.sum(axis=-1)
+        wrong = error_rate.successes(counts)
+        size = groups.size
         with np.errstate(invalid="ignore"):
             share = 1 - left / size
-        error, names = error_rate(counts), groups.names
+        error = error_rate(counts)
+        names = groups.names
         status = Statuses.ok(error.shape)
         nobody_kept = np.isnan(error)
         status.flag(
-            nobody_kept, "undefined", lambda *at: f"no rows kept in group '{names[at[-1]]}'"
+            nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
         )
         add = partial(self.table.add, setting=settings, lacking=lacking)
         count = len(settings)
-        ends = _share_ends(wrong, left, level)
+        limits = _share_limits(wrong, left, level)
         name = (f"{prefix}_error_rate",) * count
-        add(name, error, _rows(left), groups, interval=ends, status=status)
+        add(name, error, _whole_rows(left), groups, interval=limits, status=status)
         status = Statuses.ok(error.shape)
         empty = np.broadcast_to(size == 0, error.shape)
-        status.flag(empty, "undefined", lambda *place: no_rows(names[place[-1]]))
-        ends = _share_ends(size - left, np.broadcast_to(size, left.shape), level)
+        status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
+        limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
         name = (f"{prefix}_rate",) * count
-        add(name, share, size, groups, interval=ends, status=status)
+        add(name, share, size, groups, interval=limits, status=status)
 
 
 @dataclass(frozen=True, eq=False)
-class _Ordered:
+class _RowsByUncertainty:
     """The rows of S splits by uncertainty, the least of each split first.
 
     Attributes
     ----------
-    order : (n,) the places of the rows.
-    uncertainty : (n,) in that order.
-    cell : (n,) group and confusion cell, in that order, counted on from split to split.
+    order : (n,) the row numbers in that order; all other arrays are in it, too.
+    uncertainty : (n,) the uncertainties.
+    cell : (n,) group and confusion cell, counted on from split to split.
+    slices : (S,) where the rows of each split lie.
     """
 
     order: NDArray[np.intp]
@@ -202,9 +219,10 @@ class _Ordered:
     slices: list[slice]
 
     @classmethod
-    def of(cls, data: Labelled, attribute: str) -> _Ordered:
+    def of(cls, data: Labelled, attribute: str) -> _RowsByUncertainty:
         """Return the rows of a classification, and their groups."""
-        groups, uncertainty = data.coded[attribute], data.column("uncertainty")
+        groups = data.coded[attribute]
+        uncertainty = data.column("uncertainty")
         cell = groups.codes * 4 + (2 * data.target + data.column("prediction")).astype(np.intp)
         order = np.concatenate(
             [rows.start + np.argsort(uncertainty[rows], kind="stable") for rows in data.slices]
@@ -216,45 +234,52 @@ class _Ordered:
 
         They are sums of :func:`fairbench.metrics.abstention.keep_weights`.
         """
-        starts = np.array([rows.start for rows in self.slices])
-        new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
-        new[starts] = True
-        blocks = np.append(np.flatnonzero(new), len(new))
-        # The last row that is kept is in a block of equal uncertainty, after `whole` blocks.
-        kept = starts + rows_kept(self.groups.size.sum(axis=1), rates)
-        block = np.searchsorted(blocks, kept) - 1
-        whole, end = blocks[block], blocks[block + 1]
-        share = (kept - whole) / (end - whole)
-        # All cells are counted between the places that matter, and added up from the first row.
-        cuts = np.unique(np.concatenate([starts, whole.ravel(), end.ravel()]))
-        between = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=len(new)))
-        cells, cell_in_split = 4 * len(self.groups), self.cell % (4 * len(self.groups))
-        tally = np.bincount(between * cells + cell_in_split, minlength=cells * len(cuts))
-        upto = np.zeros((len(cuts) + 1, cells))
-        upto[1:] = tally.reshape(-1, cells).cumsum(axis=0)
-        upto_whole, upto_end, upto_start = (
-            upto[np.searchsorted(cuts, at)] for at in (whole, end, starts)
-        )
-        counts: Floats = upto_whole - upto_start + share[..., None] * (upto_end - upto_whole)
+        n_rows = len(self.cell)
+        split_starts = np.array([rows.start for rows in self.slices])
+        is_new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
+        is_new[split_starts] = True
+        block_edges = np.append(np.flatnonzero(is_new), n_rows)
+        # The last row that is kept is in a block of equal uncertainty, a share of which is kept.
+        kept_stop = split_starts + rows_kept(self.groups.size.sum(axis=1), rates)
+        last_block = np.searchsorted(block_edges, kept_stop) - 1
+        block_start = block_edges[last_block]
+        block_stop = block_edges[last_block + 1]
+        share = (kept_stop - block_start) / (block_stop - block_start)
+        # Cells are counted between the rows that matter, and added up from the first row on.
+        cuts = np.unique(np.concatenate([split_starts, block_start.ravel(), block_stop.ravel()]))
+        interval = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=n_rows))
+        n_cells = 4 * len(self.groups)
+        cell_in_split = self.cell % n_cells
+        tally = np.bincount(interval * n_cells + cell_in_split, minlength=n_cells * len(cuts))
+        counts_before_cut = np.zeros((len(cuts) + 1, n_cells))
+        counts_before_cut[1:] = tally.reshape(-1, n_cells).cumsum(axis=0)
+
+        def counts_before(row: NDArray[np.intp]) -> Floats:
+            before: Floats = counts_before_cut[np.searchsorted(cuts, row)]
+            return before
+
+        before_block = counts_before(block_start)
+        in_block = counts_before(block_stop) - before_block
+        counts: Floats = before_block - counts_before(split_starts) + share[..., None] * in_block
         return counts.reshape(*rates.shape, len(self.groups), 4)
 
 
-def _share_ends(rows: Floats, sizes: NDArray[Any], level: float | None) -> Ends:
-    """Return the ends of the intervals of shares; NaN at no level."""
+def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> LimitPair:
+    """Return both limits of shares; NaN where there is no level."""
     if level is None:
         return np.full_like(rows, NAN), np.full_like(rows, NAN)
     return rate_limits(rows, sizes, level=level)[1:]
 
 
-def _gap_ends(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[Ends]:
-    """Return the ends (...) of the intervals of largest gaps in counts (..., G, 4)."""
+def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[LimitPair]:
+    """Return the limits (...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
         nothing = np.full(counts.shape[:-2], NAN)
         return [(nothing, nothing)] * len(metrics)
     rates = {rate.name: rate for metric in metrics for rate in metric.rates}
     intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
-    everyone = np.ones((len(metrics), *counts.shape[:-1]), bool)
-    return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, everyone)]
+    among_all = np.ones((len(metrics), *counts.shape[:-1]), bool)
+    return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, among_all)]
 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
@@ -267,7 +292,7 @@ def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
     return np.stack(values, axis=-1)
 
 
-def _rows(counts: Floats) -> NDArray[np.int64]:
+def _whole_rows(counts: Floats) -> NDArray[np.int64]:
     """Return fractional counts as the numbers of rows they take, blind to rounding errors."""
     return np.ceil(counts - 1e-9).astype(np.int64)
 
@@ -297,7 +322,9 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         return
     names = [str(name) for name in data.features.columns]
     shape = len(rates), 1 + len(names), data.splits
-    values, rows, statuses = np.full(shape, NAN), np.zeros(shape, np.int64), Statuses.ok(shape)
+    values = np.full(shape, NAN)
+    rows = np.zeros(shape, np.int64)
+    statuses = Statuses.ok(shape)
     for s, part in enumerate(data.each_split()):
         assert part.features is not None
         uncertainty = part.column("uncertainty")

@@ -64,14 +64,16 @@ def estimates_by_group(
     Of each group, by name, its rows, labels, ``accuracy``, ``calibration`` and ``cost``: None, or
     value, lower, upper, extreme (how probably it is the worst), worst_rank and best_rank.
     """
-    names, code = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
-    n, counts = len(names), counts_of(scores, groups)
+    names = groups.cat.categories
+    code = groups.cat.codes.to_numpy(np.int64)
+    n = len(names)
+    counts = counts_of(scores, groups)
     kept = names.get_indexer(counts.index)
     diagram = reliability.reliability_diagram(
         scores.confidence, scores.correct, code, n_groups=n, strength=strength
     )
     error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
-    calibration = _of_draws(diagram.expected_calibration_error()[kept], error)
+    calibration = _draw_estimates(diagram.expected_calibration_error()[kept], error)
     cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
     if costs is not None:
         shares = confusion_matrix.uninformative_prior(n, strength=strength)
@@ -79,7 +81,7 @@ def estimates_by_group(
             shares = confusion_matrix.score_prior(scores, strength=strength)
         mistakes = confusion_matrix.confusion_posterior(scores, shares)
         draws = confusion_matrix.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
-        cost = _of_draws(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
+        cost = _draw_estimates(confusion_matrix.expected_cost(mistakes, costs)[0][kept], draws)
     limits = rate_limits(counts["right"], counts["labels"])
     if informed or not frequentist:
         prior = uniform(n, strength)
@@ -90,33 +92,42 @@ def estimates_by_group(
         limits = Limits(posterior.mean[kept], *central_interval(draws))
     # Ranks are of the labels alone.
     above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
-    worst, best = 1 + above.sum(axis=1), len(kept) - above.sum(axis=0)
+    worst = 1 + above.sum(axis=1)
+    best = len(kept) - above.sum(axis=0)
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
-    parts = counts.drop(columns="right").rename_axis("name").reset_index()
-    return records(parts.assign(accuracy=accuracy, calibration=calibration, cost=cost))
+    table = counts.drop(columns="right").rename_axis("name").reset_index()
+    return records(table.assign(accuracy=accuracy, calibration=calibration, cost=cost))
 
 
-def in_long_form(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+def in_long_form(
+    estimates: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Iterator[dict[str, Any]]:
     """Yield every estimate of what `estimates_by_group` returns, a row each.
 
     Parameters
     ----------
-    parts : attribute, empty of everyone -> its groups.
+    estimates : attribute, empty of everyone -> the rows of its groups.
 
     Yields
     ------
     metric, attribute, group, value, lower, upper, n, the group's labels, and rows.
     """
-    for attribute, rows in parts.items():
-        for row, (quantity, metric) in itertools.product(rows, _METRICS.items()):
-            if estimate := row[quantity]:
-                group = row["name"] if attribute else ""
-                whom = {"metric": metric, "attribute": attribute, "group": group}
-                ends = {end: estimate[end] for end in ("value", "lower", "upper")}
-                yield {**whom, **ends, "n": row["labels"], "rows": row["rows"]}
+    for attribute, of_groups in estimates.items():
+        for of_group, (quantity, metric) in itertools.product(of_groups, _METRICS.items()):
+            if estimate := of_group[quantity]:
+                yield {
+                    "metric": metric,
+                    "attribute": attribute,
+                    "group": of_group["name"] if attribute else "",
+                    "value": estimate["value"],
+                    "lower": estimate["lower"],
+                    "upper": estimate["upper"],
+                    "n": of_group["labels"],
+                    "rows": of_group["rows"],
+                }
 
 
-def _of_draws(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
+def _draw_estimates(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
     order = reliability.ranks(draws, largest=True)
     ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
@@ -136,14 +147,16 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     -------
     Of each: target, prediction, count, and share: value, lower and upper.
     """
-    n, classes = len(scores.classes), np.array(scores.classes, object)
+    n = len(scores.classes)
+    classes = np.array(scores.classes, object)
     counts = confusion_matrix.confusion_posterior(scores, np.zeros((n, n))).alpha
     wrong = counts * (1 - np.eye(n))
     cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
     predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
-    number_wrong, total = wrong[predicted, true], counts.sum(axis=1)[predicted]
-    ends = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
-    share = Limits(number_wrong / total, *ends)
+    number_wrong = wrong[predicted, true]
+    total = counts.sum(axis=1)[predicted]
+    lower, upper = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    share = Limits(number_wrong / total, lower, upper)
     mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
     return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
 

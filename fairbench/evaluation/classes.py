@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
-from fairbench.evaluation.estimates import add_estimates, declared_batches
-from fairbench.evaluation.groups import Counted, GroupEvaluation
-from fairbench.evaluation.predictions import Groups, Labelled, Parts
+from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
+from fairbench.evaluation.metric_batches import add_estimates, declared_batches
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
-from fairbench.metrics.classes import FORMS, averaged
+from fairbench.metrics.classes import FORMS, average_gaps
 from fairbench.metrics.rates import base_rate, selection_rate, total
 from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
 
@@ -40,7 +40,7 @@ def as_label(data: Labelled, k: int) -> Labelled:
     columns = {"prediction": data.column("prediction") == k}
     if f"score_{k}" in data.predictions:
         columns["score"] = data.column(f"score_{k}")
-    return _labelled(data, data.target == k, columns)
+    return _with_label(data, data.target == k, columns)
 
 
 def right_as_label(data: Labelled) -> Labelled:
@@ -48,10 +48,12 @@ def right_as_label(data: Labelled) -> Labelled:
     columns = {"prediction": data.column("prediction") == data.target}
     if "uncertainty" in data.predictions:
         columns["uncertainty"] = data.column("uncertainty")
-    return _labelled(data, np.ones(len(data)), columns)
+    return _with_label(data, np.ones(len(data)), columns)
 
 
-def _labelled(data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]) -> Labelled:
+def _with_label(
+    data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]
+) -> Labelled:
     table = pd.DataFrame({name: values.astype(np.float64) for name, values in columns.items()})
     label = target.astype(np.float64)
     return replace(data, target=label, predictions=table, task=Task.BINARY, classes=())
@@ -72,14 +74,14 @@ class ClassEvaluation:
 
     Attributes
     ----------
-    labels : evaluates predictions of labels 0 and 1.
-    groups : of their rates by group, at the level of the table.
-    bins : the Evaluator's.
+    evaluate_labels : adds the metrics of labels 0 and 1 to a table.
+    group_evaluation : counts their rates by group, at the level of the table.
+    bins : how many bins the calibration error has.
     """
 
     table: MetricTable
-    labels: EvaluateLabels
-    groups: GroupEvaluation
+    evaluate_labels: EvaluateLabels
+    group_evaluation: GroupEvaluation
     bins: int
 
     def run(self, data: Labelled, generators: Generators) -> None:
@@ -87,40 +89,49 @@ class ClassEvaluation:
         if len(data.classes) > 2:
             hits = right_as_label(data)
             hits = replace(hits, predictions=hits.predictions[["prediction"]])
-            right = self._evaluated(hits, generators)
+            right = self._evaluate_label(hits, generators)
             self.table.blocks.extend(right.take(lambda name: _is_of(name, _WHOLE)))
-            self._scores(data.with_weight())
+            self._add_scores(data.with_weight())
         for k, name in enumerate(data.classes):
-            rows = self._evaluated(as_label(data, k), generators)
+            table_of_class = self._evaluate_label(as_label(data, k), generators)
             if len(data.classes) == 2 and k:
-                self.table.blocks.extend(rows.take(lambda name: _is_of(name, _TOGETHER)))
-            blocks = rows.take(lambda name: not _is_of(name, _TOGETHER))
-            self.table.blocks.extend(_of_class(block, name) for block in blocks)
+                shared = table_of_class.take(lambda metric: _is_of(metric, _TOGETHER))
+                self.table.blocks.extend(shared)
+            blocks = table_of_class.take(lambda metric: not _is_of(metric, _TOGETHER))
+            self.table.blocks.extend(_with_outcome(block, name) for block in blocks)
         for groups in data.coded.values():
             if len(groups) > 1:
-                _Forms(self, data, groups).add(generators)
+                _ClassAverages(self, data, groups).add(generators)
 
-    def _evaluated(self, label: Labelled, generators: Generators) -> MetricTable:
-        """Return the rows of a label, drawn as if nothing had been drawn before."""
+    def _evaluate_label(self, label: Labelled, generators: Generators) -> MetricTable:
+        """Return the table of a label, drawn as if nothing had been drawn before."""
         of_class = self.table.without_rows()
-        self.labels(of_class, label, deepcopy(generators))
+        self.evaluate_labels(of_class, label, deepcopy(generators))
         return of_class
 
-    def _scores(self, data: Labelled) -> None:
+    def _add_scores(self, data: Labelled) -> None:
         """Add likelihoods and calibration of three or more classes."""
         scores = scores_of(data)
         if scores is None:
             return
-        parts, metrics = Parts.of_labelled(data), metrics_of(MULTICLASS)
+        all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
         columns = {"scores": scores}
-        batches = list(declared_batches(metrics.values(), data.target, columns, parts, {}))
+        batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
         bins = [
             ordered_bins(data.target == k, scores[:, k], data, self.bins)
             for k in range(len(data.classes))
         ]
-        name, place = "classwise_calibration_error", len(metrics)
-        batches.append(calibration_batch(name, bins, parts, self.bins, self.table.level, place))
-        add_estimates(self.table, parts, batches)
+        batches.append(
+            calibration_batch(
+                "classwise_calibration_error",
+                bins,
+                all_groups,
+                n_bins=self.bins,
+                level=self.table.level,
+                position=len(metrics),
+            )
+        )
+        add_estimates(self.table, all_groups, batches)
 
 
 def _is_of(name: str, metrics: Sequence[str]) -> bool:
@@ -128,7 +139,7 @@ def _is_of(name: str, metrics: Sequence[str]) -> bool:
     return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
 
 
-def _of_class(block: Block, name: str) -> Block:
+def _with_outcome(block: Block, name: str) -> Block:
     return replace(block, settings=tuple(s._replace(outcome=name) for s in block.settings))
 
 
@@ -144,7 +155,7 @@ class _Gaps:
 
 
 @dataclass(frozen=True)
-class _Forms:
+class _ClassAverages:
     """Averages the classes' gaps between the groups of one attribute.
 
     Noise makes no gap negative, so an average begins where the classes' intervals, made to hold at
@@ -152,57 +163,66 @@ class _Forms:
     most the average error, and the class of the largest gap is one class.
     """
 
-    of: ClassEvaluation
+    evaluation: ClassEvaluation
     data: Labelled
     groups: Groups
 
     def add(self, generators: Generators) -> None:
-        """Add the forms of both gaps."""
-        level, classes = self.of.table.level, len(self.data.classes)
-        labels = [as_label(self.data, k) for k in range(classes)]
-        at_once = 1 - (1 - level) / classes
-        counted, wider = (
-            [self._counted(label, of, generators) for label in labels] for of in (level, at_once)
-        )
+        """Add all forms of the average of both gaps."""
+        level = self.evaluation.table.level
+        n_classes = len(self.data.classes)
+        labels = [as_label(self.data, k) for k in range(n_classes)]
+        counts_of_classes = [self._count(label, level, generators) for label in labels]
+        # At a level so much higher that the intervals of all classes hold at once.
+        wider_level = 1 - (1 - level) / n_classes
+        wider_counts = [self._count(label, wider_level, generators) for label in labels]
         for name, rate in _RATES.items():
             metric = metrics_of(BINARY, "widest")[name]
-            gaps = [self._gap(of_class, name) for of_class in counted]
-            lower = [self._gap(of_class, name).lower for of_class in wider]
-            counts = [total(of_class.intervals.counts_of(metric)) for of_class in counted]
-            shares = np.array([np.reshape(rate(count), (1, -1)) for count in counts])
-            ends = np.array(
-                [[gap.value, low, gap.upper] for gap, low in zip(gaps, lower, strict=True)]
+            gaps = [self._gap(counts, name) for counts in counts_of_classes]
+            wider_gaps = [self._gap(counts, name) for counts in wider_counts]
+            totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
+            shares = np.array([np.reshape(rate(counts), (1, -1)) for counts in totals])
+            limits = np.array(
+                [
+                    [gap.value, wider.lower, gap.upper]
+                    for gap, wider in zip(gaps, wider_gaps, strict=True)
+                ]
             )
-            none = np.stack([np.isnan(gap.value) for gap in gaps])
-            rows = np.stack([gap.n for gap in gaps])
-            n = np.where(none, np.iinfo(np.int64).max, rows).min(axis=0)
-            n, status = np.where(none.all(axis=0), 0, n), self._status(gaps)
+            no_gap = np.stack([np.isnan(gap.value) for gap in gaps])
+            sizes = np.where(no_gap, np.iinfo(np.int64).max, np.stack([gap.n for gap in gaps]))
+            n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
+            status = self._status(gaps)
             for form in FORMS:
-                value, low, high = averaged(form, ends, shares)
-                self._add(f"{name}_{form}", _Gaps(value, low, high, n, status))
-        right = self._counted(right_as_label(self.data), level, generators)
+                value, lower, upper = average_gaps(form, limits, shares)
+                self._add(f"{name}_{form}", _Gaps(value, lower, upper, n, status))
+        right = self._count(right_as_label(self.data), level, generators)
         self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))
 
-    def _counted(self, label: Labelled, level: float, generators: Generators) -> Counted:
-        evaluation, hard = replace(self.of.groups, level=level), label.column("prediction")
+    def _count(self, label: Labelled, level: float, generators: Generators) -> GroupCounts:
+        """Return the counts of a label, drawn as if nothing had been drawn before."""
+        evaluation = replace(self.evaluation.group_evaluation, level=level)
+        hard = label.column("prediction")
         return evaluation.count(self.groups, label.target, hard, deepcopy(generators))
 
-    def _gap(self, counted: Counted, name: str) -> _Gaps:
+    def _gap(self, counts: GroupCounts, name: str) -> _Gaps:
         """Return a gap among the groups that have its rate."""
-        metric, splits = metrics_of(BINARY, "widest")[name], self.groups.splits
-        among = counted.intervals.compared([metric])[0]
+        metric = metrics_of(BINARY, "widest")[name]
+        among = counts.intervals.compared([metric])[0]
         few = among.sum(axis=-1) < 2
         among[few] = True
-        value = np.where(few, NAN, counted.values(metric, among))
-        unseen = counted.unseen(among)
-        (gap,) = counted.intervals.gaps([metric], among[None], unseen=unseen[None])
-        sizes = np.where(among, counted.sizes(metric.rates), np.iinfo(np.int64).max)
-        status = counted.gap_status(metric, self.of.table.minimum, among, value)
-        lower, upper = (np.where(few, NAN, end) for end in (gap.lower, gap.upper))
-        value, lower, upper = (np.reshape(array, (splits,)) for array in (value, lower, upper))
-        n = np.reshape(sizes.min(axis=(0, -1)), (splits,))
-        kind, reason = (np.reshape(array, (splits,)) for array in status)
-        return _Gaps(value, lower, upper, n, Statuses(kind, reason))
+        value = np.where(few, NAN, counts.values(metric, among))
+        unseen = counts.unseen(among)
+        (gap,) = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
+        sizes = np.where(among, counts.sizes(metric.rates), np.iinfo(np.int64).max)
+        status = counts.gap_status(metric, self.evaluation.table.minimum, among, value)
+        kind, reason = (np.ravel(array) for array in status)
+        return _Gaps(
+            value=np.ravel(value),
+            lower=np.ravel(np.where(few, NAN, gap.lower)),
+            upper=np.ravel(np.where(few, NAN, gap.upper)),
+            n=np.ravel(sizes.min(axis=(0, -1))),
+            status=Statuses(kind, reason),
+        )
 
     def _status(self, gaps: Sequence[_Gaps]) -> Statuses:
         """Return statuses that name the classes without a gap, of few rows or of some groups."""
@@ -210,7 +230,8 @@ class _Forms:
         flawed = np.stack([~gap.status.is_ok for gap in gaps])
 
         def why(s: int) -> str:
-            first, count = int(flawed[:, s].argmax()), int(flawed[:, s].sum())
+            first = int(flawed[:, s].argmax())
+            count = int(flawed[:, s].sum())
             others = f"; {count - 1} more flagged" if count > 1 else ""
             reason = gaps[first].status.reason[s]
             return f"class '{self.data.classes[first]}': {reason}{others}"
@@ -221,10 +242,11 @@ class _Forms:
         return status
 
     def _add(self, name: str, gap: _Gaps) -> None:
-        ends = gap.lower[:, None], gap.upper[:, None]
-        where, status = Where(self.groups.attribute), gap.status[:, None]
-        self.of.table.add(
-            name, gap.value[:, None], gap.n[:, None], where, interval=ends, status=status
+        limits = gap.lower[:, None], gap.upper[:, None]
+        where = Where(self.groups.attribute)
+        status = gap.status[:, None]
+        self.evaluation.table.add(
+            name, gap.value[:, None], gap.n[:, None], where, interval=limits, status=status
         )
 
 

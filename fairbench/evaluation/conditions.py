@@ -67,7 +67,7 @@ class Condition:
         return f"{'below' if self.sign == BELOW else 'above'} {self.bound:g}"
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name of the measure, with the attribute whose groups it compares."""
         metric = self.declared
         if metric is None:
@@ -95,8 +95,8 @@ def conditions_of(texts: Sequence[str]) -> list[Condition]:
         side of its bound, or with a bound that decides nothing; or the same condition twice.
     """
     conditions = [_read(text.strip()) for text in texts]
-    for place, condition in enumerate(conditions):
-        if condition in conditions[:place]:
+    for i, condition in enumerate(conditions):
+        if condition in conditions[:i]:
             raise UserError(f"fail_if= names {condition} twice: leave one of them out")
     return conditions
 
@@ -142,16 +142,18 @@ def by_attribute(
 
 def _read(text: str) -> Condition:
     """Return the condition that a text means, such as ``sex:impact_ratio<0.8``."""
-    condition_text, parts = shortened(text), _FORM.fullmatch(text)
-    if parts is None:
+    condition_text = shortened(text)
+    match = _FORM.fullmatch(text)
+    if match is None:
         raise UserError(
             f"fail_if={condition_text} is no condition: write a measure, < or >, and a number, "
             f"{_EXAMPLE}"
         )
-    metric = _metric_name(parts["metric"].strip())
+    metric = _metric_name(match["metric"].strip())
     failing = _failing_signs(metric)
-    sign, bound = parts["sign"], parts["bound"].strip()
-    attribute = (parts["attribute"] or "").strip()
+    sign = match["sign"]
+    bound = match["bound"].strip()
+    attribute = (match["attribute"] or "").strip()
     whose = f"{attribute}:" if attribute else ""
     if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):
         ways = " or ".join(f"{whose}{metric}{right}{bound}" for right in failing)

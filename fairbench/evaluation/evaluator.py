@@ -18,7 +18,8 @@ from fairbench.evaluation.abstention import (
     evaluate_feature_shift,
 )
 from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
-from fairbench.evaluation.groups import GroupEvaluation, evaluate_group_thresholds
+from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
+from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.prediction_sets import evaluate_sets
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
@@ -149,10 +150,11 @@ class Evaluator:
 
         Parameters
         ----------
-        data : predictions with what they are judged by.
-        generators : of each split's posterior draws.
+        data : predictions, with the labels and groups that they are judged by.
+        generators : one for the posterior draws of each split.
         validation : the rows that an abstention rate and thresholds are chosen on.
-        protect : the attribute whose groups these are judged by; the first by default.
+        protect : the attribute whose groups rates and thresholds are judged by; the first by
+            default.
         splits : the number of each split in the table.
 
         Raises
@@ -161,92 +163,117 @@ class Evaluator:
         """
         if data.design is not None and self.interval != FREQUENTIST:
             raise UserError(_NO_DESIGN)
-        frequentist, levels = self.interval == FREQUENTIST, self.coverage_levels
-        weighed = MetricTable(self.level, frequentist, tuple(splits), self.minimum_group_size)
-        # What knows weights and clusters adds to the one table, what does not to the other.
-        table = weighed.without_rows() if data.design else weighed
-        if data.task is Task.BINARY:
-            self._labels(weighed, data, generators)
-        elif data.task is Task.MULTICLASS:
-            of_classes = ClassEvaluation(
-                weighed, self._labels, self.of_groups(weighed, data.design), self.bins
-            )
-            of_classes.run(data, generators)
-            evaluate_sets(weighed, data, levels)
-        else:
-            evaluate_regression(weighed, data, levels)
-        if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
-            self._spread(table, data)
+        table = MetricTable(
+            level=self.level,
+            frequentist=self.interval == FREQUENTIST,
+            splits=tuple(splits),
+            minimum=self.minimum_group_size,
+        )
+        # Metrics that know weights and clusters are added to `table`, all others to `unweighted`,
+        # whose rows follow at the end, marked where rows have a design.
+        unweighted = table.without_rows() if data.design else table
         attribute = protect or next(iter(data.groups), "")
+        self._add_task_metrics(table, data, generators)
+        if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
+            self._add_spread_diagrams(unweighted, data)
+        self._add_abstention(unweighted, data, validation, attribute)
+        if data.task is Task.BINARY:
+            evaluate_group_thresholds(unweighted, data, validation, self.relaxations, attribute)
+        evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
+        evaluate_against_truth(unweighted, data)
+        UncertaintyEvaluation(unweighted, self.ratio_band, self.negligible_sd).run(data)
+        evaluate_individual(unweighted, data, self.neighbours, attribute)
+        if data.design is not None:
+            table.add_unweighted(unweighted.blocks, data.design)
+        return table
+
+    def group_evaluation(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
+        """Return what evaluates groups with these settings, and adds its rows to a table."""
+        return GroupEvaluation(
+            table=table,
+            interval=self.interval,
+            n_draws=self.draws,
+            alpha=self.alpha,
+            level=self.level,
+            epsilon=self.epsilon,
+            ratio_band=self.ratio_band,
+            design=design,
+        )
+
+    def _add_task_metrics(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
+        """Add the metrics of labels, classes or values, with what compares the groups."""
+        if data.task is Task.BINARY:
+            self._add_label_metrics(table, data, generators)
+        elif data.task is Task.MULTICLASS:
+            class_evaluation = ClassEvaluation(
+                table=table,
+                evaluate_labels=self._add_label_metrics,
+                group_evaluation=self.group_evaluation(table, data.design),
+                bins=self.bins,
+            )
+            class_evaluation.run(data, generators)
+            evaluate_sets(table, data, self.coverage_levels)
+        else:
+            evaluate_regression(table, data, self.coverage_levels)
+
+    def _add_label_metrics(
+        self, table: MetricTable, data: Labelled, generators: Generators
+    ) -> None:
+        """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
+        evaluation = self.group_evaluation(table, data.design)
+        hard = data.column("prediction")
+        for groups in (data.everyone, *data.coded.values()):
+            evaluation.add_attribute(groups, data.target, hard, generators)
+        ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
+
+    def _add_abstention(
+        self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
+    ) -> None:
+        """Add the error of the rows kept at each rate of abstention, and of labels its gaps."""
         if data.task is Task.MULTICLASS:
             evaluate_class_abstention(table, data, self.abstention_rates, attribute)
         if can_abstain(data) and data.groups:
-            chooser = data if self.choose_on == "test" else validation
-            AbstentionEvaluation(
-                table, self.abstention_rates, CANDIDATES, attribute, self.choose_by
-            ).run(data, chooser)
-        if data.task is Task.BINARY:
-            evaluate_group_thresholds(table, data, validation, self.relaxations, attribute)
-        evaluate_feature_shift(table, data, self.feature_shift_rates)
-        evaluate_against_truth(table, data)
-        UncertaintyEvaluation(table, self.ratio_band, self.negligible_sd).run(data)
-        evaluate_individual(table, data, self.neighbours, attribute)
-        if data.design is not None:
-            weighed.add_unweighted(table.blocks, data.design)
-        return weighed
+            evaluation = AbstentionEvaluation(
+                table=table,
+                rates=self.abstention_rates,
+                candidates=CANDIDATES,
+                attribute=attribute,
+                objectives=self.choose_by,
+            )
+            evaluation.run(data, data if self.choose_on == "test" else validation)
 
-    def _labels(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
-        """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
-        evaluation, hard = self.of_groups(table, data.design), data.column("prediction")
-        for groups in (data.everyone, *data.coded.values()):
-            evaluation.attribute(groups, data.target, hard, generators)
-        ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
-
-    def of_groups(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
-        """Return what evaluates groups with these settings, and adds its rows to a table."""
-        return GroupEvaluation(
-            table,
-            self.interval,
-            self.draws,
-            self.alpha,
-            self.level,
-            self.epsilon,
-            self.ratio_band,
-            design,
-        )
-
-    def _spread(self, table: MetricTable, data: Labelled) -> None:
+    def _add_spread_diagrams(self, table: MetricTable, data: Labelled) -> None:
         """Add the spread diagrams: how large errors are where much or little is claimed."""
         by_score = self.spread_residual == "probability" and "score" in data.predictions
         residual = data.target - data.column("score" if by_score else "prediction")
         uncertainty = data.column("uncertainty")
         bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
         for bins in self.spread_groups:
-            _add_spread(table, data, residual, uncertainty, bad, bins)
+            _add_spread_diagram(table, data, residual, uncertainty, bad, bins)
 
 
-def _add_spread(
+def _add_spread_diagram(
     table: MetricTable, data: Labelled, residual: Floats, uncertainty: Floats, bad: Mask, bins: int
 ) -> None:
     """Add the spread diagram in some bins, and what sums it up, of every split.
 
     Parameters
     ----------
-    bad : (n,) rows whose residual or uncertainty is no number that it could be.
+    bad : (n,) whether a row's residual or uncertainty is a value that it cannot have.
     """
     totals = np.full((2, data.splits, 1), NAN)
     points = np.full((2, bins, data.splits), NAN)
     size = np.zeros((bins, data.splits), np.int64)
     status = Statuses.ok(totals.shape)
     for s in range(data.splits):
-        rows = data.split == s
-        of_split = np.zeros(totals.shape, bool)
-        of_split[:, s] = True
-        invalid = invalid_rows(bad[rows], "uncertainty")
+        in_split = data.split == s
+        invalid = invalid_rows(bad[in_split], "uncertainty")
         if invalid.reason:
-            status.flag(of_split, invalid.kind, invalid.reason)
+            is_invalid = np.zeros(totals.shape, bool)
+            is_invalid[:, s] = True
+            status.flag(is_invalid, invalid.kind, invalid.reason)
             continue
-        spread = spread_diagram(residual[rows], uncertainty[rows], bins)
+        spread = spread_diagram(residual[in_split], uncertainty[in_split], bins)
         count = len(spread.size)
         totals[:, s, 0] = spread.error(), spread.rank_correlation()
         size[:count, s] = spread.size
@@ -264,5 +291,5 @@ def _add_spread(
             values[..., None],
             size[..., None],
             setting=settings,
-            there=has_rows,
+            is_row=has_rows,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from fairbench.inference.survey import Design
 from fairbench.metrics.rates import selection_rate
 from fairbench.metrics.registry import Metric
 
-Ends = tuple[float, float, float]
+Estimate = tuple[float, float, float]  # a value, and both limits of its interval
 
 PASSES, FAILS, OPEN = "passes", "fails", "open"
 STATUS: Mapping[str, int] = {PASSES: 0, FAILS: 1, OPEN: 3}
@@ -60,12 +60,12 @@ class Statement:
 
     Attributes
     ----------
-    value, lower, upper : of the measure. The condition is cleared where both ends are on the good
-        side of its bound, and met where both are on the other.
+    value, lower, upper : the measure, and both limits of its interval. The condition is cleared
+        where both limits are on the good side of its bound, and met where both are on the other.
     verdict : `PASSES`, `FAILS` or `OPEN`.
-    groups : whose rates the value is of, the lower first.
-    n : rows that it rests on.
-    needs : of an open one, what would settle it.
+    groups : the groups whose rates are compared, the one with the lower rate first.
+    n : how many rows the value rests on.
+    needs : what would settle an open statement.
     """
 
     condition: Condition
@@ -80,32 +80,32 @@ class Statement:
     @property
     def text(self) -> str:
         """The statement in words."""
-        condition, measured = self.condition, self.measured
+        condition, estimate = self.condition, self.estimate_text
         if self.verdict == OPEN:
-            told = f" ({measured})" if measured else ""
-            return f"whether the {condition.called} is {condition.bad}{told}"
+            in_brackets = f" ({estimate})" if estimate else ""
+            return f"whether the {condition.label} is {condition.bad}{in_brackets}"
         side = condition.good if self.verdict == PASSES else condition.bad
-        return f"the {condition.called} is {measured}, surely {side}"
+        return f"the {condition.label} is {estimate}, surely {side}"
 
     @property
-    def measured(self) -> str:
-        """The value, whose it is, and its interval; nothing of what was not measured."""
+    def estimate_text(self) -> str:
+        """The value, the groups compared, and the interval; empty where there is none."""
         if np.isnan(self.lower):
             return ""
-        parts = [f"interval {number(self.lower)} to {number(self.upper)}"]
+        details = [f"interval {number(self.lower)} to {number(self.upper)}"]
         if self.groups and self.verdict != PASSES:
-            parts = [" and ".join(self.groups), *parts]
+            details = [" and ".join(self.groups), *details]
         value = "undefined" if np.isnan(self.value) else number(self.value)
         if self.verdict == OPEN:  # stands in brackets already
-            return ", ".join([value, "; ".join(parts)])
-        return f"{value} ({'; '.join(parts)})"
+            return ", ".join([value, "; ".join(details)])
+        return f"{value} ({'; '.join(details)})"
 
     @property
     def row(self) -> dict[str, Any]:
         """The statement in plain values."""
-        columns = {name: value for name, value in asdict(self).items() if name != "condition"}
-        whole = {"condition": str(self.condition), **asdict(self.condition)}
-        return {**whole, **columns, "groups": list(self.groups), "text": self.text}
+        finding = {name: value for name, value in asdict(self).items() if name != "condition"}
+        condition = {"condition": str(self.condition), **asdict(self.condition)}
+        return {**condition, **finding, "groups": list(self.groups), "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,12 @@ class Gate:
     def line(self) -> str:
         """The outcome in one line."""
         outcome = self.outcome
-        told = [statement for statement in self.statements if statement.verdict == outcome]
-        texts = [statement.text for statement in told[:_MOST_NAMED]]
-        if len(told) > _MOST_NAMED:
-            texts.append(f"and {count(len(told) - _MOST_NAMED)} more")
-        listed, others = "; ".join(texts), len(self.statements) - len(told)
+        decisive = [statement for statement in self.statements if statement.verdict == outcome]
+        texts = [statement.text for statement in decisive[:_MOST_NAMED]]
+        if len(decisive) > _MOST_NAMED:
+            texts.append(f"and {count(len(decisive) - _MOST_NAMED)} more")
+        listed = "; ".join(texts)
+        others = len(self.statements) - len(decisive)
         if outcome == PASSES:
             line = f"gate passes: {listed}"
         elif outcome == FAILS:
@@ -164,7 +165,7 @@ class Gate:
             rest = f"; {count(others)} {noun} not shown to fail" if others else ""
             line = f"gate fails: {listed}{rest}"
         else:
-            needs = f": {told[0].needs}" if len(told) == 1 and told[0].needs else ""
+            needs = f": {decisive[0].needs}" if len(decisive) == 1 and decisive[0].needs else ""
             strict = ", which require=pass takes for a failure" if self.require == PASS else ""
             line = f"gate is open{strict}: these rows cannot tell {listed}{needs}"
         return visible(line)
@@ -187,21 +188,22 @@ class Gate:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """The groups of an attribute, and what is known of them.
+class ComparedGroups:
+    """The groups of an attribute that a gate compares, and the intervals of their rates.
 
     Attributes
     ----------
-    attribute, groups : names, of G groups with rows.
-    rows : (G,) of each.
-    selected : intervals of who is predicted 1; of who gets the good decision in `favoured`.
-    labelled : intervals of what needs labels; None where there are none.
+    groups : (G,) the names of the groups, all of which have rows.
+    n_rows : (G,) how many rows each has.
+    selected : the intervals of who is predicted 1.
+    favoured : the intervals of who gets the good decision.
+    labelled : the intervals of what needs labels; None where there are none.
     reference : the position of the group that somebody named to compare with; None otherwise.
     """
 
     attribute: str
     groups: Sequence[str]
-    rows: NDArray[np.intp]
+    n_rows: NDArray[np.intp]
     selected: CountIntervals
     favoured: CountIntervals
     labelled: CountIntervals | None
@@ -216,37 +218,37 @@ class Compared:
     @property
     def few(self) -> list[str]:
         """The groups of so few rows that hardly anything can be said of them."""
-        return [self.groups[g] for g in np.flatnonzero(self.rows < FEWEST_ROWS).tolist()]
+        return [self.groups[g] for g in np.flatnonzero(self.n_rows < FEWEST_ROWS).tolist()]
 
     def short_of_labels(self, condition: Condition) -> list[str]:
         """Return the groups that have too few labels for a condition to be cleared."""
         if not (condition.needs_labels and isinstance(self.labelled, LabelledIntervals)):
             return []
-        labels = np.asarray(self.labelled.counts).sum(axis=-1)
-        return [self.groups[g] for g in np.flatnonzero(labels < FEWEST_LABELS).tolist()]
+        n_labels = np.asarray(self.labelled.counts).sum(axis=-1)
+        return [self.groups[g] for g in np.flatnonzero(n_labels < FEWEST_LABELS).tolist()]
 
 
-def decided_by(
+def decision_intervals(
     groups: Groups, hard: NDArray[Any], design: Design | None = None, target: Any = None
 ) -> CountIntervals:
     """Return the intervals of decisions (n,) by group, and of labels (n,) where they are given."""
-    evaluation = Evaluator().of_groups(MetricTable(), design)
+    evaluation = Evaluator().group_evaluation(MetricTable(), design)
     label = np.zeros(len(hard)) if target is None else np.asarray(target, float)
     generator = [np.random.default_rng(0)]  # of draws that nothing here asks for
-    counted = evaluation.count(groups, label, np.asarray(hard, float), generator)
-    assert isinstance(counted.intervals, CountIntervals)
-    return counted.intervals
+    counts = evaluation.count(groups, label, np.asarray(hard, float), generator)
+    assert isinstance(counts.intervals, CountIntervals)
+    return counts.intervals
 
 
-def judged(
-    conditions: Sequence[Condition], compared: Mapping[str, Compared], require: str = VERDICT
+def judge(
+    conditions: Sequence[Condition], compared: Mapping[str, ComparedGroups], require: str = VERDICT
 ) -> Gate:
     """Return the gate of conditions, each on one of the attributes that are `compared`."""
     risk = RISK / len(conditions)
-    several = (
+    statements = (
         _statement(condition, compared[condition.attribute], risk) for condition in conditions
     )
-    return Gate(tuple(several), require)
+    return Gate(tuple(statements), require)
 
 
 def gate_of_labelled(
@@ -260,30 +262,36 @@ def gate_of_labelled(
 
     Parameters
     ----------
-    attributes : those that a condition is about which names none.
+    attributes : the attributes of a condition that names none.
     with_reference : the attributes whose first group was named to compare with.
     """
-    hard, compared = data.column("prediction"), {}
+    hard = data.column("prediction")
+    compared = {}
     single = by_attribute(conditions, attributes, list(data.groups))
     for name in {condition.attribute for condition in single}:
         labels = data.groups[name].cat.remove_unused_categories()
         groups = Groups.of(name, labels)
-        selected = decided_by(groups, hard, data.design)
-        compared[name] = Compared(
-            name,
-            groups.names,
-            np.bincount(groups.codes, minlength=len(groups)),
-            selected,
-            selected,
-            decided_by(groups, hard, data.design, data.target),
-            0 if name in with_reference else None,
+        selected = decision_intervals(groups, hard, data.design)
+        compared[name] = ComparedGroups(
+            attribute=name,
+            groups=groups.names,
+            n_rows=np.bincount(groups.codes, minlength=len(groups)),
+            selected=selected,
+            favoured=selected,
+            labelled=decision_intervals(groups, hard, data.design, data.target),
+            reference=0 if name in with_reference else None,
         )
-    return judged(single, compared, require)
+    return judge(single, compared, require)
 
 
-def statement_of(condition: Condition, ends: Ends, **fields: Any) -> Statement:
-    """Return the finding on a condition, from the value of its measure and both ends."""
-    value, lower, upper = ends
+def statement_of(condition: Condition, estimate: Estimate, **fields: Any) -> Statement:
+    """Return the finding on a condition, from the value of its measure and both limits.
+
+    Parameters
+    ----------
+    fields : further fields of :class:`Statement`.
+    """
+    value, lower, upper = estimate
     below = condition.sign == BELOW
     if np.isnan(lower) or np.isnan(upper):
         verdict = OPEN
@@ -295,11 +303,11 @@ def statement_of(condition: Condition, ends: Ends, **fields: Any) -> Statement:
         verdict = OPEN
     statement = Statement(condition, value, lower, upper, verdict, **fields)
     if verdict == OPEN and not statement.needs:
-        statement = replace(statement, needs=_further(statement))
+        statement = replace(statement, needs=_rows_needed(statement))
     return statement
 
 
-def _statement(condition: Condition, compared: Compared, risk: float) -> Statement:
+def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> Statement:
     """Return the finding on a condition.
 
     Parameters
@@ -307,24 +315,26 @@ def _statement(condition: Condition, compared: Compared, risk: float) -> Stateme
     risk : the probability with which the condition may wrongly be found met.
     """
     intervals = compared.intervals(condition)
-    n, not_measured = int(compared.rows.sum()), (float("nan"),) * 3
+    n = int(compared.n_rows.sum())
+    not_measured = (float("nan"),) * 3
     if intervals is None:
         return statement_of(condition, not_measured, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
         return statement_of(condition, not_measured, n=n, needs="there is one group alone")
-    levels = 1 - 2 * RISK, 1 - 2 * risk
-    metric, reference = condition.declared, compared.reference
+    levels = _Levels(clear=1 - 2 * RISK, fail=1 - 2 * risk)
+    metric = condition.declared
     if metric is None:
-        ends, groups = _of_ratio(intervals, levels, reference)
+        measure = _smallest_ratio(intervals, levels, compared.reference)
     elif metric.is_gap:
-        ends, groups = _of_gap(intervals, metric, levels, compared)
+        measure = _largest_gap(intervals, metric, levels, compared)
     else:
-        ends, groups = _of_rate(intervals, metric, levels, below=condition.sign == BELOW)
+        measure = _extreme_rate(intervals, metric, levels, lowest=condition.sign == BELOW)
     rates = (selection_rate,) if metric is None else metric.rates
     n = int(intervals.rows(rates).min(axis=0).sum())
-    group_names = tuple(compared.groups[g] for g in groups)
-    statement = statement_of(condition, ends, groups=group_names, n=n)
-    why, short = "", compared.short_of_labels(condition)
+    group_names = tuple(compared.groups[g] for g in measure.groups)
+    statement = statement_of(condition, measure.estimate, groups=group_names, n=n)
+    why = ""
+    short = compared.short_of_labels(condition)
     if statement.verdict == PASSES and short:
         why = f"under {FEWEST_LABELS} labels in {_names(short)}"
     elif statement.verdict == OPEN and (few := compared.few):
@@ -340,82 +350,115 @@ def _names(groups: Sequence[str]) -> str:
     return " and ".join(names)
 
 
-def _further(statement: Statement) -> str:
-    """Return how many times as many rows would settle a statement, if the value is right."""
+def _rows_needed(statement: Statement) -> str:
+    """Return how many times as many rows would settle a statement, if the value is right.
+
+    Notes
+    -----
+    The distance of a limit from the value shrinks with the root of the number of rows, so the limit
+    is at the bound with ((limit - value) / (bound - value))^2 times as many rows.
+    """
     value, bound = statement.value, statement.condition.bound
-    end = statement.lower if value > bound else statement.upper
-    if not np.isfinite([value, end]).all():
+    limit = statement.lower if value > bound else statement.upper
+    if not np.isfinite([value, limit]).all():
         return ""
-    if value == bound or (times := ((end - value) / (bound - value)) ** 2) > _MOST_TIMES:
+    if value == bound or (times := ((limit - value) / (bound - value)) ** 2) > _MOST_TIMES:
         return "the value is too near the bound for any number of rows in reach"
     about = two_digits(times) if times >= 10 else f"{max(times, 1.1):.1f}"
     return f"about {about} times as many rows would tell, if the value stays"
 
 
-def _of_ratio(
-    intervals: CountIntervals, levels: tuple[float, float], reference: int | None
-) -> tuple[Ends, list[int]]:
+class _Levels(NamedTuple):
+    """The levels of the intervals that a condition is cleared and met by.
+
+    Attributes
+    ----------
+    clear : the level of the limit that clears it; the conditions of a gate do not share its risk.
+    fail : the level of the limit that meets it; the conditions of a gate share its risk.
+    """
+
+    clear: float
+    fail: float
+
+
+class _Measure(NamedTuple):
+    """What a condition is about: a value with its limits, and the positions of its groups."""
+
+    estimate: Estimate
+    groups: list[int]
+
+
+def _smallest_ratio(intervals: CountIntervals, levels: _Levels, reference: int | None) -> _Measure:
     """Return the smallest ratio of groups' rates to another's, or to that of a named group."""
-    groups = intervals.counts.shape[-2]
-    single = _rates_at(intervals, levels[0])
-    values, shared = single.value, intervals.correlation(selection_rate)
+    n_groups = intervals.counts.shape[-2]
+    single = _rates_at(intervals, levels.clear)
+    values = single.value
+    shared = intervals.correlation(selection_rate)
     if reference is None:
-        wide = _rates_at(intervals, simultaneous_level(levels[1], groups))
+        wide = _rates_at(intervals, simultaneous_level(levels.fail, n_groups))
         value, lower, upper = map(float, smallest_ratio(GroupLimits(single, wide, shared)))
-        return (value, lower, upper), [int(values.argmin()), int(values.argmax())]
-    others = np.arange(groups) != reference
-    wide = _rates_at(intervals, 1 - (1 - levels[1]) / (groups - 1))
+        return _Measure((value, lower, upper), [int(values.argmin()), int(values.argmax())])
+    others = np.arange(n_groups) != reference
+    wide = _rates_at(intervals, 1 - (1 - levels.fail) / (n_groups - 1))
     between: Any = shared if isinstance(shared, float) else shared[others, reference]
-    near, far = (
+    narrow_ratios, wide_ratios = (
         ratio_limits(rates.take(others), rates.take([reference]), between)
         for rates in (single, wide)
     )
-    if np.isnan(near.value).any():
-        return (float("nan"), 0.0, 1.0), [reference]
-    ends = float(near.value.min()), float(near.lower.min()), float(far.upper.min())
-    return ends, [int(np.flatnonzero(others)[near.value.argmin()]), reference]
+    if np.isnan(narrow_ratios.value).any():
+        return _Measure((float("nan"), 0.0, 1.0), [reference])
+    smallest = int(np.flatnonzero(others)[narrow_ratios.value.argmin()])
+    estimate = (
+        float(narrow_ratios.value.min()),
+        float(narrow_ratios.lower.min()),
+        float(wide_ratios.upper.min()),
+    )
+    return _Measure(estimate, [smallest, reference])
 
 
 def _rates_at(intervals: CountIntervals, level: float) -> Limits:
     """Return how often each group (G,) is selected."""
-    return Limits(*(end[0] for end in replace(intervals, level=level).limits([selection_rate])))
+    limits = replace(intervals, level=level).limits([selection_rate])
+    return Limits(*(limit[0] for limit in limits))
 
 
-def _of_gap(
-    intervals: CountIntervals, metric: Metric, levels: tuple[float, float], compared: Compared
-) -> tuple[Ends, list[int]]:
+def _largest_gap(
+    intervals: CountIntervals, metric: Metric, levels: _Levels, compared: ComparedGroups
+) -> _Measure:
     """Return the largest gap between groups; one without rows to tell may be anywhere."""
     among = np.asarray(intervals.compared([metric]))
-    unseen = ~among & (compared.rows > 0)
-    near, far = (
+    unseen = ~among & (compared.n_rows > 0)
+    narrow, wide = (
         replace(intervals, level=level).gaps([metric], among, unseen=unseen)[0] for level in levels
     )
-    places = np.flatnonzero(among[0])
-    if len(places) < 2:
-        return (float("nan"), 0.0, 1.0), []
-    counts = intervals.counts_of(metric)[..., places, :]
-    ends = float(metric(counts)), float(far.lower), float(near.upper)
+    positions = np.flatnonzero(among[0])
+    if len(positions) < 2:
+        return _Measure((float("nan"), 0.0, 1.0), [])
+    counts = intervals.counts_of(metric)[..., positions, :]
+    estimate = float(metric(counts)), float(wide.lower), float(narrow.upper)
     widest = max((rate(counts) for rate in metric.rates), key=np.ptp)
-    return ends, [int(places[widest.argmin()]), int(places[widest.argmax()])]
+    return _Measure(estimate, [int(positions[widest.argmin()]), int(positions[widest.argmax()])])
 
 
-def _of_rate(
-    intervals: CountIntervals, metric: Metric, levels: tuple[float, float], *, below: bool
-) -> tuple[Ends, list[int]]:
-    """Return the lowest rate of any group, or the highest."""
-    groups = intervals.counts.shape[-2]
-    near, far = (
-        [np.nan_to_num(end[0], nan=unknown) for end, unknown in zip(ends, (0.0, 1.0), strict=True)]
-        for ends in (
-            replace(intervals, level=level).rates([metric])
-            for level in (levels[0], 1 - (1 - levels[1]) / groups)
-        )
+def _extreme_rate(
+    intervals: CountIntervals, metric: Metric, levels: _Levels, *, lowest: bool
+) -> _Measure:
+    """Return the lowest rate of any group, or the highest; one that is unknown may be anything."""
+    n_groups = intervals.counts.shape[-2]
+    # Of the limit that meets the condition, all groups share the risk.
+    narrow, wide = (
+        replace(intervals, level=level).rates([metric])
+        for level in (levels.clear, 1 - (1 - levels.fail) / n_groups)
     )
     values = np.asarray(metric(intervals.counts_of(metric)), float)
     if np.isnan(values).all():
-        return (float("nan"), 0.0, 1.0), []
-    if below:
-        place = int(np.nanargmin(values))
-        return (float(values[place]), float(near[0].min()), float(far[1].min())), [place]
-    place = int(np.nanargmax(values))
-    return (float(values[place]), float(far[0].max()), float(near[1].max())), [place]
+        return _Measure((float("nan"), 0.0, 1.0), [])
+    if lowest:
+        group = int(np.nanargmin(values))
+        lower = np.nan_to_num(narrow[0][0], nan=0.0).min()
+        upper = np.nan_to_num(wide[1][0], nan=1.0).min()
+    else:
+        group = int(np.nanargmax(values))
+        lower = np.nan_to_num(wide[0][0], nan=0.0).max()
+        upper = np.nan_to_num(narrow[1][0], nan=1.0).max()
+    return _Measure((float(values[group]), float(lower), float(upper)), [group])

@@ -48,13 +48,15 @@ class GroupCalibration:
 
     Attributes
     ----------
-    labels : how many there are.
-    score, share : mean score and share of positives of those rows.
+    labels : how many labels the group has.
+    score : the mean score of the labelled rows.
+    share : the share of positives among them.
     excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
         too few of the rarer one.
+    bins : the labelled rows by their scores.
     fit : how often labels as strange as these are foreseen from how the other groups' scores are
-        calibrated (`fairbench.inference.few_labels.check`); NaN where that is not asked.
-    at : level -> the interval of the excess.
+        calibrated (`fairbench.inference.few_labels.check`); NaN where that is not computed.
+    at : a function that returns the interval of the excess at a level.
     """
 
     attribute: str
@@ -84,33 +86,35 @@ def group_calibrations(
 
     Parameters
     ----------
-    groups : (n,) categorical.
-    score, label : (n,) of all rows, labels NaN where unknown.
+    groups : (n,) categorical labels.
+    score : (n,) the scores of all rows.
+    label : (n,) the labels of all rows, NaN where unknown.
     strata : (n,) which rows were chosen among one another for labelling, where that was not at
         random among all; labels then weigh as many rows as they stand for.
     whenever : whether intervals are to hold whenever one stops labelling.
     """
     labelled = np.flatnonzero(~np.isnan(label))
     arms = np.zeros(len(score), np.int64) if strata is None else strata
-    names, codes = groups.cat.categories, groups.cat.codes.to_numpy(np.int64)
+    names = groups.cat.categories
+    codes = groups.cat.codes.to_numpy(np.int64)
     sizes = strata_sizes(codes, arms)
     score, label, arms, codes = score[labelled], label[labelled], arms[labelled], codes[labelled]
-    at_random = None if strata is not None else _excesses(score, label, codes, len(names))
-    order, number = by_group(codes, len(names)), np.bincount(codes, minlength=len(names)).tolist()
+    all_excesses = None if strata is not None else _excesses(score, label, codes, len(names))
+    order = by_group(codes, len(names))
     score, label, arms = score[order], label[order], arms[order]
-    for g, (name, labels) in enumerate(zip(names, number, strict=True)):
-        rows = slice(sum(number[:g]), sum(number[: g + 1]))
+    n_labels = np.bincount(codes, minlength=len(names)).tolist()
+    for g, (name, labels) in enumerate(zip(names, n_labels, strict=True)):
+        rows = slice(sum(n_labels[:g]), sum(n_labels[: g + 1]))
         calibration = GroupCalibration(attribute, str(name), labels)
         if labels >= FEWEST_LABELS:
-            reach = float(lasting_level(level, labels)) if whenever else level
-            calibration, error = _measured(
-                calibration, score[rows], label[rows], arms[rows], sizes[g], reach
+            bin_level = float(lasting_level(level, labels)) if whenever else level
+            calibration, error = _measure(
+                calibration, score[rows], label[rows], arms[rows], sizes[g], bin_level
             )
-            calibration = replace(
-                calibration, at=_normal(calibration.excess, error, labels if whenever else 0)
-            )
-        if at_random is not None:
-            calibration = replace(calibration, at=partial(_of_one, at_random, g))
+            interval = _normal(calibration.excess, error, labels if whenever else 0)
+            calibration = replace(calibration, at=interval)
+        if all_excesses is not None:
+            calibration = replace(calibration, at=partial(_of_group, all_excesses, g))
         lower, upper = calibration.at(level)
         yield replace(calibration, lower=lower, upper=upper)
 
@@ -123,14 +127,18 @@ def _excesses(
     They are of mean scores less shares of label 1. Where one label is rare, it is its share that is
     uncertain, which a normal interval misses.
     """
-    away, other = score - label, score - (1 - label)
-    by_label = Moments.by_label(away, other, label.astype(np.intp), codes, groups)
+    excess = score - label
+    excess_of_other_label = score - (1 - label)
+    by_label = Moments.by_label(excess, excess_of_other_label, label.astype(np.intp), codes, groups)
     paired = by_label.take(np.arange(2 * groups).reshape(-1, 2))
     return cache(lambda level: outcome_limits(paired, level=level))
 
 
-def _of_one(of_all: Callable[[float], Limits], group: int, level: float) -> tuple[float, float]:
-    limits = of_all(level)
+def _of_group(
+    all_excesses: Callable[[float], Limits], group: int, level: float
+) -> tuple[float, float]:
+    """Return the interval of one group's excess at a level."""
+    limits = all_excesses(level)
     return float(limits.lower[group]), float(limits.upper[group])
 
 
@@ -138,14 +146,14 @@ def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[
     """Return the normal interval of a value by level; of `labels`, if any, whenever one stops."""
 
     def at_level(level: float) -> tuple[float, float]:
-        reach = float(lasting_level(level, labels)) if labels else level
-        half = NormalDist().inv_cdf((1 + reach) / 2) * error
-        return value - half, value + half
+        normal_level = float(lasting_level(level, labels)) if labels else level
+        half_width = NormalDist().inv_cdf((1 + normal_level) / 2) * error
+        return value - half_width, value + half_width
 
     return at_level
 
 
-def _measured(
+def _measure(
     group: GroupCalibration,
     score: Floats,
     label: Floats,
@@ -153,31 +161,52 @@ def _measured(
     sizes: NDArray[np.int64],
     level: float,
 ) -> tuple[GroupCalibration, float]:
-    """Return a group with its means, and in bins, of labels (n,) of strata of `sizes` (S,).
+    """Return a group with its means, and in bins, and the standard error of its excess.
 
-    Returns
-    -------
-    The group, and the standard error of its excess.
+    Parameters
+    ----------
+    score, label, stratum : (n,) the scores, labels and strata of its labelled rows.
+    sizes : (S,) how many rows of the group, labelled or not, each stratum has.
+    level : the level of the intervals of the bins.
+
+    Notes
+    -----
+    A label of stratum s stands for w_s = sizes_s / labels_s rows. With n, p and q the numbers of
+    labels, sums of scores and numbers of positives by stratum and bin (S, BINS), sums over strata
+    are w @ n, w @ p and w @ q. A bin's share w @ q / w @ n is as uncertain as that of
+    (w @ n)^2 / (w^2 @ n) labels of equal weight (Kish).
     """
     cell = stratum * BINS + np.minimum((score * BINS).astype(np.int64), BINS - 1)
     columns = (None, score, label, (score - label) ** 2)
-    flat = [np.bincount(cell, values, minlength=sizes.size * BINS) for values in columns]
-    sums = np.reshape(flat, (len(columns), sizes.size, BINS)).astype(np.float64)
+    cell_sums = [np.bincount(cell, column, minlength=sizes.size * BINS) for column in columns]
+    sums = np.reshape(cell_sums, (len(columns), sizes.size, BINS)).astype(np.float64)
     labels, scores, positives, squares = sums.sum(axis=2)
     weight = weights(sizes, labels.astype(np.int64))
-    size, mean, share = np.stack([labels, scores, positives]) @ weight
-    excess = float((mean - share) / size)
+    size, total_score, total_positives = np.stack([labels, scores, positives]) @ weight
+    excess = float((total_score - total_positives) / size)
     error = stratified_error(labels, scores - positives, squares, sizes)
-    present = sums[0].any(axis=0)
-    in_bins = sums[:, :, present]
-    of_bins, score_of, positives_of = np.einsum("s,csb->cb", weight, in_bins[:3])
-    # Kish: as many equally weighted labels as would be as uncertain.
-    effective, shares = of_bins**2 / (weight**2 @ in_bins[0]), positives_of / of_bins
-    posterior = Beta(1 + shares * effective, 1 + (1 - shares) * effective)
-    bins = zip(
-        in_bins[0].sum(axis=0), score_of / of_bins, shares, *posterior.interval(level), strict=True
+    measured = replace(
+        group,
+        score=float(total_score / size),
+        share=float(total_positives / size),
+        excess=excess,
+        bins=_bins(sums, weight, level),
     )
-    means = float(mean / size), float(share / size)
-    drawn = [Bin(int(labels), *map(float, numbers)) for labels, *numbers in bins]
-    measured = replace(group, score=means[0], share=means[1], excess=excess, bins=drawn)
     return measured, float(error)
+
+
+def _bins(sums: Floats, weight: Floats, level: float) -> list[Bin]:
+    """Return the bins that have labels, from sums over labels of 1, score, label ... (4, S, BINS).
+
+    Parameters
+    ----------
+    weight : (S,) how many rows a label of each stratum stands for.
+    """
+    in_bins = sums[:, :, sums[0].any(axis=0)]
+    size, score, positives = np.einsum("s,csb->cb", weight, in_bins[:3])
+    effective = size**2 / (weight**2 @ in_bins[0])
+    share = positives / size
+    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
+    columns = in_bins[0].sum(axis=0), score / size, share, *posterior.interval(level)
+    by_bin = zip(*columns, strict=True)
+    return [Bin(int(labels), *map(float, numbers)) for labels, *numbers in by_bin]

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.gaps import (
@@ -37,7 +37,7 @@ from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics.rates import Counts, Rate, shares_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
-Ends = tuple[Floats, Floats]
+LimitPair = tuple[Floats, Floats]
 Metrics = Sequence[Metric]
 
 
@@ -96,11 +96,11 @@ class GroupIntervals(Protocol):
     def counts_of(self, metric: Metric) -> Counts:
         """Return the counts (G, 4) that a metric's values are of."""
 
-    def rates(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G) of the intervals of rates."""
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
 
-    def pairs(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
@@ -147,13 +147,15 @@ class PosteriorIntervals:
         """Return the counts (G, 4) that a metric's values are of."""
         return self.counts
 
-    def rates(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G) of the intervals of rates."""
-        ends = [central_interval(metric(self.draws), self.level) for metric in metrics]
-        return np.array([lower for lower, _ in ends]), np.array([upper for _, upper in ends])
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
+        intervals = [central_interval(metric(self.draws), self.level) for metric in metrics]
+        lower = np.array([limits[0] for limits in intervals])
+        upper = np.array([limits[1] for limits in intervals])
+        return lower, upper
 
-    def pairs(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         return self.rates(metrics)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
@@ -170,7 +172,8 @@ class PosteriorIntervals:
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
     ) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
-        return [GapInterval(*ends) for ends in zip(*self.rates(metrics), strict=True)]
+        lower, upper = self.rates(metrics)
+        return [GapInterval(*limits) for limits in zip(lower, upper, strict=True)]
 
     def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
@@ -183,9 +186,10 @@ class CountIntervals:
 
     Attributes
     ----------
-    counts : (G, 4), or (K, G, 4) of K samples; intervals then have K in the same place.
-    draws : posterior draws (T, G, 4), of which the probabilities of small gaps are counted.
-    asked : the rates that there are to be intervals of.
+    counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
+    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
+    level : the level of the intervals.
+    asked : the rates that intervals may be wanted of.
     """
 
     counts: Counts
@@ -208,17 +212,19 @@ class CountIntervals:
 
     def limits(self, rates: Sequence[Rate]) -> Limits:
         """Return rates (R, ..., G), of those `asked`, with their limits."""
-        place = {rate.name: r for r, rate in enumerate(self.asked)}
-        places = [place[rate.name] for rate in rates]
-        return Limits(*(limit[places] for limit in self._limits))
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        indices = [index[rate.name] for rate in rates]
+        return Limits(*(limit[indices] for limit in self._limits))
 
     def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
         """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
         at = np.asarray(levels)
-        shares = self._shares(rates, at[..., None] if at.ndim > 1 else _of_rows(at, self.counts))
+        shares = self._shares(
+            rates, at[..., None] if at.ndim > 1 else _column_like(at, self.counts)
+        )
         success, failure = zip(*(rate.weights for rate in rates), strict=True)
         like = shares[0]
-        return weighted_share(shares, _of_rows(success, like), _of_rows(failure, like))
+        return weighted_share(shares, _column_like(success, like), _column_like(failure, like))
 
     def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells.
@@ -247,7 +253,8 @@ class CountIntervals:
 
     def difference(self, rate: Rate, first: int, second: int) -> Limits:
         """Return a rate of one group less that of another, with its limits."""
-        limits, groups = self.limits([rate]), self.counts.shape[-2]
+        limits = self.limits([rate])
+        groups = self.counts.shape[-2]
         shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
         return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 
@@ -264,42 +271,47 @@ class CountIntervals:
         """Return two rates (2, ..., G) whose mean is a metric, with their limits."""
         return self.limits(metric.rates)
 
-    def rates(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G) of the intervals of rates, or of means of two rates."""
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates, or of means of two rates."""
         limits = self.limits([metric.rates[0] for metric in metrics])
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
                 two_rates = self._limits_of_mean(metric)
-                first, second = (Limits(*(end[[r]] for end in two_rates)) for r in (0, 1))
+                first, second = (Limits(*(limit[[r]] for limit in two_rates)) for r in (0, 1))
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
-                for whole, row in zip(limits, mean, strict=True):
-                    whole[m] = row[0]
-        return _defined(limits, limits.value)
+                for of_metrics, of_mean in zip(limits, mean, strict=True):
+                    of_metrics[m] = of_mean[0]
+        return _blank_undefined(limits, limits.value)
 
-    def pairs(self, metrics: Metrics) -> Ends:
-        """Return the ends (M, G - 1) of differences from the reference, or of ratios to it."""
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
-        is_ratio = _of_rows([metric.interval == "ratio" for metric in metrics], pairs[0].value)
+        is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
         ends_of_forms = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
         limits = Limits(
             *(np.where(is_ratio, ratio, difference) for ratio, difference in ends_of_forms)
         )
-        return _defined(limits, pairs[0].value + pairs[1].value)
+        return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
         """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
         others, reference, shared = self._against_reference(metrics)
-        below, under = (
-            probability_ratio_below(others, reference, at, level=self.level, correlation=shared)
-            for at in (1 - band, 1 + band)
+        below_band, below_end_of_band = (
+            probability_ratio_below(others, reference, ratio, level=self.level, correlation=shared)
+            for ratio in (1 - band, 1 + band)
         )
-        return below + 1 - under
+        return below_band + 1 - below_end_of_band
 
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, ..., G) in which every rate of a metric is defined."""
         has_rows = self.rows(self.asked) > 0
-        place = {rate.name: r for r, rate in enumerate(self.asked)}
-        return np.array([has_rows[[place[r.name] for r in m.rates]].all(axis=0) for m in metrics])
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        return np.array(
+            [
+                has_rows[[index[rate.name] for rate in metric.rates]].all(axis=0)
+                for metric in metrics
+            ]
+        )
 
     def gaps(
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
@@ -309,32 +321,48 @@ class CountIntervals:
         Of the groups `unseen` (M, ..., G) no row is one that the rates are of: their rates may be
         anything, and the intervals are of the gaps with them.
         """
+        # One row for each rate of each metric; those of a metric follow each other.
         rates = [rate for metric in metrics for rate in metric.rates]
-        of_metric = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        metric_of_rate = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        first_rate = np.searchsorted(metric_of_rate, np.arange(len(metrics)))
         shape = len(metrics), *self.counts.shape[:-1]
-        compared = np.broadcast_to(among, shape)[of_metric]
-        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[of_metric]
-        several = np.array([len(metrics[m].rates) for m in of_metric])
-        levels = np.empty(compared.shape[:-1])
-        for count in np.unique(several):
-            has_count = several == count
-            groups = compared[has_count].sum(axis=-1)
-            levels[has_count] = simultaneous_levels(self.level, groups, int(count))
-        single = self.limits(rates)
-        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
-        limits = GroupLimits(single, wider, self._correlations(rates))
-        chosen = limits.only(compared, unseen=unseen_of_rate)
-        gap, ahead = largest_gap(chosen), leads(chosen)
-        unknown = (np.isnan(single.value) & compared).any(axis=-1)
-        ends = (np.where(unknown, np.nan, end) for end in (gap.lower, gap.upper))
-        first_rate = np.searchsorted(of_metric, np.arange(len(metrics)))
-        lower, upper = (np.maximum.reduceat(end, first_rate) for end in ends)
+        compared = np.broadcast_to(among, shape)[metric_of_rate]
+        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
+        n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
+        limits = self._limits_of_all_pairs(rates, compared, n_rates)
+        of_compared = limits.only(compared, unseen=unseen_of_rate)
+        gap = largest_gap(of_compared)
+        unknown = (np.isnan(limits.single.value) & compared).any(axis=-1)
+        # The largest gap of a metric is the largest of its rates' gaps.
+        lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
+        upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
+        largest_leads = np.fmax.reduceat(leads(of_compared), first_rate)
         for m, metric in enumerate(metrics):
             if not metric.is_gap:
-                lower[m], upper[m] = _ratios(limits.row(first_rate[m]), compared[first_rate[m]])
-                lower[m] = np.where(unseen_of_rate[first_rate[m]].any(axis=-1), 0.0, lower[m])
-        parts = zip(lower, upper, np.fmax.reduceat(ahead, first_rate), strict=True)
-        return [GapInterval(*part) for part in parts]
+                rate = first_rate[m]
+                lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
+                lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
+        by_metric = zip(lower, upper, largest_leads, strict=True)
+        return [GapInterval(*of_metric) for of_metric in by_metric]
+
+    def _limits_of_all_pairs(
+        self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
+    ) -> GroupLimits:
+        """Return the limits of rates, and wider ones that hold for all pairs of groups at once.
+
+        Parameters
+        ----------
+        compared : (R, ..., G) the groups that are compared in each rate.
+        n_rates : (R,) how many rates the metric of each rate has, which are to hold at once, too.
+        """
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(n_rates):
+            has_count = n_rates == count
+            n_groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        return GroupLimits(single, wider, self._correlations(rates))
 
     def posterior_counts(self, metric: Metric) -> Counts:
         """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
@@ -352,37 +380,38 @@ class CountIntervals:
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
 
 
-def _of_rows(values: ArrayLike, like: Floats) -> Floats:
+def _column_like(values: ArrayLike, like: Floats) -> Floats:
     """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
 
 
-def _defined(limits: Limits, value: Floats) -> Ends:
-    """Return the ends, NaN where there are no rows to say anything about."""
+def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
+    """Return both limits, NaN where there are no rows to say anything about."""
     missing = np.isnan(value)
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
 
 
-def _ratios(limits: GroupLimits, among: Mask) -> Ends:
-    """Return the ends (...) of ratios of groups (..., G), by sets of groups that are compared."""
-    ends = np.full((2, *among.shape[:-1]), np.nan)
-    for groups, places in patterns(among):
+def _ratios(limits: GroupLimits, among: Mask) -> LimitPair:
+    """Return both limits (...) of ratios of groups (..., G), for each set of groups compared."""
+    lower_and_upper = np.full((2, *among.shape[:-1]), np.nan)
+    for groups, samples in patterns(among):
         if len(groups) > 1:
-            single = Limits(*(end[places] for end in limits.single))
-            wider = Limits(*(end[places] for end in limits.together))
-            ends[:, places] = _ratio(GroupLimits(single, wider, limits.correlation), groups)[1:]
-    return ends[0], ends[1]
+            single = Limits(*(limit[samples] for limit in limits.single))
+            wider = Limits(*(limit[samples] for limit in limits.together))
+            of_samples = GroupLimits(single, wider, limits.correlation)
+            lower_and_upper[:, samples] = _ratio(of_samples, groups)[1:]
+    return lower_and_upper[0], lower_and_upper[1]
 
 
 def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
-    """Yield the different sets of groups in masks (..., G), and where (...) each is."""
+    """Yield the different sets of groups in masks (..., G), and which samples (...) have each."""
     flat = among.reshape(-1, among.shape[-1])
     if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
         yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)
         return
-    several, place = np.unique(flat, axis=0, return_inverse=True)
-    for i, groups in enumerate(several):
-        yield np.flatnonzero(groups).tolist(), np.reshape(place == i, among.shape[:-1])
+    distinct, pattern_index = np.unique(flat, axis=0, return_inverse=True)
+    for i, groups in enumerate(distinct):
+        yield np.flatnonzero(groups).tolist(), np.reshape(pattern_index == i, among.shape[:-1])
 
 
 def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:

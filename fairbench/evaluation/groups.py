@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,13 @@ from fairbench.evaluation.group_intervals import (
     patterns,
 )
 from fairbench.evaluation.many_groups import PooledGroups
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import (
     NAN,
     About,
     MetricTable,
     Setting,
-    Several,
+    SomeGroups,
     Statuses,
     Where,
 )
@@ -41,20 +42,8 @@ from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.group import (
-    RocHull,
-    debiased,
-    expected_counts,
-    least_error,
-)
-from fairbench.metrics.rates import (
-    Counts,
-    Rate,
-    binary_confusion,
-    error_rate,
-    selection_rate,
-    total,
-)
+from fairbench.metrics.group import debiased
+from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 
 NO_DRAWS = np.empty((0, 0, 4))
@@ -62,11 +51,16 @@ RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an i
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """The confusion counts (..., G, 4) of an attribute's groups, and what makes their intervals.
+class GroupCounts:
+    """The confusion counts of an attribute's groups, and what makes their intervals.
 
-    The axes before the groups are those of samples, such as splits, of which there may be none.
-    `pooled` is what all groups together say of each.
+    Attributes
+    ----------
+    groups : the names of the G groups.
+    counts : (..., G, 4); the axes before the groups are those of samples, such as splits, of which
+        there may be none.
+    intervals : makes the intervals of rates and of what compares them.
+    pooled : the rates of all groups estimated together, where that is wanted.
     """
 
     attribute: str
@@ -83,8 +77,8 @@ class Counted:
     @cached_property
     def _sizes(self) -> dict[str, NDArray[np.int64]]:
         rates = counted_rates()
-        sizes = self.intervals.rows(rates).astype(np.int64)
-        return {rate.name: size for rate, size in zip(rates, sizes, strict=True)}
+        n_rows = self.intervals.rows(rates).astype(np.int64)
+        return {rate.name: size for rate, size in zip(rates, n_rows, strict=True)}
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
@@ -97,18 +91,19 @@ class Counted:
 
     def below(self, metric: Metric, epsilon: float, among: Mask) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
-        of_groups = self.intervals.below if self.pooled is None else self.pooled.below
+        probability = self.intervals.below if self.pooled is None else self.pooled.below
         below = np.full(among.shape[:-1], NAN)
-        for groups, places in patterns(among):
-            below[places] = np.reshape(of_groups(metric, epsilon, groups), below.shape)[places]
+        for groups, samples in patterns(among):
+            below[samples] = np.reshape(probability(metric, epsilon, groups), below.shape)[samples]
         return below
 
     def values(self, metric: Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
-        counts, values = self.intervals.counts_of(metric), np.full(among.shape[:-1], NAN)
-        for groups, places in patterns(among):
+        counts = self.intervals.counts_of(metric)
+        values = np.full(among.shape[:-1], NAN)
+        for groups, samples in patterns(among):
             if groups:
-                values[places] = metric(counts[places][..., groups, :])
+                values[samples] = metric(counts[samples][..., groups, :])
         return values
 
     def gap_status(self, metric: Metric, minimum: int, among: Mask, value: Floats) -> Statuses:
@@ -117,15 +112,15 @@ class Counted:
         status = self._weakest_statuses(metric.rates, sizes, minimum)
         without_value = np.isnan(value) & status.has_value
 
-        def all_zero(*place: int) -> str:
-            reference = self.groups[int(among[place].argmax())]
-            whose = "every group" if among[place].sum() > 2 else f"group '{reference}'"
+        def all_zero(*sample: int) -> str:
+            reference = self.groups[int(among[sample].argmax())]
+            whose = "every group" if among[sample].sum() > 2 else f"group '{reference}'"
             return f"{selection_rate.name} of {whose} is 0"
 
-        def without(*place: int) -> str:
-            left_out = np.flatnonzero(~among[place])
+        def without(*sample: int) -> str:
+            left_out = np.flatnonzero(~among[sample])
             names = ", ".join(f"'{self.groups[g]}'" for g in left_out)
-            least = self.sizes(metric.rates)[(slice(None), *place, left_out[0])].argmin()
+            least = self.sizes(metric.rates)[(slice(None), *sample, left_out[0])].argmin()
             return f"without {names}: {metric.rates[least].empty}"
 
         status.flag(
@@ -135,45 +130,54 @@ class Counted:
         return status
 
     def status(self, rates: Sequence[Rate], minimum: int) -> Statuses:
-        """Return statuses of groups: whether rates are defined, and rest on `minimum` rows."""
+        """Return statuses (..., G): whether rates are defined, and rest on `minimum` rows."""
         return self._weakest_statuses(rates, self.sizes(rates)[..., None], minimum)
 
     def against_first(self, rates: Sequence[Rate], minimum: int) -> Statuses:
         """Return statuses (..., G - 1) of comparisons of every other group with the first."""
         sizes = self.sizes(rates)
         pairs = np.stack(np.broadcast_arrays(sizes[..., :1], sizes[..., 1:]), axis=-1)
-        return self._weakest_statuses(rates, pairs, minimum, others=True)
+        return self._weakest_statuses(rates, pairs, minimum, pairs_with_first=True)
 
     def _weakest_statuses(
-        self, rates: Sequence[Rate], sizes: NDArray[np.int64], minimum: int, *, others: bool = False
+        self,
+        rates: Sequence[Rate],
+        sizes: NDArray[np.int64],
+        minimum: int,
+        *,
+        pairs_with_first: bool = False,
     ) -> Statuses:
         """Return statuses (...) of values that need K groups each, by their sizes (R, ..., K).
 
         Parameters
         ----------
-        others : whether the K groups are the first one and the one that the last axis of the
-            statuses is of. Otherwise they are all groups in their order, or, where K is 1, the
-            one that this axis is of.
+        pairs_with_first : whether a value compares two groups, the first of all and the one that
+            its last axis counts. Otherwise a value needs all groups (K = G), or the one that its
+            last axis counts (K = 1).
         """
-        flat = np.moveaxis(sizes, 0, -2)
-        flat = flat.reshape(*flat.shape[:-2], -1)
-        place, least = flat.argmin(axis=-1), flat.min(axis=-1)
-        status, count = Statuses.ok(least.shape), sizes.shape[-1]
+        by_value = np.moveaxis(sizes, 0, -2)
+        needed_groups = by_value.shape[-1]
+        by_value = by_value.reshape(*by_value.shape[:-2], -1)  # (..., R K)
+        weakest_index = by_value.argmin(axis=-1)
+        least = by_value.min(axis=-1)
+        status = Statuses.ok(least.shape)
 
-        def weakest(at: tuple[int, ...]) -> tuple[Rate, str]:
-            rate, g = divmod(int(place[at]), count)
-            if others:
-                g = 0 if g == 0 else at[-1] + 1
-            elif count == 1:
-                g = at[-1]
-            return rates[rate], f" in group '{self.groups[g]}'" if self.groups[g] else ""
+        def weakest(value_index: tuple[int, ...]) -> tuple[Rate, str]:
+            """Return the rate and the group that a value has fewest rows of."""
+            rate_index, g = divmod(int(weakest_index[value_index]), needed_groups)
+            if pairs_with_first:
+                g = 0 if g == 0 else value_index[-1] + 1
+            elif needed_groups == 1:
+                g = value_index[-1]
+            in_group = f" in group '{self.groups[g]}'" if self.groups[g] else ""
+            return rates[rate_index], in_group
 
-        def few(*at: int) -> str:
-            return f"n={least[at]}{weakest(at)[1]}"
+        def few(*value_index: int) -> str:
+            return f"n={least[value_index]}{weakest(value_index)[1]}"
 
-        def none(*at: int) -> str:
-            rate, where = weakest(at)
-            return rate.empty + where
+        def none(*value_index: int) -> str:
+            rate, in_group = weakest(value_index)
+            return rate.empty + in_group
 
         status.flag((least > 0) & (least < minimum), "insufficient", few)
         status.flag(least == 0, "undefined", none)
@@ -182,7 +186,15 @@ class Counted:
 
 @dataclass(frozen=True)
 class GroupEvaluation:
-    """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
+    """Computes metrics of groups and adds them to `table`.
+
+    Attributes
+    ----------
+    n_draws : posterior draws.
+    design : weights of the rows and which of them belong together, where either is known.
+
+    The other attributes are those of :class:`fairbench.evaluation.evaluator.Evaluator`.
+    """
 
     table: MetricTable
     interval: str
@@ -193,20 +205,20 @@ class GroupEvaluation:
     ratio_band: float
     design: Design | None = None
 
-    def attribute(
+    def add_attribute(
         self, groups: Groups, target: Floats, hard: Floats, generators: Generators
     ) -> None:
-        """Add per-group rates, differences and ratios to the reference, and gaps."""
-        self.counted(self.count(groups, target, hard, generators), generators)
+        """Count the rows of an attribute's groups, and add what `add_counts` adds."""
+        self.add_counts(self.count(groups, target, hard, generators), generators)
 
-    def counted(self, counted: Counted, generators: Generators) -> None:
-        """Add the same rows of counts whose intervals are known how to make."""
-        self._rates(counted)
-        if len(counted.groups) > 1:
-            self._pairs(counted)
-            self._gaps(counted, generators)
-            if counted.pooled is not None and len(counted.groups) > 2:
-                counted.pooled.add_to(self.table, self.level, counted.sizes)
+    def add_counts(self, counts: GroupCounts, generators: Generators) -> None:
+        """Add per-group rates, differences and ratios to the reference, and gaps."""
+        self._add_rates(counts)
+        if len(counts.groups) > 1:
+            self._add_pairs(counts)
+            self._add_gaps(counts, generators)
+            if counts.pooled is not None and len(counts.groups) > 2:
+                counts.pooled.add_to(self.table, self.level, counts.sizes)
 
     def count(
         self,
@@ -216,51 +228,54 @@ class GroupEvaluation:
         generators: Generators,
         *,
         times: NDArray[np.int64] | None = None,
-    ) -> Counted:
+    ) -> GroupCounts:
         """Return the counts of an attribute's groups, and what makes their intervals.
 
         Parameters
         ----------
-        groups : of S splits; the counts are (S, G, 4), or (G, 4) of one split.
-        generators : of each split.
+        groups : the groups in S splits; their counts are (S, G, 4), or (G, 4) where S is 1.
+        target : (n,) labels 0 / 1.
+        hard : (n,) predictions 0 / 1.
+        generators : one for the draws of each split.
         times : (n,) how often each row comes; once by default.
         """
-        name, names = groups.attribute, list(groups.names)
+        name = groups.attribute
+        names = list(groups.names)
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)
             survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
-            return self._surveyed(name, names, survey, generators)
+            return self._survey_counts(name, names, survey, generators)
         counts = binary_confusion(target, hard, groups.codes, n_groups=groups.cells, times=times)
         if groups.splits > 1:
             counts = counts.reshape(groups.splits, len(groups), 4)
         if self.interval == DIRICHLET:
-            draws = [
+            draws_of_splits = [
                 posterior_draws(of_split, self.n_draws, generator, alpha=self.alpha)
                 for of_split, generator in zip(_by_split(counts), generators, strict=True)
             ]
-            drawn = draws[0] if counts.ndim == 2 else np.stack(draws, axis=1)
-            return Counted(name, names, counts, PosteriorIntervals(counts, drawn, self.level))
+            draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
+            return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
         intervals = group_intervals(counts, NO_DRAWS, self.level)
         pooled = PooledGroups(name, names, counts, self.n_draws, generators)
-        return Counted(name, names, counts, intervals, pooled)
+        return GroupCounts(name, names, counts, intervals, pooled)
 
-    def _surveyed(
+    def _survey_counts(
         self, name: str, groups: list[str], survey: SurveyCounts, generators: Generators
-    ) -> Counted:
+    ) -> GroupCounts:
         """Return the counts of weighted or clustered rows, at the groups' effective sizes."""
         counts = survey.counts()
         intervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
         pooled = PooledGroups(name, groups, counts, self.n_draws, generators)
-        return Counted(name, groups, counts, intervals, pooled)
+        return GroupCounts(name, groups, counts, intervals, pooled)
 
-    def _rates(self, counted: Counted) -> None:
+    def _add_rates(self, counts: GroupCounts) -> None:
         """Add the rates of every group."""
         metrics = list(metrics_of(BINARY, "rate").values())
-        values = [metric(counted.intervals.counts_of(metric)) for metric in metrics]
-        sizes = [counted.sizes(metric.rates).min(axis=0) for metric in metrics]
-        statuses = [counted.status(metric.rates, self.table.minimum) for metric in metrics]
+        values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
+        sizes = [counts.sizes(metric.rates).min(axis=0) for metric in metrics]
+        statuses = [counts.status(metric.rates, self.table.minimum) for metric in metrics]
         names = [metric.name for metric in metrics]
-        self._add(names, counted, values, sizes, counted.intervals.rates(metrics), statuses)
+        self._add(names, counts, values, sizes, counts.intervals.rates(metrics), statuses)
 
     def _add(
         self,
@@ -272,9 +287,16 @@ class GroupEvaluation:
         statuses: Sequence[Statuses],
         **options: Any,
     ) -> None:
-        """Add M metrics, each of arrays (..., G) of samples and groups."""
+        """Add M metrics, each of arrays (..., G) of samples and groups.
+
+        Parameters
+        ----------
+        names : (M,)
+        interval : both limits, (M, ..., G) each.
+        options : further arguments of :meth:`MetricTable.add`.
+        """
         shape = len(names), len(self.table.splits), len(where.names)
-        lower, upper = (np.reshape(end, shape) for end in interval)
+        lower, upper = (np.reshape(limit, shape) for limit in interval)
         status = Statuses.stacked(statuses)
         self.table.add(
             names,
@@ -286,87 +308,96 @@ class GroupEvaluation:
             **options,
         )
 
-    def _pairs(self, counted: Counted) -> None:
+    def _add_pairs(self, counts: GroupCounts) -> None:
         """Add the differences of rates from the reference's, and the ratios to it."""
         metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-        others = Several(counted.attribute, counted.names[1:])
-        values, sizes, statuses = [], [], []
+        others = SomeGroups(counts.attribute, counts.names[1:])
+        values = []
+        sizes = []
+        statuses = []
         for metric in metrics:
-            value = metric(counted.intervals.counts_of(metric))
-            rows = counted.sizes(metric.rates)[0]
-            status = counted.against_first(metric.rates, self.table.minimum)
-            zero = f"{metric.rates[0].name} of group '{counted.groups[0]}' is 0"
+            value = metric(counts.intervals.counts_of(metric))
+            n_rows = counts.sizes(metric.rates)[0]
+            status = counts.against_first(metric.rates, self.table.minimum)
+            zero = f"{metric.rates[0].name} of group '{counts.groups[0]}' is 0"
             status.flag(np.isnan(value) & status.has_value, "undefined", zero)
             values.append(value)
-            sizes.append(np.minimum(rows[..., :1], rows[..., 1:]))
+            sizes.append(np.minimum(n_rows[..., :1], n_rows[..., 1:]))
             statuses.append(status)
-        ends, bounded = counted.intervals.pairs(metrics), counted.intervals.bounded
-        names = [metric.name for metric in metrics]
-        self._add(names, others, values, sizes, ends, statuses, bounded=bounded)
-        ratios = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
-        outside = counted.intervals.outside([metrics[m] for m in ratios], self.ratio_band)
-        outside_band = [
-            np.where(np.isnan(values[m]), NAN, probability)
-            for m, probability in zip(ratios, outside, strict=True)
-        ]
-        no_ends = np.full(np.shape(outside_band), NAN)
         self._add(
-            [names[m] for m in ratios],
+            [metric.name for metric in metrics],
+            others,
+            values,
+            sizes,
+            counts.intervals.pairs(metrics),
+            statuses,
+            bounded=counts.intervals.bounded,
+        )
+        is_ratio = [metric.interval == "ratio" for metric in metrics]
+        ratios = list(compress(metrics, is_ratio))
+        outside = counts.intervals.outside(ratios, self.ratio_band)
+        outside_band = [
+            np.where(np.isnan(value), NAN, probability)
+            for value, probability in zip(compress(values, is_ratio), outside, strict=True)
+        ]
+        no_limits = np.full(np.shape(outside_band), NAN)
+        self._add(
+            [metric.name for metric in ratios],
             others,
             outside_band,
-            [sizes[m] for m in ratios],
-            (no_ends, no_ends),
-            [statuses[m] for m in ratios],
+            list(compress(sizes, is_ratio)),
+            (no_limits, no_limits),
+            list(compress(statuses, is_ratio)),
             statistic=OUTSIDE_BAND,
             setting=Setting(band=self.ratio_band),
         )
 
-    def _gaps(self, counted: Counted, generators: Generators) -> None:
+    def _add_gaps(self, counts: GroupCounts, generators: Generators) -> None:
         """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
         metrics = list(metrics_of(BINARY, "widest").values())
-        among = counted.intervals.compared(metrics)
+        among = counts.intervals.compared(metrics)
         among[among.sum(axis=-1) < 2] = True
-        intervals = counted.intervals.gaps(metrics, among, unseen=counted.unseen(among))
-        # Drawn before the posteriors of `counted.below`, which share the generators.
+        intervals = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
+        # Drawn before the posteriors of `counts.below`, which share the generators.
         resampled = None
-        if len(counted.groups) > 2:
-            resampled = _resampled(counted.counts, generators)
-        compared = _Compared.of(counted, metrics, among, intervals, self.table.minimum)
+        if len(counts.groups) > 2:
+            resampled = _resample(counts.counts, generators)
+        gaps_and_ratios = _GroupGaps.of(counts, metrics, among, intervals, self.table.minimum)
         self._add(
             [metric.name for metric in metrics],
-            Where(counted.attribute),
-            compared.values,
-            compared.sizes,
-            compared.ends(),
-            compared.statuses,
-            bounded=counted.intervals.bounded,
+            Where(counts.attribute),
+            gaps_and_ratios.values,
+            gaps_and_ratios.sizes,
+            gaps_and_ratios.limits(),
+            gaps_and_ratios.statuses,
+            bounded=counts.intervals.bounded,
         )
-        gaps = compared.only_gaps()
-        self._probabilities_below(counted, gaps)
+        gaps = gaps_and_ratios.only_gaps()
+        self._add_probabilities_below(counts, gaps)
         if resampled is not None:
-            self._debiased_gaps(counted, gaps, resampled)
+            self._add_debiased_gaps(counts, gaps, resampled)
         if all(interval.surely is not None for interval in intervals):
-            self._pairs_that_differ(counted, gaps)
+            self._add_pairs_that_differ(counts, gaps)
 
-    def _probabilities_below(self, counted: Counted, gaps: _Compared) -> None:
+    def _add_probabilities_below(self, counts: GroupCounts, gaps: _GroupGaps) -> None:
         """Add the probability that each gap is under epsilon."""
         below = [
-            counted.below(metric, self.epsilon, groups)
+            counts.below(metric, self.epsilon, groups)
             for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
         ]
-        if not isinstance(counted.intervals, PosteriorIntervals):  # whose interval is its own
-            below = list(probability_below(below, *gaps.ends(), self.epsilon, level=self.level))
+        if not isinstance(counts.intervals, PosteriorIntervals):  # whose interval is its own
+            below = list(probability_below(below, *gaps.limits(), self.epsilon, level=self.level))
         below = [
             np.where(np.isnan(value), NAN, probability)
             for value, probability in zip(gaps.values, below, strict=True)
         ]
         setting = Setting(epsilon=self.epsilon)
-        self._add_statistic(BELOW_EPSILON, counted, gaps, below, gaps.statuses, setting=setting)
+        self._add_statistic(BELOW_EPSILON, counts, gaps, below, gaps.statuses, setting=setting)
 
-    def _debiased_gaps(self, counted: Counted, gaps: _Compared, resampled: Counts) -> None:
+    def _add_debiased_gaps(self, counts: GroupCounts, gaps: _GroupGaps, resampled: Counts) -> None:
         """Add the gaps less what chance adds to them."""
         corrected = [
-            _debiased(counted, metric, groups, resampled)
+            _debiased_gap(counts, metric, groups, resampled)
             for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
         ]
         statuses = [
@@ -376,35 +407,35 @@ class GroupEvaluation:
         for status, value in zip(statuses, corrected, strict=True):
             without_value = np.isnan(value) & status.has_value
             status.flag(without_value, "undefined", "no resample has the rates of every group")
-        self._add_statistic(DEBIASED, counted, gaps, corrected, statuses)
+        self._add_statistic(DEBIASED, counts, gaps, corrected, statuses)
 
-    def _pairs_that_differ(self, counted: Counted, gaps: _Compared) -> None:
+    def _add_pairs_that_differ(self, counts: GroupCounts, gaps: _GroupGaps) -> None:
         """Add how many pairs of groups surely differ, where there is a gap."""
         pairs = [
-            _pairs(interval, value)
+            _number_of_pairs(interval, value)
             for interval, value in zip(gaps.intervals, gaps.values, strict=True)
         ]
         is_row = ~np.isnan(np.reshape(gaps.values, (len(gaps.values), -1, 1)))
-        self._add_statistic(PAIRS_THAT_DIFFER, counted, gaps, pairs, gaps.statuses, there=is_row)
+        self._add_statistic(PAIRS_THAT_DIFFER, counts, gaps, pairs, gaps.statuses, is_row=is_row)
 
     def _add_statistic(
         self,
         statistic: str,
-        counted: Counted,
-        gaps: _Compared,
+        counts: GroupCounts,
+        gaps: _GroupGaps,
         values: Sequence[Floats],
         statuses: Sequence[Statuses],
         **options: Any,
     ) -> None:
         """Add a further statistic of each gap, which has no interval."""
         names = [metric.name for metric in gaps.metrics]
-        no_ends = np.full((len(names), *gaps.values[0].shape), NAN)
+        no_limits = np.full((len(names), *gaps.values[0].shape), NAN)
         self._add(
             names,
-            Where(counted.attribute),
+            Where(counts.attribute),
             values,
             gaps.sizes,
-            (no_ends, no_ends),
+            (no_limits, no_limits),
             statuses,
             statistic=statistic,
             **options,
@@ -412,13 +443,14 @@ class GroupEvaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
+class _GroupGaps:
     """The largest gaps and smallest ratios of an attribute's groups, one entry for each metric.
 
     Attributes
     ----------
     among : (..., G) the groups that are compared.
-    values, sizes : (...) the gap or ratio, and the rows of its smallest group.
+    values : (...) the gap or ratio.
+    sizes : (...) the rows of the smallest group that is compared.
     """
 
     metrics: Sequence[Metric]
@@ -431,45 +463,52 @@ class _Compared:
     @classmethod
     def of(
         cls,
-        counted: Counted,
+        counts: GroupCounts,
         metrics: Sequence[Metric],
         among: Mask,
         intervals: Sequence[GapInterval],
         minimum: int,
-    ) -> _Compared:
+    ) -> _GroupGaps:
         """Return the values of metrics among groups (M, ..., G), flagged under `minimum` rows."""
-        values = [counted.values(*pair) for pair in zip(metrics, among, strict=True)]
+        values = [counts.values(*pair) for pair in zip(metrics, among, strict=True)]
         sizes = [
-            np.where(groups, counted.sizes(metric.rates), np.iinfo(np.int64).max).min(axis=(0, -1))
+            np.where(groups, counts.sizes(metric.rates), np.iinfo(np.int64).max).min(axis=(0, -1))
             for metric, groups in zip(metrics, among, strict=True)
         ]
         statuses = [
-            counted.gap_status(metric, minimum, groups, value)
+            counts.gap_status(metric, minimum, groups, value)
             for metric, groups, value in zip(metrics, among, values, strict=True)
         ]
-        return cls(metrics, list(among), intervals, values, sizes, statuses)
-
-    def only_gaps(self) -> _Compared:
-        """Return the gaps, without the ratios."""
-        kept = [m for m, metric in enumerate(self.metrics) if metric.is_gap]
-        return _Compared(
-            [self.metrics[m] for m in kept],
-            [self.among[m] for m in kept],
-            [self.intervals[m] for m in kept],
-            [self.values[m] for m in kept],
-            [self.sizes[m] for m in kept],
-            [self.statuses[m] for m in kept],
+        return cls(
+            metrics=metrics,
+            among=list(among),
+            intervals=intervals,
+            values=values,
+            sizes=sizes,
+            statuses=statuses,
         )
 
-    def ends(self) -> tuple[Floats, Floats]:
-        """Return the lower and the upper ends (M, ...) of the intervals."""
+    def only_gaps(self) -> _GroupGaps:
+        """Return the gaps, without the ratios."""
+        is_gap = [metric.is_gap for metric in self.metrics]
+        return _GroupGaps(
+            metrics=list(compress(self.metrics, is_gap)),
+            among=list(compress(self.among, is_gap)),
+            intervals=list(compress(self.intervals, is_gap)),
+            values=list(compress(self.values, is_gap)),
+            sizes=list(compress(self.sizes, is_gap)),
+            statuses=list(compress(self.statuses, is_gap)),
+        )
+
+    def limits(self) -> tuple[Floats, Floats]:
+        """Return the lower and the upper limits (M, ...) of the intervals."""
         lower = np.stack([interval.lower for interval in self.intervals])
         upper = np.stack([interval.upper for interval in self.intervals])
         return lower, upper
 
 
-def _pairs(gap: GapInterval, value: Floats) -> Floats:
-    """Return how many pairs of groups differ for sure, (...)."""
+def _number_of_pairs(gap: GapInterval, value: Floats) -> Floats:
+    """Return how many pairs of groups surely differ, (...); NaN where there is no gap."""
     assert gap.surely is not None
     either = gap.surely | gap.surely.swapaxes(-1, -2)
     return np.where(np.isnan(value), NAN, either.sum(axis=(-2, -1)) // 2)
@@ -480,139 +519,25 @@ def _by_split(counts: Counts) -> Sequence[Counts]:
     return [counts] if counts.ndim == 2 else list(counts)
 
 
-def _resampled(counts: Counts, generators: Generators) -> Counts:
+def _resample(counts: Counts, generators: Generators) -> Counts:
     """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
-    drawn = [
+    resamples_of_splits = [
         resampled_counts(of_split, RESAMPLES, generator)
         for of_split, generator in zip(_by_split(counts), generators, strict=True)
     ]
     if counts.ndim == 2:
-        return drawn[0]
+        return resamples_of_splits[0]
     # The cells come first in memory, so that sums over them are of whole arrays.
-    return np.moveaxis(
-        np.stack([np.moveaxis(resample, -1, 0) for resample in drawn], axis=2), 0, -1
-    )
+    cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
+    return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 
 
-def _debiased(counted: Counted, metric: Metric, among: Mask, resampled: Counts) -> Floats:
+def _debiased_gap(
+    group_counts: GroupCounts, metric: Metric, among: Mask, resampled: Counts
+) -> Floats:
     """Return gaps (...) less what chance adds to them, among groups (..., G)."""
     corrected = np.full(among.shape[:-1], NAN)
-    for groups, places in patterns(among):
-        counts, drawn = counted.counts[places], resampled[:, places]
-        corrected[places] = debiased(metric, counts[..., groups, :], drawn[..., groups, :])
+    for groups, samples in patterns(among):
+        counts = group_counts.counts[samples][..., groups, :]
+        corrected[samples] = debiased(metric, counts, resampled[:, samples][..., groups, :])
     return corrected
-
-
-# The gaps that thresholds can close by a linear programme.
-CONSTRAINTS = (
-    "statistical_parity",
-    "equal_opportunity",
-    "false_positive_rate_gap",
-    "equalized_odds",
-)
-_MEASURES = ("error_rate", "gap", "validation_error_rate")
-
-
-def evaluate_group_thresholds(
-    table: MetricTable,
-    data: Labelled,
-    validation: Labelled | None,
-    relaxations: Sequence[float],
-    attribute: str,
-) -> None:
-    """Add error and gap under every constraint at every relaxation of it.
-
-    Thresholds are chosen on the validation rows. At a relaxation of 1 the score is unprocessed:
-    its error alone counts. Values are expectations over the thresholds' draws.
-    """
-    missing = attribute not in data.groups or "score" not in data.predictions
-    if validation is None or missing or not relaxations:
-        return
-    test, held_out = (_ScoredGroups(part, part.coded[attribute]) for part in (data, validation))
-    gap_metrics = metrics_of(BINARY, "widest")
-    shape = len(CONSTRAINTS), len(relaxations), len(_MEASURES), data.splits
-    values, statuses = np.full(shape, NAN), Statuses.ok(shape)
-    rows, validation_rows = data.sizes[:, 0], validation.sizes[:, 0]
-    fewest = [[rows, test.fewest(gap_metrics[name]), validation_rows] for name in CONSTRAINTS]
-    hulls: dict[int, list[RocHull]] = {}  # by split, made once for all constraints
-    on_test: dict[int, list[Floats]] = {}
-    for c, name in enumerate(CONSTRAINTS):
-        metric, splits = gap_metrics[name], []
-        for s in range(data.splits):
-            reason = test.lacking(metric, s) or held_out.lacking(
-                metric, s, " of the validation rows"
-            )
-            if not reason:
-                splits.append(s)
-                continue
-            lacking = np.zeros(shape, bool)
-            lacking[c, ..., s] = True
-            statuses.flag(lacking, "undefined", reason)
-        for s in splits:
-            if s not in hulls:
-                hulls[s] = [RocHull.of(*rows) for rows in held_out.of_split(s)]
-                pairs = zip(hulls[s], test.of_split(s), strict=True)
-                on_test[s] = [hull.counts_of(*rows) for hull, rows in pairs]
-        weights = least_error([hulls[s] for s in splits], metric.rates, relaxations)
-        for s, split_weights in zip(splits, weights, strict=True):
-            tested = expected_counts(split_weights, on_test[s])
-            validated = expected_counts(split_weights, [hull.counts for hull in hulls[s]])
-            errors = [error_rate(total(counts))[:, 0] for counts in (tested, validated)]
-            values[c, ..., s] = np.stack([errors[0], metric(tested), errors[1]], axis=-1)
-    settings = [
-        Setting(constraint=name, relaxation=relaxation)
-        for name in CONSTRAINTS
-        for relaxation in relaxations
-        for _ in _MEASURES
-    ]
-    flat = len(settings), data.splits, 1
-    table.add(
-        [f"postprocessed_{measure}" for measure in _MEASURES] * (len(settings) // len(_MEASURES)),
-        values.reshape(flat),
-        data.sizes,
-        Where(attribute),
-        setting=settings,
-        status=Statuses(*(array.reshape(flat) for array in statuses)),
-        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
-    )
-
-
-@dataclass(frozen=True)
-class _ScoredGroups:
-    """Labels and scores of the groups of one attribute, split by split."""
-
-    data: Labelled
-    groups: Groups
-
-    @cached_property
-    def _rows(self) -> list[tuple[Floats, Floats]]:
-        """The labels and the scores of each cell."""
-        columns = self.data.target, self.data.column("score")
-        return list(zip(*map(self.groups.split, columns), strict=True))
-
-    def of_split(self, place: int) -> list[tuple[Floats, Floats]]:
-        """Return the labels and the scores (n,) of each group in one split."""
-        groups = len(self.groups)
-        return self._rows[place * groups : (place + 1) * groups]
-
-    @cached_property
-    def _labels(self) -> Counts:
-        """How many rows (S, G, 4) of each group have which label."""
-        zeros, shape = np.zeros(len(self.data)), (self.groups.splits, len(self.groups), 4)
-        counts = binary_confusion(
-            self.data.target, zeros, self.groups.codes, n_groups=self.groups.cells
-        )
-        return counts.reshape(shape)
-
-    def fewest(self, metric: Metric) -> NDArray[np.int64]:
-        """Return how many rows (S,) of the group that has fewest a metric's rates rest on."""
-        sizes = [rate.size(self._labels) for rate in metric.rates]
-        return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
-
-    def lacking(self, metric: Metric, place: int, whose: str = "") -> str:
-        """Return which label that the metric's rates rest on a group of a split lacks, if any."""
-        for rate in metric.rates:
-            rows = rate.size(self._labels[place])
-            if not rows.all():
-                return f"{rate.empty} in group '{self.groups.names[int(rows.argmin())]}'{whose}"
-        return ""

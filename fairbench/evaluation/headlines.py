@@ -28,8 +28,8 @@ def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
 
     Parameters
     ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
-    protect : the attribute, or combination, whose gap it is.
+    summary : the summary of a run, as :func:`fairbench.evaluation.summary.summarise` returns it.
+    protect : the attribute, or combination, whose groups the gap is between.
     """
     names = HEADLINES[task_of(summary)]
     return {name: estimate(summary, metric, protect) for name, metric in names.items()}

@@ -31,13 +31,13 @@ class ImpactRatio:
 
     Attributes
     ----------
-    rows : of the group.
+    rows : how many rows the group has.
     rate, rate_lower, rate_upper : the share selected, with its interval.
     reference : the group compared with.
-    given : whether somebody named it; otherwise it is the one
-        selected most often, and the interval allows for its truly being another.
-    ratio, lower, upper : the impact ratio with its interval; of a named reference itself, 1 without
-        one.
+    given : whether somebody named the reference; otherwise it is the group selected most often,
+        and the interval allows for another group being it in truth.
+    ratio, lower, upper : the impact ratio with its interval; a named reference itself has the
+        ratio 1 and no interval.
     below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
     """
 
@@ -74,7 +74,8 @@ def impact_ratios_of(
 
     Parameters
     ----------
-    groups, selected : (n,) categorical labels, and who is selected.
+    groups : (n,) categorical labels.
+    selected : (n,) whether each row is selected.
     reference : the group to compare with; without one, the group selected most often of those of
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
     times : (n,) how often each row comes; once by default.
@@ -83,7 +84,9 @@ def impact_ratios_of(
     if len(names) < 2:
         return []
     of_selected = selected if times is None else np.where(selected, times, 0)
-    rows, number, survey = tally(codes, times), np.bincount(codes, of_selected), None
+    rows = tally(codes, times)
+    number = np.bincount(codes, of_selected)
+    survey = None
     if design is not None:
         survey = SurveyCounts.of(selected.astype(np.intp), codes, design, groups=len(names))
 
@@ -112,14 +115,15 @@ def impact_ratios_at(
 
     Parameters
     ----------
-    rows : of the groups, by which it is known whom others may be compared with.
-    at : level -> the rates with their limits.
-    correlation : (G, G) of their errors.
+    rows : (G,) how many rows each group has, which decides whom others may be compared with.
+    at : a function that returns the rates with their limits at a level.
+    correlation : (G, G) the correlations of the rates' errors.
     """
-    given, rates = reference in names, at(level)
+    given = reference in names
+    rates = at(level)
     if given:
-        place = list(names).index(reference)
-        impact = ratios_to_group(rates, place, level=level, correlation=correlation)
+        reference_index = list(names).index(reference)
+        impact = ratios_to_group(rates, reference_index, level=level, correlation=correlation)
     else:
         highest = may_be_compared_with(rows)
         wider = at(wider_level(level, highest))
@@ -147,7 +151,7 @@ def among_best(score: Floats, share: float, *, high: bool) -> tuple[NDArray[np.b
 
     Parameters
     ----------
-    score : (..., n).
+    score : (..., n) the scores of each row.
     high : whether high scores are good.
     """
     cut = np.quantile(score, 1 - share if high else share, axis=-1)

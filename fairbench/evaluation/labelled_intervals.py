@@ -23,10 +23,11 @@ class LabelledIntervals(CountIntervals):
 
     Attributes
     ----------
-    successes, sizes : (R, G) what the labels are worth, of each rate that is `asked`.
+    successes, sizes : (R, G) effective counts of each rate in `asked`: as many rows as the labels
+        are worth, with the scores' help.
     resting_on : (R, G) how many rows each rate rests on.
-    generator : of what is drawn.
-    labels : the labelled rows themselves.
+    generator : makes the posterior draws.
+    labels : the labelled rows.
     whenever : whether intervals are to hold whenever one stops labelling, rather than at a number
         of labels that was fixed beforehand.
     """
@@ -72,10 +73,14 @@ class LabelledIntervals(CountIntervals):
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
         without_labels = np.array([[needs_no_label(rate)] for rate in rates])
-        both_limits = (
-            array(successes, sizes, level=levels) for array in (rate_limits, sequence_limits)
+        fixed = rate_limits(successes, sizes, level=levels)
+        lasting = sequence_limits(successes, sizes, level=levels)
+        return Limits(
+            *(
+                np.where(without_labels, of_fixed, of_lasting)
+                for of_fixed, of_lasting in zip(fixed, lasting, strict=True)
+            )
         )
-        return Limits(*(np.where(without_labels, *ends) for ends in zip(*both_limits, strict=True)))
 
     def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.
@@ -102,18 +107,19 @@ class LabelledIntervals(CountIntervals):
         """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
         return np.asarray(self.rows(rates) < FEWEST)
 
-    def _places(self, rates: Sequence[Rate]) -> list[int]:
-        place = {rate.name: r for r, rate in enumerate(self.asked)}
-        return [place[rate.name] for rate in rates]
+    def _indices(self, rates: Sequence[Rate]) -> list[int]:
+        """Return the indices of rates among those in `asked`."""
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        return [index[rate.name] for rate in rates]
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) count, and of how many, that labels are worth."""
-        places = self._places(rates)
-        return self.successes[places], self.sizes[places]
+        indices = self._indices(rates)
+        return self.successes[indices], self.sizes[indices]
 
     def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
-        return np.asarray(self.resting_on[self._places(rates)])
+        return np.asarray(self.resting_on[self._indices(rates)])
 
     def _counts_for(self, metric: Metric) -> tuple[Floats, Floats]:
         """Return what labels are worth for a metric, successes and sizes (R, G) of its rates."""
@@ -134,7 +140,8 @@ class LabelledIntervals(CountIntervals):
     def posterior_counts(self, metric: Metric) -> Counts:
         """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
         successes, sizes = self.effective_counts(metric.rates)
-        first, second = (successes + 0.5)[:, None], (sizes - successes + 0.5)[:, None]
+        first = (successes + 0.5)[:, None]
+        second = (sizes - successes + 0.5)[:, None]
         shape = (len(sizes), DRAWS, sizes.shape[-1])
         return counts_with(metric.rates, self.generator.beta(first, second, shape))
 
@@ -149,8 +156,8 @@ def counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
     """
     counts = np.zeros((*shares.shape[1:], 4))
     for rate, share in zip(rates, shares, strict=True):
-        top, whole = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
-        rest_of_whole = whole & ~top
-        counts[..., top] = (share / top.sum())[..., None]
-        counts[..., rest_of_whole] = ((1 - share) / rest_of_whole.sum())[..., None]
+        in_numerator = np.array(rate.numerator) > 0
+        only_in_denominator = (np.array(rate.denominator) > 0) & ~in_numerator
+        counts[..., in_numerator] = (share / in_numerator.sum())[..., None]
+        counts[..., only_in_denominator] = ((1 - share) / only_in_denominator.sum())[..., None]
     return counts

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.evaluation import regression, scores
-from fairbench.evaluation.estimates import Batch, declared_batches
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.metric_batches import Batch, declared_batches
+from fairbench.evaluation.predictions import AllGroups
 from fairbench.inference.active.intervals import lasting_level
 from fairbench.inference.beta import Beta, Normal, centred
 from fairbench.inference.rates import Limits, quantile
@@ -76,8 +76,10 @@ def expected_rates(
 
     Parameters
     ----------
-    score, prediction, codes : (n,) of all rows; `codes` are the positions of their groups.
-    groups : A, how many there are.
+    score : (n,) the scores of all rows.
+    prediction : (n,) the predictions 0 / 1 of all rows.
+    codes : (n,) the position of each row's group.
+    groups : A, how many groups there are.
     """
     if score is None:
         return np.full(groups, 0.5)
@@ -105,9 +107,9 @@ class LabelledMeans:
     @cached_property
     def _batch(self) -> Batch:
         """The mean of everyone and of each group, (1, 1 + A)."""
-        parts = Parts.of(len(self.target), {"": self.groups})
+        all_groups = AllGroups.of(len(self.target), {"": self.groups})
         kinds = {**scores.KINDS, **regression.KINDS}
-        (batch,) = declared_batches([self.metric], self.target, self.columns, parts, kinds)
+        (batch,) = declared_batches([self.metric], self.target, self.columns, all_groups, kinds)
         return batch
 
     @property
@@ -168,7 +170,8 @@ class LabelledMeans:
         value, lower, upper = self._limits(0.95, whenever=False)
         spread = ((upper - lower) / (2 * quantile(0.95))) ** 2 * self._sizes
         common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
-        centre, strength = np.nan_to_num(value[0]), self._sizes[1:] + PRIOR
+        centre = np.nan_to_num(value[0])
+        strength = self._sizes[1:] + PRIOR
         mean = self.rows * np.where(np.isfinite(value), value, centre)[1:] + PRIOR * centre
         spread = np.where(np.isfinite(spread), spread, common)[1:]
         return Normal.of(mean / strength, spread, strength)

@@ -14,7 +14,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import POOLED, WORST, values_of
-from fairbench.evaluation.table import NAN, MetricTable, Several, Statuses
+from fairbench.evaluation.table import NAN, MetricTable, SomeGroups, Statuses
 from fairbench.inference.flags import (
     adjusted_p_values,
     all_at_least,
@@ -61,9 +61,11 @@ class PooledGroups:
 
     Attributes
     ----------
-    attribute, groups : names; those of combinations join the names of their parts.
+    attribute : the attribute's name; that of a combination joins the names of several.
+    groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     counts : (..., G, 4) confusion counts, of one split or of several.
-    generators : of each split's draws.
+    draws : how many posterior draws there are.
+    generators : one for the draws of each split.
     """
 
     attribute: str
@@ -74,6 +76,7 @@ class PooledGroups:
 
     @cached_property
     def _posteriors(self) -> dict[str, Pooled]:
+        """The posteriors of the rates of all gaps, and of the error rate, by name."""
         gaps = [metric.rates for metric in metrics_of(BINARY, "widest").values() if metric.is_gap]
         rates = {rate.name: rate for rates in gaps for rate in rates}
         successes, sizes = shares_of(list(rates.values()), self.counts)
@@ -119,7 +122,8 @@ class PooledGroups:
         sizes = np.reshape(rows(list(SHOWN)), shape)
         statuses = _statuses(list(SHOWN), posterior, sizes)
         valued = statuses.has_value
-        names, where = [rate.name for rate in SHOWN], Several(self.attribute, tuple(self.groups))
+        names = [rate.name for rate in SHOWN]
+        where = SomeGroups(self.attribute, tuple(self.groups))
         table.add(
             names,
             np.where(valued, posterior.mean, NAN),
@@ -142,9 +146,10 @@ def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuse
     statuses = Statuses.ok(sizes.shape)
     surprises = posterior.surprise
     unlike = np.zeros(sizes.shape, bool)
-    for place in np.ndindex(sizes.shape[:-1]):
-        if (surprises[place] < EXCEPTIONAL).any():  # what is adjusted only grows
-            unlike[place] = adjusted_p_values(surprises[place]) < EXCEPTIONAL
+    for rate_and_split in np.ndindex(sizes.shape[:-1]):
+        surprise = surprises[rate_and_split]
+        if (surprise < EXCEPTIONAL).any():  # adjusting only makes them larger
+            unlike[rate_and_split] = adjusted_p_values(surprise) < EXCEPTIONAL
     reason = "unlike the other groups: read its own rate, not the pooled one"
     statuses.flag(unlike, "insufficient", reason)
     statuses.flag(
@@ -157,16 +162,19 @@ def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuse
 
 def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
     """Return codes (G, K) of the K values that each group combines; None for one attribute."""
-    width = len(attribute.split(_JOINT))
-    parts = [group.split(_JOINT) for group in groups]
-    if width < 2 or any(len(part) != width for part in parts):
+    n_attributes = len(attribute.split(_JOINT))
+    values = [group.split(_JOINT) for group in groups]
+    if n_attributes < 2 or any(len(group_values) != n_attributes for group_values in values):
         return None
-    return _codes(zip(*parts, strict=True))
+    return _codes(zip(*values, strict=True))
 
 
 def _codes(columns: Iterator[Sequence[object]] | Sequence[Sequence[object]]) -> Codes:
-    coded = [np.unique(np.array([str(v) for v in c]), return_inverse=True)[1] for c in columns]
-    return np.column_stack(coded).astype(np.int64)
+    codes = [
+        np.unique(np.array([str(value) for value in column]), return_inverse=True)[1]
+        for column in columns
+    ]
+    return np.column_stack(codes).astype(np.int64)
 
 
 def pooled(
@@ -191,9 +199,9 @@ def pooled(
 
     Parameters
     ----------
-    counts, sizes : (G,) how many rows of each group count (are selected, are right ...), of how
-        many. A group may be empty.
-    groups : their names; without them, the values of their attributes, or numbers from 0.
+    counts : (G,) how many rows of each group count, such as those that are selected, or right.
+    sizes : (G,) how many rows each group has. A group may be empty.
+    groups : the groups' names; without them, the values of their attributes, or numbers from 0.
     attributes : attribute -> (G,) values, where each group is a combination of several, such as
         sex and race.
     worst : whether the ``smallest`` or the ``largest`` rate is the worst.
@@ -201,7 +209,7 @@ def pooled(
     level : probability of the intervals.
     false_discovery_rate : the share of flags that may be wrong, on average.
     draws : posterior draws.
-    seed : of these draws.
+    seed : the seed of these draws.
 
     Returns
     -------
@@ -269,7 +277,8 @@ def estimates_of(
     successes: Floats, sizes: Floats, posterior: Pooled, *, level: float = 0.95
 ) -> dict[str, Floats]:
     """Return each group's rate (G,), by its own counts and among the others, with intervals."""
-    raw, (lower, upper) = rate_limits(successes, sizes, level=level), posterior.interval(level)
+    raw = rate_limits(successes, sizes, level=level)
+    lower, upper = posterior.interval(level)
     raw_columns = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
     return {**raw_columns, "pooled": posterior.mean, "lower": lower, "upper": upper}
 
@@ -338,6 +347,7 @@ def with_class(rows: pd.DataFrame) -> pd.Series:
 
 
 def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
+    """Return counts and sizes (G,) as numbers, once it is sure that they can be both."""
     try:
         y, n = np.asarray(counts, np.float64), np.asarray(sizes, np.float64)
     except (TypeError, ValueError) as error:
@@ -354,6 +364,7 @@ def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
 def _names(
     groups: Sequence[object] | None, columns: Mapping[str, Sequence[object]], n_groups: int
 ) -> list[str]:
+    """Return the names of groups: those given, the values of their attributes, or numbers."""
     if groups is not None:
         names = [str(group) for group in groups]
     elif columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -31,15 +32,18 @@ def counts_of_rates(
     prediction : (n,) 0 or 1.
     codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
     """
-    labelled, rows, at = ~np.isnan(label), np.bincount(codes), list(SHOWN).index(selection_rate)
+    labelled = ~np.isnan(label)
+    n_rows = np.bincount(codes)
+    selection = list(SHOWN).index(selection_rate)
     counts = binary_confusion(
-        label[labelled], prediction[labelled], codes[labelled], n_groups=len(rows)
+        label[labelled], prediction[labelled], codes[labelled], n_groups=len(n_rows)
     )
     successes, sizes = shares_of(list(SHOWN), counts)
-    successes[at], sizes[at] = np.bincount(codes, prediction), rows
-    some = sizes.sum(axis=1) > 0
-    names = [rate.name for rate, has in zip(SHOWN, some, strict=True) if has]
-    return names, successes[some], sizes[some]
+    successes[selection] = np.bincount(codes, prediction)
+    sizes[selection] = n_rows
+    has_rows = sizes.sum(axis=1) > 0
+    names = [rate.name for rate in compress(SHOWN, has_rows)]
+    return names, successes[has_rows], sizes[has_rows]
 
 
 def estimates_of_rates(
@@ -57,8 +61,10 @@ def estimates_of_rates(
 
     Parameters
     ----------
-    names, successes, sizes : of R rates, and their counts (R, G).
-    attribute, groups : names; those of combinations join the names of their parts.
+    names : (R,) the names of the rates.
+    successes, sizes : (R, G) how many rows count in each group, and of how many.
+    attribute : the attribute's name; that of a combination joins the names of several.
+    groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     epsilon : a distance from everyone under this makes no practical difference.
     false_discovery_rate : the share of the groups called unlike everyone else that may not be.
 
@@ -83,7 +89,7 @@ def estimates_of_rates(
         posterior = posteriors.take(r).take(0)
         everyone = posterior.draws @ sizes[r] / sizes[r].sum()
         within = (np.abs(posterior.draws - everyone[:, None]) < epsilon).mean(axis=0)
-        sure = [within >= _CERTAIN, within <= 1 - _CERTAIN]
+        is_within_or_beyond = [within >= _CERTAIN, within <= 1 - _CERTAIN]
         columns = {
             "rate": name,
             "group": groups,
@@ -91,7 +97,7 @@ def estimates_of_rates(
             **estimates_of(successes[r], sizes[r], posterior),
             "everyone": float(successes[r].sum() / sizes[r].sum()),
             "within_epsilon": within,
-            "verdict": np.select(sure, [WITHIN, BEYOND], UNSURE),
+            "verdict": np.select(is_within_or_beyond, [WITHIN, BEYOND], UNSURE),
             "p_value": p_values[r],
             "adjusted": discoveries[r],
             "unlike_everyone": discoveries[r] <= false_discovery_rate,

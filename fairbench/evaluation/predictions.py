@@ -130,7 +130,7 @@ class Labelled:
     groups : attribute -> (n,) categorical labels, reference first.
     truth : (n, ...) ``probability``, or ``mean`` and ``sd``; simulated populations only.
     features : (n, d) what the rows were predicted from, where that is to be described.
-    encoded : (n, e) the same as numbers, scaled as the training rows are, where rows that are
+    encoded : (n, e) the features as numbers, scaled as the training rows are, where rows that are
         alike are to be found.
     design : weights of the rows and which of them belong together, where they do not count alike;
         of one split.
@@ -204,14 +204,14 @@ class Labelled:
     @cached_property
     def slices(self) -> list[slice]:
         """Where the rows of every split lie."""
-        ends = np.cumsum(self.sizes).tolist()
-        return [slice(*of) for of in zip([0, *ends[:-1]], ends, strict=True)]
+        stops = np.cumsum(self.sizes).tolist()
+        return list(map(slice, [0, *stops[:-1]], stops))
 
-    def of_split(self, place: int) -> Labelled:
+    def of_split(self, split: int) -> Labelled:
         """Return the rows of one split alone."""
         if self.splits == 1:
             return self
-        rows = self.slices[place]
+        rows = self.slices[split]
 
         def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
             return None if table is None else table.iloc[rows]
@@ -230,7 +230,7 @@ class Labelled:
 
     def each_split(self) -> Iterator[Labelled]:
         """Yield the rows of every split."""
-        return (self.of_split(place) for place in range(self.splits))
+        return (self.of_split(split) for split in range(self.splits))
 
     def with_weight(self) -> Labelled:
         """Return the rows that have a weight; all where rows count alike."""
@@ -238,7 +238,8 @@ class Labelled:
             return self
         kept = np.flatnonzero(self.design.weight > 0)
         groups = {name: labels.iloc[kept] for name, labels in self.groups.items()}
-        predictions, design = self.predictions.iloc[kept], self.design.take(kept)
+        predictions = self.predictions.iloc[kept]
+        design = self.design.take(kept)
         arrays = self.target[kept], predictions, groups
         return Labelled(*arrays, self.task, design=design, classes=self.classes)
 
@@ -259,7 +260,7 @@ class Labelled:
 
 
 def by_group(codes: Codes, groups: int) -> Codes:
-    """Return the places of rows by group, those of a group as they come."""
+    """Return the row numbers ordered by group, and in a group as the rows come."""
     if groups == 1:
         return np.arange(len(codes))
     small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers it is linear
@@ -298,7 +299,8 @@ class Groups:
         Parameters
         ----------
         rows : (S,) how many rows each split has; all are of one by default.
-        order : places of rows, split by split, in another order; of one split some may be left out.
+        order : row numbers in another order, split by split; by default as they come. Some rows of
+            a single split may be left out.
         """
         names = tuple(map(str, labels.cat.categories))
         short = labels.cat.codes.to_numpy()
@@ -332,7 +334,7 @@ class Groups:
 
     @cached_property
     def order(self) -> Codes:
-        """The places of rows by cell, those of a cell as they come."""
+        """The row numbers ordered by cell, and in a cell as the rows come."""
         return by_group(self.codes, self.cells)
 
     def shaped(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -345,7 +347,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class AllGroups:
     """Everyone and the groups of every attribute, one after the other: C cells of rows.
 
     Attributes
@@ -364,18 +366,18 @@ class Parts:
         groups: Mapping[str, pd.Series],
         design: Design | None = None,
         rows: Sequence[int] = (),
-    ) -> Parts:
+    ) -> AllGroups:
         """Return everyone of `count` rows, and the groups of each attribute's labels."""
         by_name = (Groups.of(name, labels, rows) for name, labels in groups.items())
         return cls((Groups.everyone(count, rows), *by_name), design)
 
     @classmethod
-    def of_labelled(cls, data: Labelled) -> Parts:
+    def of_labelled(cls, data: Labelled) -> AllGroups:
         """Return everyone and all groups of a table of predictions."""
         return cls((data.everyone, *data.coded.values()), data.design)
 
     @classmethod
-    def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> Parts:
+    def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> AllGroups:
         """Return the predictions in another order of rows, see `Groups.of`, sampled by a design."""
         everyone = Groups.everyone(len(order), data.rows)
         by_name = (
@@ -402,15 +404,14 @@ class Parts:
 
     @cached_property
     def placed(self) -> list[tuple[slice, Groups]]:
-        """The groups of each attribute, with the places of their cells."""
-        ends = np.cumsum([groups.cells for groups in self.attributes]).tolist()
-        starts = [0, *ends[:-1]]
-        places = map(slice, starts, ends)
-        return list(zip(places, self.attributes, strict=True))
+        """The groups of each attribute, with the slice of cells that they are."""
+        stops = np.cumsum([groups.cells for groups in self.attributes]).tolist()
+        slices = map(slice, [0, *stops[:-1]], stops)
+        return list(zip(slices, self.attributes, strict=True))
 
     @cached_property
     def order(self) -> Codes:
-        """The places of `codes` by cell, rows of a cell as they come."""
+        """The indices of `codes` ordered by cell, and in a cell as the rows come."""
         return by_group(self.codes, len(self))
 
     @cached_property
@@ -424,7 +425,7 @@ class Parts:
         return Sampled.of(self.repeated, self.codes, len(self)) if self.repeated else None
 
     def rows(self, values: NDArray[np.floating]) -> Floats:
-        """Return values (..., n) of rows, for each attribute in turn."""
+        """Return values (..., n) of rows, repeated for each attribute in turn: (..., A n)."""
         return np.concatenate([values] * len(self.attributes), axis=-1)
 
     def mean_of(self, values: Floats) -> Floats:
@@ -450,7 +451,7 @@ class Parts:
         return self.rows(values) if values.shape[-1] < len(self.codes) else values
 
     def moments(self, values: Floats) -> tuple[Moments, Floats | None]:
-        """Return the moments (..., C) of such values, and what clusters add to their means."""
+        """Return the moments (..., C) of values of rows, and what clusters add to their means."""
         if self.sample is None:
             return self._moments(values), None
         mean, totals = self.sample.linearised(self._in_turn(values))
@@ -463,17 +464,17 @@ class Parts:
         return Moments.joined(moments)
 
     def tail_index(self, values: Floats) -> Floats:
-        """Return how heavy the upper tails (..., C) of such values are."""
+        """Return how heavy the upper tails (..., C) of values of rows are."""
         indices = [tail_index(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
         return np.concatenate(indices, axis=-1)
 
-    def normal_ends(self, values: Floats, level: float) -> Floats:
-        """Return both ends (2, ..., C) of normal intervals of the means of such values."""
+    def normal_limits(self, values: Floats, level: float) -> Floats:
+        """Return both limits (2, ..., C) of normal intervals of the means of values of rows."""
         with np.errstate(invalid="ignore", divide="ignore"):
             moments = self._moments(values)
-            half = quantile(level) * moments.sd / np.sqrt(moments.size)
-            ends = np.stack([moments.mean - half, moments.mean + half])
-        return np.asarray(np.where(np.isfinite(moments.mean), ends, np.nan))
+            half_width = quantile(level) * moments.sd / np.sqrt(moments.size)
+            limits = np.stack([moments.mean - half_width, moments.mean + half_width])
+        return np.asarray(np.where(np.isfinite(moments.mean), limits, np.nan))
 
     def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> Statuses:
         """Return the status (C,) of each cell; invalid where rows (n,) are `bad`."""
@@ -498,15 +499,25 @@ class Parts:
         return f" in group '{self.names[c]}'" if self.names[c] else ""
 
     def too_few(self, least: int) -> Why:
-        """Return what says why a cell has no interval."""
+        """Return a function that tells why a cell of too few rows has no interval."""
         if self.sample is None:
             return lambda c: f"n={self.size[c]}, an interval needs {least}"
-        like = self.sample.size
-        return lambda c: f"n={self.size[c]} ({like[c]:.0f} effective), an interval needs {least}"
+        effective = self.sample.size
+        return lambda c: (
+            f"n={self.size[c]} ({effective[c]:.0f} effective), an interval needs {least}"
+        )
 
     def too_rare(self, least: int, rare: Floats, rows: int) -> Why:
-        """Return why rows of the rarer label are too few for an interval, by class or group."""
-        few, effective = self.too_few(rows), "" if self.sample is None else "effective "
+        """Return a function that tells why a cell has too few rows, or too few of a label.
+
+        Parameters
+        ----------
+        least : how many rows of the rarer label an interval needs.
+        rare : (C,) how many there are.
+        rows : how many rows an interval needs in all.
+        """
+        few = self.too_few(rows)
+        effective = "" if self.sample is None else "effective "
 
         def reason(c: int) -> str:
             if rare[c] < least:

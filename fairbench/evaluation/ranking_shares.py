@@ -32,11 +32,11 @@ def shares_of_places(
 
     Parameters
     ----------
-    score : (n,) the highest first.
-    lists : (n,) which list a row is in, where there are several.
+    score : (n,) scores; the highest is in the first place.
     groups : attribute -> (n,) categorical labels.
-    top : how many places are the first, or which share of them.
-    level : of the intervals.
+    lists : (n,) which list a row is in, where there are several.
+    top : how many places count as the first, or which share of all places.
+    level : the level of the intervals.
     error_rate : the probability with which any row may be wrong to say `surely`.
 
     Returns
@@ -53,7 +53,7 @@ def shares_of_places(
         EXPOSURE: exposure_weights(score, list_codes),
     }
     questions = len(kinds) * sum(len(labels.cat.categories) for labels in groups.values())
-    parts = []
+    tables = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for kind, weight in kinds.items():
@@ -65,11 +65,12 @@ def shares_of_places(
             lower = np.minimum(at_level.ratios.lower, wider.ratios.lower)
             upper = np.maximum(at_level.ratios.upper, wider.ratios.upper)
             about = {"attribute": attribute, "group": names, "kind": kind}
-            counted = {"rows": np.bincount(codes), "of_rows": at_level.rows.value}
-            ends = _ends("share", at_level.shares) | _ends("ratio", at_level.ratios)
+            counts = {"rows": np.bincount(codes), "of_rows": at_level.rows.value}
+            share = _limit_columns("share", at_level.shares)
+            ratio = _limit_columns("ratio", at_level.ratios)
             sure = {"below": at_level.below, "surely": (lower > 1) | (upper < 1)}
-            parts.append(pd.DataFrame(about | counted | ends | sure))
-    return pd.concat(parts, ignore_index=True)
+            tables.append(pd.DataFrame(about | counts | share | ratio | sure))
+    return pd.concat(tables, ignore_index=True)
 
 
 def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
@@ -79,12 +80,12 @@ def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     metric, such as ``top_share``, attribute, group, value, lower, upper and n, the group's rows.
     """
-    parts = []
+    tables = []
     for name in ("share", "ratio"):
-        ends = dict(zip((name, f"{name}_lower", f"{name}_upper", "rows"), _LONG, strict=True))
-        long = shares.rename(columns=ends).assign(metric=shares["kind"] + f"_{name}")
-        parts.append(long[["metric", "attribute", "group", *_LONG]])
-    return pd.concat(parts).sort_index(kind="stable")
+        columns = dict(zip((name, f"{name}_lower", f"{name}_upper", "rows"), _LONG, strict=True))
+        long = shares.rename(columns=columns).assign(metric=shares["kind"] + f"_{name}")
+        tables.append(long[["metric", "attribute", "group", *_LONG]])
+    return pd.concat(tables).sort_index(kind="stable")
 
 
 def shares_by_length(
@@ -94,7 +95,7 @@ def shares_by_length(
 
     Parameters
     ----------
-    score : (n,) the highest first.
+    score : (n,) scores; the highest is in the first place.
     codes : (n,) the group 0 .. G - 1 of each row.
     lists : (n,) which list a row is in, where there are several.
 
@@ -110,5 +111,6 @@ def shares_by_length(
     return lengths, Limits(*np.stack(shares, axis=1))
 
 
-def _ends(name: str, limits: Limits) -> dict[str, Floats]:
+def _limit_columns(name: str, limits: Limits) -> dict[str, Floats]:
+    """Return the columns of a value and of both limits."""
     return dict(zip((name, f"{name}_lower", f"{name}_upper"), limits, strict=True))

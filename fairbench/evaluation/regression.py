@@ -8,15 +8,15 @@ import numpy as np
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
-from fairbench.evaluation.estimates import (
+from fairbench.evaluation.metric_batches import (
     Batch,
-    Closed,
+    ClosedForm,
     Kinds,
     add_estimates,
     declared_batches,
 )
 from fairbench.evaluation.prediction_sets import interval_batches
-from fairbench.evaluation.predictions import Groups, Labelled, Parts
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -55,61 +55,65 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
     Parameters
     ----------
-    levels : of the prediction intervals whose coverage and width are reported.
+    levels : the levels of the prediction intervals whose coverage and width are reported.
     """
-    counted = data.with_weight()
+    weighted = data.with_weight()
 
-    def parity(groups: Groups) -> None:
+    def add_parities(groups: Groups) -> None:
         if groups.attribute:
             plain = table.without_rows()
-            _parity(plain, data, groups.attribute)
+            _add_parities(plain, data, groups.attribute)
             table.add_unweighted(plain.blocks, data.design)
 
-    parts = Parts.of_labelled(counted)
-    batches = list(_batches(counted, levels, parts))
-    add_estimates(table, parts, batches, after_each=parity)
+    all_groups = AllGroups.of_labelled(weighted)
+    batches = list(_batches(weighted, levels, all_groups))
+    add_estimates(table, all_groups, batches, after_each=add_parities)
 
 
-def _batches(data: Labelled, levels: Sequence[float], parts: Parts) -> Iterator[Batch]:
+def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> Iterator[Batch]:
+    """Yield the metrics of regressions that the predictions have the columns for."""
     columns = {str(name): data.column(name) for name in data.predictions}
     name = _sd_column(data)
     if name:
         columns["sd_or_uncertainty"] = columns[name]
 
     def statuses(metric: Metric) -> Statuses:
-        return parts.statuses(*_bad(metric, columns))
+        return all_groups.statuses(*_bad_rows(metric, columns))
 
     metrics = metrics_of(REGRESSION)
-    yield from declared_batches(metrics.values(), data.target, columns, parts, KINDS, statuses)
+    yield from declared_batches(metrics.values(), data.target, columns, all_groups, KINDS, statuses)
     ends = {level: level_ends for level in levels if (level_ends := _ends(data, level)) is not None}
-    yield from interval_batches(data.target, ends, parts, len(metrics))
+    yield from interval_batches(data.target, ends, all_groups, len(metrics))
 
 
 _PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistical_parity")
 
 
-def _parity(table: MetricTable, data: Labelled, attribute: str) -> None:
+def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
     """Add the parities of one attribute, of every split."""
     shape = len(_PARITIES), data.splits, 1
-    values, ends = np.full(shape, NAN), np.full((2, *shape), NAN)
+    values = np.full(shape, NAN)
+    lower = np.full(shape, NAN)
+    upper = np.full(shape, NAN)
     statuses = Statuses.ok(shape)
-    for s, part in enumerate(data.each_split()):
-        groups = part.coded[attribute]
+    for s, of_split in enumerate(data.each_split()):
+        groups = of_split.coded[attribute]
         sizes = groups.size[0]
-        for place, (status, distances, has_limits) in enumerate(_distances(part, groups)):
+        for i, (status, distances, has_limits) in enumerate(_distances(of_split, groups)):
             if status != OK:
                 flagged = np.zeros(shape, bool)
-                flagged[place, s] = True
+                flagged[i, s] = True
                 statuses.flag(flagged, status.kind, status.reason)
                 continue
             limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
-            values[place, s, 0] = limits.value
-            ends[:, place, s, 0] = limits.lower, limits.upper
+            values[i, s, 0] = limits.value
+            lower[i, s, 0] = limits.lower
+            upper[i, s, 0] = limits.upper
     table.add_bounded(
         _PARITIES,
         values,
         data.sizes,
-        (ends[0], ends[1]),
+        (lower, upper),
         "",
         Where(attribute),
         status=statuses,
@@ -150,7 +154,7 @@ def _sd_column(data: Labelled) -> str | None:
     return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
 
 
-def _bad(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
+def _bad_rows(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
     """Return which rows a metric cannot be computed from, and what is wrong with them."""
     mean = columns["prediction"]
     for need in metric.needs:
@@ -167,43 +171,51 @@ def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:
         return data.column(f"lower_{percent}"), data.column(f"upper_{percent}")
     if "sd" not in data.predictions:
         return None
-    mean, half = data.column("prediction"), normal_quantile(level) * data.column("sd")
+    mean = data.column("prediction")
+    half = normal_quantile(level) * data.column("sd")
     with np.errstate(invalid="ignore"):
         return mean - half, mean + half
 
 
-def _root_mean(arrays: Sequence[Floats], parts: Parts) -> Closed:
+def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     """Return the root mean squared errors of all cells, with their intervals."""
     # Halves of numbers that do not overflow have differences that do not.
     target, prediction = (values / 2 for values in arrays)
-    errors = parts.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
-    away, scale = divide_by_scale(errors, parts.codes, len(parts))
-    squares = away**2
-    moments, totals = parts.moments(squares)
-    few, index = parts.too_few(ROOT_ROWS), parts.tail_index(squares)
+    half_errors = all_groups.rows(np.nan_to_num(target - prediction, posinf=0, neginf=0))
+    scaled_errors, scale = divide_by_scale(half_errors, all_groups.codes, len(all_groups))
+    squares = scaled_errors**2
+    moments, totals = all_groups.moments(squares)
+    tails = all_groups.tail_index(squares)
     with np.errstate(over="ignore"):
-        value = 2 * scale * np.sqrt(parts.mean_of(squares))
+        value = 2 * scale * np.sqrt(all_groups.mean_of(squares))
 
     def limits(level: Level) -> Limits:
-        root = root_limits(moments, index, level=level)
+        root = root_limits(moments, tails, level=level)
         with np.errstate(over="ignore"):
-            return Limits(*(2 * scale * end for end in root))
+            return Limits(*(2 * scale * limit for limit in root))
 
-    return value, limits, few, totals
-
-
-def _explained(arrays: Sequence[Floats], parts: Parts) -> Closed:
-    """Return the coefficients of determination of all cells, with their intervals."""
-    target, prediction = (parts.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays)
-    explained = scores.explained_variance(
-        target, prediction, parts.codes, len(parts), sample=parts.sample
+    return ClosedForm(
+        value=value, limits=limits, lacking=all_groups.too_few(ROOT_ROWS), totals=totals
     )
-    few = parts.too_few(ROOT_ROWS)
-    limits = lambda level: scores.explained_limits(explained, level=level)  # noqa: E731
-    return 1 - explained.left, limits, few, explained.totals
 
 
-KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained}
+def _explained_variance(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
+    """Return the coefficients of determination of all cells, with their intervals."""
+    target, prediction = (
+        all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
+    )
+    explained = scores.explained_variance(
+        target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
+    )
+    return ClosedForm(
+        value=1 - explained.left,
+        limits=lambda level: scores.explained_limits(explained, level=level),
+        lacking=all_groups.too_few(ROOT_ROWS),
+        totals=explained.totals,
+    )
+
+
+KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained_variance}
 
 
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
@@ -217,10 +229,12 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
         return
     if data.task is Task.BINARY:
         mean = data.truth["probability"].to_numpy()
-        sd, estimate = np.sqrt(mean * (1 - mean)), "score"
+        sd = np.sqrt(mean * (1 - mean))
+        estimate = "score"
     elif data.task is Task.MULTICLASS:
         p = data.truth[[f"probability_{k}" for k in range(len(data.classes))]].to_numpy()
-        sd, estimate = np.sqrt((p * (1 - p)).sum(axis=1) / 2), "score_0"
+        sd = np.sqrt((p * (1 - p)).sum(axis=1) / 2)
+        estimate = "score_0"
         mean = np.zeros(len(data))
     else:
         mean, sd = data.truth["mean"].to_numpy(), data.truth["sd"].to_numpy()
@@ -242,7 +256,8 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
 def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
     """Add the rank correlation of uncertainties with the true standard deviations."""
     bad = ~(np.isfinite(values) & (values >= 0))
-    correlation, statuses = np.full((data.splits, 1), NAN), Statuses.ok((data.splits, 1))
+    correlation = np.full((data.splits, 1), NAN)
+    statuses = Statuses.ok((data.splits, 1))
     n = np.bincount(data.split, minlength=data.splits)[:, None]
     for s in range(data.splits):
         rows = data.split == s
@@ -286,7 +301,8 @@ def _add_rmse(
     squares = np.where(bad, 0.0, estimate - truth) ** 2
     moments = Moments.of_groups(squares, data.split, data.splits)
     index = tail_index(squares, data.split, data.splits)
-    value, limits = np.sqrt(moments.mean), root_limits(moments, index, level=table.level)
+    value = np.sqrt(moments.mean)
+    limits = root_limits(moments, index, level=table.level)
     table.add_bounded(
         name,
         np.where(wrong > 0, NAN, value)[:, None],

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairbench.core.arrays import Floats
 from fairbench.data.groups import codes_of
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.predictions import AllGroups
 from fairbench.inference.means import around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.inference.survey import Design
@@ -26,11 +26,12 @@ class GroupScores:
 
     Attributes
     ----------
-    mean : with its interval.
-    difference : the mean less that of the reference group, with its
-        interval; NaN of that group itself. Ends are NaN of too few rows.
-    quantiles : those that a tenth, half and nine tenths of the scores are at most.
-    density : share of the scores in each of the bins between `edges`, which all groups have.
+    mean : the mean score and both limits of its interval, NaN of too few rows.
+    difference : the mean less that of the reference group, with both limits likewise; NaN of the
+        reference group itself.
+    quantiles : the scores that a tenth, half and nine tenths of the group's are at most.
+    edges : the edges of bins, the same for all groups.
+    density : the share of the group's scores in each of these bins.
     """
 
     attribute: str
@@ -61,7 +62,8 @@ def score_distributions(
         codes, names = codes_of(labels)
         for g, name in enumerate(names):
             rows = np.flatnonzero(codes == g)
-            values, weight = score[rows], None if design is None else design.weight[rows]
+            values = score[rows]
+            weight = None if design is None else design.weight[rows]
             quantiles = np.quantile(values, QUANTILES)
             if weight is not None:
                 quantiles = np.quantile(values, QUANTILES, weights=weight, method="inverted_cdf")
@@ -88,12 +90,13 @@ def group_means(
 
     Parameters
     ----------
-    bounds : between which a mean can be.
+    bounds : the least and the largest value that a mean can have.
     """
-    parts = Parts.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
-    (moments, totals), correlation = parts.moments(values), np.zeros(len(parts) - 1)
-    if parts.sample is not None and totals is not None:
-        correlation = parts.sample.correlation(totals)[1:, 1]
+    all_groups = AllGroups.of(len(values), {"": labels.cat.remove_unused_categories()}, design)
+    (moments, totals) = all_groups.moments(values)
+    correlation = np.zeros(len(all_groups) - 1)
+    if all_groups.sample is not None and totals is not None:
+        correlation = all_groups.sample.correlation(totals)[1:, 1]
     least, most = bounds
-    limits = around(parts.mean_of(values), loss_limits(moments, least=least, most=most))
+    limits = around(all_groups.mean_of(values), loss_limits(moments, least=least, most=most))
     return limits.take(slice(1, None)), correlation

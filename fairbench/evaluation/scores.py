@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.columns import DEBIASED, VALUE
-from fairbench.evaluation.estimates import (
+from fairbench.evaluation.metric_batches import (
     Batch,
-    Closed,
+    ClosedForm,
     Kinds,
-    Named,
+    RowLabel,
     add_estimates,
     declared_batches,
-    of_every,
+    row_statuses,
 )
 from fairbench.evaluation.prediction_sets import set_batches
-from fairbench.evaluation.predictions import Groups, Labelled, Parts
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, loss_limits
@@ -48,8 +48,8 @@ class ScoreEvaluation:
 
     Attributes
     ----------
-    bins : of the reliability diagram and the calibration error.
-    levels : of the sets of labels whose coverage and size are reported.
+    bins : how many bins the reliability diagram and the calibration error have.
+    levels : the levels of the sets of labels whose coverage and size are reported.
     """
 
     table: MetricTable
@@ -70,46 +70,55 @@ class ScoreEvaluation:
             order = order[data.design.weight[order] > 0]
         columns = {name: values[order] for name, values in columns.items()}
         design = None if data.design is None else data.design.take(order)
-        target, parts = data.target[order], Parts.ordered(data, order, design)
+        target = data.target[order]
+        all_groups = AllGroups.ordered(data, order, design)
         metrics = metrics_of(BINARY, "mean", "auc", "none")
-        batches = list(declared_batches(metrics.values(), target, columns, parts, KINDS))
+        batches = list(declared_batches(metrics.values(), target, columns, all_groups, KINDS))
         if "score" in columns:
-            bins = _all_bins(parts, target, columns["score"], self.bins)
-            level, place = self.table.level, len(metrics)
-            batches.append(calibration_batch(_CALIBRATION, [bins], parts, self.bins, level, place))
-        batches += set_batches(target, columns, self.levels, parts, len(metrics) + 1)
+            bins = _all_bins(all_groups, target, columns["score"], self.bins)
+            batches.append(
+                calibration_batch(
+                    _CALIBRATION,
+                    [bins],
+                    all_groups,
+                    n_bins=self.bins,
+                    level=self.table.level,
+                    position=len(metrics),
+                )
+            )
+        batches += set_batches(target, columns, self.levels, all_groups, len(metrics) + 1)
 
         def add_calibration(groups: Groups) -> None:
             if "score" not in columns:
                 return
-            self._multicalibration(parts, bins, groups)
+            self._multicalibration(all_groups, bins, groups)
             if not groups.attribute:
                 self._diagram(target, columns["score"], groups, design)
 
-        add_estimates(self.table, parts, batches, after_each=add_calibration)
+        add_estimates(self.table, all_groups, batches, after_each=add_calibration)
 
-    def _multicalibration(self, parts: Parts, bins: Bins, groups: Groups) -> None:
+    def _multicalibration(self, all_groups: AllGroups, bins: Bins, groups: Groups) -> None:
         """Add the largest calibration error of an attribute's groups, or of all groups."""
-        if len(parts.attributes) == 1:
+        if len(all_groups.attributes) == 1:
             return
         cells = np.concatenate(
             [
                 np.arange(cells.start, cells.stop).reshape(groups.splits, -1)
-                for cells, placed in parts.placed
+                for cells, placed in all_groups.placed
                 if not groups.attribute or placed.attribute == groups.attribute
             ],
             axis=1,
         )
-        size = parts.size[cells]
+        size = all_groups.size[cells]
         among = size >= probability.FEWEST
         has_value = among.any(axis=1)
-        diagrams = _of_binning(bins, 1, cells)
+        diagrams = _bins_of_groups(bins, 1, cells)
         limits = largest_calibration_error(diagrams, among, level=self.table.level)
         plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
         value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
-        ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
-        if parts.design is not None and parts.design.clustered:
-            ends = np.full_like(ends, NAN)
+        lower_and_upper = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+        if all_groups.design is not None and all_groups.design.clustered:
+            lower_and_upper = np.full_like(lower_and_upper, NAN)
         least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
         status = Statuses.ok((groups.splits, 1))
         few = f"no group has {probability.FEWEST} rows"
@@ -118,7 +127,7 @@ class ScoreEvaluation:
             (_MULTICALIBRATION,) * 2,
             value[..., None],
             np.where(has_value, least, size.max(axis=1))[:, None],
-            (ends[0][:, None], ends[1][:, None]),
+            (lower_and_upper[0][:, None], lower_and_upper[1][:, None]),
             _why_clustered(0),
             Where(groups.attribute),
             statistic=(VALUE, DEBIASED),
@@ -131,37 +140,38 @@ class ScoreEvaluation:
     ) -> None:
         """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
         cells = self.bins * everyone.codes + probability.bins_of_width(score, self.bins)
-        present, place, size = np.unique(cells, return_inverse=True, return_counts=True)
+        present, bin_index, size = np.unique(cells, return_inverse=True, return_counts=True)
         # The bins of a split that have rows are numbered from 0.
         split = present // self.bins
         number = np.arange(len(present)) - np.searchsorted(split, split)
         shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
 
         def by_number(values: NDArray[Any], fill: float) -> NDArray[Any]:
+            """Return values of the bins that have rows as (bins, S, 1)."""
             bins = np.full(shape, fill, values.dtype)
             bins[number, split, 0] = values
             return bins
 
-        rows = by_number(size, 0)
-        for name, limits in zip(
-            ("reliability_mean_score", "reliability_base_rate"),
-            _points(target, score, place, design, self.table.level),
-            strict=True,
+        n_rows = by_number(size, 0)
+        mean_score, base_rate = _points(target, score, bin_index, design, self.table.level)
+        for name, limits in (
+            ("reliability_mean_score", mean_score),
+            ("reliability_base_rate", base_rate),
         ):
-            value, lower, upper = (by_number(end, NAN) for end in limits)
+            value, lower, upper = (by_number(limit, NAN) for limit in limits)
             self.table.add_bounded(
                 (name,) * shape[0],
                 value,
-                rows,
+                n_rows,
                 (lower, upper),
-                lambda b, s, _: f"n={rows[b, s, 0]}",
+                lambda b, s, _: f"n={n_rows[b, s, 0]}",
                 setting=[Setting(bins=self.bins, bin=b) for b in range(shape[0])],
-                there=rows > 0,
+                is_row=n_rows > 0,
             )
 
 
 def in_order(score: Floats, split: Codes, splits: int) -> Codes:
-    """Return the places of rows by split, and by score in a split."""
+    """Return the order of rows by split, and by score in a split."""
     if splits == 1:
         return np.argsort(score, kind="stable")
     return np.lexsort((score, split))
@@ -172,8 +182,8 @@ def largest_calibration_error(
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.
 
-    Groups may overlap. The interval begins with the largest of lower ends that all hold at once,
-    and ends with the largest upper end of any single group: the truly largest error is of one.
+    Groups may overlap. The interval begins with the largest of lower limits that all hold at once,
+    and ends with the largest upper limit of any single group: the truly largest error is of one.
 
     Parameters
     ----------
@@ -183,16 +193,17 @@ def largest_calibration_error(
     -------
     (...) limits, minus infinity of no groups.
     """
-    counted = np.ones(bins.size.shape[:-1], bool) if among is None else among
-    groups = np.maximum(counted.sum(axis=-1, keepdims=True), 1)
-    together = np.broadcast_to(1 - (1 - level) / groups, counted.shape)
+    is_counted = np.ones(bins.size.shape[:-1], bool) if among is None else among
+    n_groups = np.maximum(is_counted.sum(axis=-1, keepdims=True), 1)
+    # Bonferroni's correction, so that the lower limits of all groups hold at once.
+    wider_level = np.broadcast_to(1 - (1 - level) / n_groups, is_counted.shape)
     single = calibration_limits(bins, level=level)
-    lower = calibration_limits(bins, level=together).lower
-    ends = single.value, lower, single.upper
-    return Limits(*(np.where(counted, end, -np.inf).max(axis=-1) for end in ends))
+    lower = calibration_limits(bins, level=wider_level).lower
+    of_groups = single.value, lower, single.upper
+    return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
 
-def _of_binning(bins: Bins, binning: int, groups: Codes) -> Bins:
+def _bins_of_groups(bins: Bins, binning: int, groups: Codes) -> Bins:
     """Return the diagrams (G, B) of some groups, in bins of one kind."""
     share = None if bins.share is None else bins.share[binning, groups]
     size, positives, score = (
@@ -202,7 +213,13 @@ def _of_binning(bins: Bins, binning: int, groups: Codes) -> Bins:
 
 
 def calibration_batch(
-    metric: str, diagrams: Sequence[Bins], parts: Parts, bins: int, level: float, place: int
+    metric: str,
+    diagrams: Sequence[Bins],
+    all_groups: AllGroups,
+    *,
+    n_bins: int,
+    level: float,
+    position: int,
 ) -> Batch:
     """Return calibration errors as they are printed, and less what chance adds to them.
 
@@ -210,30 +227,46 @@ def calibration_batch(
 
     Parameters
     ----------
-    diagrams : of the label, or of each of several classes, whose errors are averaged; their
-        intervals then hold at once.
+    diagrams : the diagram of the label, or that of each of several classes. The errors of classes
+        are averaged, and their intervals hold at once.
+    n_bins : how many bins the diagrams have.
+    level : the level of the intervals.
+    position : the position of their rows among those of other metrics.
     """
-    statuses, clustered = parts.statuses(), parts.design is not None and parts.design.clustered
-    errors = np.mean([plug_in(diagram) for diagram in diagrams], axis=0)
-    errors = np.where(statuses.is_ok, errors, NAN)
-    corrected, rows = _mean_calibration(diagrams, level).value, []
-    for binning in _BINNINGS:
-        setting = Setting(bins=bins, binning=binning)
-        rows += [
-            Named(metric, setting, VALUE, 0.0, 1.0, "", place),
-            Named(metric, setting, DEBIASED, 0.0, 1.0, metric, place),
-        ]
+    clustered = all_groups.design is not None and all_groups.design.clustered
+    plain = np.mean([plug_in(diagram) for diagram in diagrams], axis=0)
+    plain = np.where(all_groups.statuses().is_ok, plain, NAN)
+    debiased = _mean_calibration(diagrams, level).value
+    # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
+    labels = [
+        RowLabel(
+            metric,
+            Setting(bins=n_bins, binning=binning),
+            statistic,
+            least=0.0,
+            most=1.0,
+            compared_as=metric if statistic == DEBIASED else "",
+            position=position,
+        )
+        for binning in _BINNINGS
+        for statistic in (VALUE, DEBIASED)
+    ]
 
     def limits(level: Level) -> Limits:
-        # Rows come in pairs, and groups are compared by the second row of each, the debiased one.
         debiased_level = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
-        errors = _mean_calibration(diagrams, debiased_level)
+        of_binnings = _mean_calibration(diagrams, debiased_level)
         if clustered:
-            errors = Limits(errors.value, *(np.full_like(end, NAN) for end in errors[1:]))
-        return Limits(*(np.repeat(end, 2, axis=0) for end in errors))
+            no_limits = (np.full_like(limit, NAN) for limit in of_binnings[1:])
+            of_binnings = Limits(of_binnings.value, *no_limits)
+        return Limits(*(np.repeat(limit, 2, axis=0) for limit in of_binnings))
 
-    value = np.stack([errors, corrected], axis=1).reshape(len(rows), -1)
-    return Batch(rows, value, of_every(parts, len(rows)), [_why_clustered] * len(rows), limits)
+    return Batch(
+        labels=labels,
+        value=np.stack([plain, debiased], axis=1).reshape(len(labels), -1),
+        statuses=row_statuses(all_groups, len(labels)),
+        lacking=[_why_clustered] * len(labels),
+        limits=limits,
+    )
 
 
 def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
@@ -241,15 +274,15 @@ def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
     errors = [calibration_limits(bins, level=class_level) for bins in diagrams]
-    return Limits(*(np.mean(ends, axis=0) for ends in zip(*errors, strict=True)))
+    return Limits(*(np.mean(limits, axis=0) for limits in zip(*errors, strict=True)))
 
 
 def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bins: int) -> Bins:
     """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
     order = in_order(score, data.split, data.splits)
     design = None if data.design is None else data.design.take(order)
-    parts = Parts.ordered(data, order, design)
-    return _all_bins(parts, target[order].astype(np.float64), score[order], bins)
+    all_groups = AllGroups.ordered(data, order, design)
+    return _all_bins(all_groups, target[order].astype(np.float64), score[order], bins)
 
 
 def _why_clustered(c: int) -> str:
@@ -274,12 +307,14 @@ def _points(
     return means, counts.limits(selection_rate, level=level)
 
 
-def _all_bins(parts: Parts, target: Floats, score: Floats, bins: int) -> Bins:
+def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
-    design = parts.design if parts.design is not None and parts.design.weighted else None
+    design = (
+        all_groups.design if all_groups.design is not None and all_groups.design.weighted else None
+    )
     weight = None if design is None else design.weight
     of_attributes = [
-        _cells(groups, target, score, bins=bins, weight=weight) for groups in parts.attributes
+        _cells(groups, target, score, bins=bins, weight=weight) for groups in all_groups.attributes
     ]
     size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
     if weight is None:
@@ -312,35 +347,42 @@ def _bins(cell: Codes, label: Floats, score: Floats, cells: int, weight: Floats 
     """
     if weight is None:
         mass = size = np.bincount(cell, minlength=cells).astype(float)
-        ones, mean = sums(label, cell, cells), sums(score, cell, cells)
+        ones = sums(label, cell, cells)
+        total_score = sums(score, cell, cells)
     else:
-        mass, squares = sums(weight, cell, cells), sums(weight**2, cell, cells)
-        size = mass**2 / np.maximum(squares, 1e-300)
-        ones, mean = sums(weight * label, cell, cells), sums(weight * score, cell, cells)
-    whole = np.maximum(mass, 1e-300)
-    return np.stack([size, ones / whole * size, mean / whole, mass])
+        mass = sums(weight, cell, cells)
+        size = mass**2 / np.maximum(sums(weight**2, cell, cells), 1e-300)
+        ones = sums(weight * label, cell, cells)
+        total_score = sums(weight * score, cell, cells)
+    divisor = np.maximum(mass, 1e-300)
+    return np.stack([size, ones / divisor * size, total_score / divisor, mass])
 
 
-def _area(arrays: Sequence[Floats], parts: Parts) -> Closed:
+def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     """Return the areas under the ROC curves of all cells, with their intervals."""
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
-    everyone = parts.attributes[0].codes
+    everyone = all_groups.attributes[0].codes
     later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
     ordered = bool(later.all())
-    if parts.design is None and ordered:
-        areas = _joined_areas([_areas_of(g, target, score) for g in parts.attributes])
+    if all_groups.design is None and ordered:
+        areas = _joined_areas([_areas_of(g, target, score) for g in all_groups.attributes])
     else:
         areas = scores.areas(
-            parts.rows(target),
-            parts.rows(score),
-            parts.codes,
-            len(parts),
-            design=parts.repeated,
-            order=parts.order if ordered else None,
+            all_groups.rows(target),
+            all_groups.rows(score),
+            all_groups.codes,
+            len(all_groups),
+            design=all_groups.repeated,
+            order=all_groups.order if ordered else None,
         )
-    few = parts.too_rare(scores.RARE_ROWS, np.minimum(areas.positives, areas.negatives), 1)
-    return areas.area, lambda level: scores.area_limits(areas, level=level), few, areas.totals
+    rarer = np.minimum(areas.positives, areas.negatives)
+    return ClosedForm(
+        value=areas.area,
+        limits=lambda level: scores.area_limits(areas, level=level),
+        lacking=all_groups.too_rare(scores.RARE_ROWS, rarer, 1),
+        totals=areas.totals,
+    )
 
 
 def _joined_areas(several: Sequence[scores.Areas]) -> scores.Areas:

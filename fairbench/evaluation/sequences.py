@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.evaluation.estimates import Named, add_estimates, mean_batch
+from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
 from fairbench.evaluation.prediction_sets import rate_batch
-from fairbench.evaluation.predictions import Labelled, Parts
+from fairbench.evaluation.predictions import AllGroups, Labelled
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.sequences import PADDED_FRAMES, TRUNCATED_FRAMES, TRUNCATED_ROWS
 
@@ -32,14 +32,15 @@ def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts)
 
     Of everyone and of each group, with intervals and what compares the groups.
     """
-    parts, arguments = Parts.of_labelled(data), (data.target, *frames)
-    rows = [
-        Named(metric.name, least=0.0, most=1.0, called=metric.name, place=place)
-        for place, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))
+    all_groups = AllGroups.of_labelled(data)
+    arguments = (data.target, *frames)
+    labels = [
+        RowLabel(metric.name, least=0.0, most=1.0, compared_as=metric.name, position=position)
+        for position, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))
     ]
     shares = np.stack([TRUNCATED_FRAMES(*arguments), PADDED_FRAMES(*arguments)])
     batches = [
-        rate_batch(TRUNCATED_ROWS(*arguments)[None], rows[:1], parts),
-        mean_batch(shares, rows[1:], parts, least=0.0),
+        rate_batch(TRUNCATED_ROWS(*arguments)[None], labels[:1], all_groups),
+        mean_batch(shares, labels[1:], all_groups, least=0.0),
     ]
-    add_estimates(table, parts, batches)
+    add_estimates(table, all_groups, batches)

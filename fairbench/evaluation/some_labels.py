@@ -17,7 +17,7 @@ from fairbench.data.distinct_rows import tally
 from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -43,9 +43,9 @@ from fairbench.metrics.registry import BINARY, metrics_of
 Codes = NDArray[np.int64]
 
 
-def one_group(rows: int) -> pd.Series:
-    """Return the labels of everyone as one group without a name."""
-    return pd.Series(pd.Categorical.from_codes(np.zeros(rows, int), [""]))
+def one_group(n_rows: int) -> pd.Series:
+    """Return the group labels of everyone as one group without a name."""
+    return pd.Series(pd.Categorical.from_codes(np.zeros(n_rows, int), [""]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +55,15 @@ class SomeLabels:
     Attributes
     ----------
     score : (n,) probability of label 1, where there are scores.
-    prediction, label : (n,) decisions, and labels, NaN where unknown.
+    prediction : (n,) decisions 0 / 1.
+    label : (n,) labels 0 / 1, NaN where unknown.
     groups : attribute -> (n,) categorical labels, the reference first.
     cells : (n,) combinations of all attributes.
     design : weights of the rows and which of them belong together, where either is known.
     strata : (n,) codes of groups that were labelled at rates of their own; None where rows were
         labelled at random among all.
     whenever : whether labelling may have been stopped because of what labels said.
-    times : (n,) how often each row comes; once by default. Of some labels every row comes once.
+    times : (n,) how often each row comes; once by default, and wherever labels are missing.
     """
 
     score: Floats | None
@@ -88,111 +89,158 @@ class SomeLabels:
 
     def completion(self, seed: int, model: Calibration = BETA) -> Completion:
         """Return what is known of all rows, with the labels that are missing drawn many times."""
-        cells, scored = self._by(self.cells), self.score is not None
-        return complete(cells, rng(seed, "completion"), has_score=scored, model=model)
+        has_score = self.score is not None
+        return complete(
+            self._by(self.cells), rng(seed, "completion"), has_score=has_score, model=model
+        )
 
-    def evaluated(
+    def evaluate(
         self,
         evaluator: Evaluator,
         seed: int,
         completion: Completion | None = None,
         *,
         counts_alone: bool = False,
-    ) -> tuple[pd.DataFrame, list[Counted]]:
-        """Return the rows of fairbench.evaluate, and the counts of each attribute behind them.
+    ) -> tuple[pd.DataFrame, list[GroupCounts]]:
+        """Evaluate the rows as fairbench.evaluate does, and count each attribute's groups.
 
         Parameters
         ----------
-        completion : a posterior of the labels that are missing; None of the labels there are.
-        counts_alone : whether to leave out the rows, which take nine tenths of the time.
-        """
-        all_labelled, hard = not np.isnan(self.label).any(), self.prediction.astype(np.float64)
-        frequentist = completion is None and evaluator.interval == FREQUENTIST
-        rows = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
-        evaluation = evaluator.of_groups(rows, self.design if completion is None else None)
-        generator, counted = rng(seed, "posterior"), []
-        for name, groups in {"": one_group(len(hard)), **self.groups}.items():
-            if completion is not None:
-                members, names = union(self.cells, groups), list(map(str, groups.cat.categories))
-                mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
-                draws = population_draws(completion.counts, members, evaluator.draws, generator)
-                intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
-                counts = Counted(name, names, mean, intervals)
-            elif all_labelled:
-                of_groups = Groups.of(name, groups)
-                counts = evaluation.count(
-                    of_groups, self.label, hard, [generator], times=self.times
-                )
-            else:
-                counts = self.counted(name, groups, rng(seed, "labels", name), evaluator.level)
-            if not counts_alone:
-                evaluation.counted(counts, [generator])
-            counted.append(_with_draws(counts, evaluator, seed) if all_labelled else counts)
-        if not counts_alone and self.score is not None and not np.isnan(self.label).all():
-            self._add_scores(rows, self.score, evaluator.bins)
-        metrics = rows.frame()
-        if not all_labelled:
-            # What a bootstrap of counts corrects: where labels are missing, more is unknown.
-            of_counts = metrics["metric"].isin(metrics_of(BINARY, "widest"))
-            kept = ~of_counts | (metrics["statistic"] != DEBIASED)
-            metrics = metrics[kept].reset_index(drop=True)
-        return metrics, counted[1:]
+        completion : a posterior of the labels that are missing; None uses the known labels alone.
+        counts_alone : whether to leave the table empty: making it takes nine tenths of the time.
 
-    def counted(
+        Returns
+        -------
+        The table of metrics, and the counts of each attribute that it is made of.
+        """
+        everyone_and_attributes = {"": one_group(len(self.prediction)), **self.groups}
+        frequentist = completion is None and evaluator.interval == FREQUENTIST
+        table = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
+        design = self.design if completion is None else None
+        evaluation = evaluator.group_evaluation(table, design)
+        generator = rng(seed, "posterior")
+        all_counts = []
+        for name, groups in everyone_and_attributes.items():
+            if completion is not None:
+                counts = self._completed_counts(name, groups, completion, evaluator, generator)
+            elif self._all_labelled:
+                counts = self._plain_counts(name, groups, evaluation, generator)
+            else:
+                labels_generator = rng(seed, "labels", name)
+                counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)
+            if not counts_alone:
+                evaluation.add_counts(counts, [generator])
+            all_counts.append(counts)
+        if self._all_labelled:
+            all_counts = [_with_draws(counts, evaluator, seed) for counts in all_counts]
+        if not counts_alone and self.score is not None and not np.isnan(self.label).all():
+            self._add_scores(table, self.score, evaluator.bins)
+        metrics = table.frame()
+        if not self._all_labelled:
+            metrics = _without_debiased_gaps(metrics)
+        return metrics, all_counts[1:]
+
+    @property
+    def _all_labelled(self) -> bool:
+        return not np.isnan(self.label).any()
+
+    def _completed_counts(
+        self,
+        attribute: str,
+        groups: pd.Series,
+        completion: Completion,
+        evaluator: Evaluator,
+        generator: np.random.Generator,
+    ) -> GroupCounts:
+        """Return the mean counts of an attribute's groups over the draws of missing labels."""
+        members = union(self.cells, groups)
+        mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
+        draws = population_draws(completion.counts, members, evaluator.draws, generator)
+        intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
+        return GroupCounts(attribute, list(map(str, groups.cat.categories)), mean, intervals)
+
+    def _plain_counts(
+        self,
+        attribute: str,
+        groups: pd.Series,
+        evaluation: GroupEvaluation,
+        generator: np.random.Generator,
+    ) -> GroupCounts:
+        """Return the counts of an attribute's groups where all rows have a label."""
+        hard = self.prediction.astype(np.float64)
+        return evaluation.count(
+            Groups.of(attribute, groups), self.label, hard, [generator], times=self.times
+        )
+
+    def labelled_counts(
         self, attribute: str, groups: pd.Series, generator: np.random.Generator, level: float
-    ) -> Counted:
-        """Return the labelled rows of an attribute's groups, with what makes their intervals."""
-        rows = self._by(groups)
-        has_label, weight, kept = rows.labelled, None, np.ones(len(rows.label), bool)
+    ) -> GroupCounts:
+        """Return the counts of an attribute's groups where some rows have a label.
+
+        Their intervals are those of the labelled rows, helped by the scores of all.
+        """
+        table = self._by(groups)
+        has_label = table.labelled
+        weight = None
+        kept = np.ones(len(table.label), bool)
         if self.strata is not None:
             # Each label stands for as many rows of its group as were chosen from at one rate.
-            sizes = strata_sizes(rows.group, self.strata)
-            labels = np.zeros_like(sizes)
-            np.add.at(labels, (rows.group[has_label], self.strata[has_label]), 1)
-            weight = weights(sizes, labels)[rows.group[has_label], self.strata[has_label]]
-            kept = labels[rows.group, self.strata] > 0
+            sizes = strata_sizes(table.group, self.strata)
+            n_labels = np.zeros_like(sizes)
+            np.add.at(n_labels, (table.group[has_label], self.strata[has_label]), 1)
+            weight = weights(sizes, n_labels)[table.group[has_label], self.strata[has_label]]
+            kept = n_labels[table.group, self.strata] > 0
         labelled = LabelledRows(
-            rows.score[kept],
-            rows.prediction[kept],
-            rows.group[kept],
-            rows.n_groups,
+            table.score[kept],
+            table.prediction[kept],
+            table.group[kept],
+            table.n_groups,
             (np.cumsum(kept) - 1)[has_label],
-            rows.label[has_label].astype(np.int64),
+            table.label[has_label].astype(np.int64),
             weight,
         )
-        intervals = LabelledIntervals.of(labelled, rows.counts(), level, generator)
+        intervals = LabelledIntervals.of(labelled, table.counts(), level, generator)
         if self.whenever:
             intervals = intervals.whenever_one_stops()
-        return Counted(attribute, list(map(str, rows.groups)), intervals.counts, intervals)
+        return GroupCounts(attribute, list(map(str, table.groups)), intervals.counts, intervals)
 
     def known_rates(
-        self, rate: Rate, counted: Counted, compared: Sequence[int], generator: np.random.Generator
+        self,
+        rate: Rate,
+        counts: GroupCounts,
+        compared: Sequence[int],
+        generator: np.random.Generator,
     ) -> KnownRates:
         """Return what is known of a rate in some groups, and what a label of a random row adds.
 
         Parameters
         ----------
-        counted : the counts of the attribute; of no labels, if scores are right.
+        counts : the counts of the attribute; if scores are right, they need no labels.
         compared : positions of the groups.
         """
-        groups, names = self.groups[counted.attribute].cat.codes.to_numpy(), len(counted.groups)
-        rows, labelled_rows = tally(groups, self.times, least=names), ~np.isnan(self.label)
-        if not isinstance(counted.intervals, CountIntervals):
-            draws = counted.intervals.draws
+        codes = self.groups[counts.attribute].cat.codes.to_numpy()
+        n_groups = len(counts.groups)
+        n_rows = tally(codes, self.times, least=n_groups)
+        if not isinstance(counts.intervals, CountIntervals):
+            draws = counts.intervals.draws
             draws = draws[generator.permutation(len(draws))[:WORLDS]]
             # Draws are shares of everyone; a label is as many rows of the rate as a row of the
             # group.
             shares = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0)
-            added = (shares * rows / self.rows)[compared]
+            added = (shares * n_rows / self.rows)[compared]
             luck = special.ndtri(sobol(len(compared), WORLDS, generator))[: len(draws)]
             return KnownRates(0, 0, rate(draws)[:, compared], added, luck)
-        (successes,), (sizes,) = counted.intervals.effective_counts([rate])
-        times_labelled = None if self.times is None else self.times[labelled_rows]
-        labelled = tally(groups[labelled_rows], times_labelled, least=names)
-        worth = sizes / np.maximum(labelled, 1)
-        worth = np.where(labelled > 0, worth, sizes.sum() / self.labels)
-        left = rows if labelled_rows.all() else rows - labelled
-        x, n, added = successes[compared], sizes[compared], (worth * left / left.sum())[compared]
+        (successes,), (sizes,) = counts.intervals.effective_counts([rate])
+        has_label = ~np.isnan(self.label)
+        times_labelled = None if self.times is None else self.times[has_label]
+        n_labels = tally(codes[has_label], times_labelled, least=n_groups)
+        # How many rows of the rate a label is worth; without labels in a group, as elsewhere.
+        rows_per_label = sizes / np.maximum(n_labels, 1)
+        rows_per_label = np.where(n_labels > 0, rows_per_label, sizes.sum() / self.labels)
+        unlabelled = n_rows if has_label.all() else n_rows - n_labels
+        x = successes[compared]
+        n = sizes[compared]
+        added = (rows_per_label * unlabelled / unlabelled.sum())[compared]
         truth, luck = np.split(sobol(2 * len(x), WORLDS, generator), 2, axis=1)
         rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
         return KnownRates(x, n, rates, added, special.ndtri(luck))
@@ -203,10 +251,10 @@ class SomeLabels:
         codes, names = groups.cat.codes.to_numpy(np.int64), tuple(groups.cat.categories)
         return PartlyLabelled(score, self.prediction, codes, self.label, tuple(map(str, names)))
 
-    def _add_scores(self, rows: MetricTable, score: Floats, bins: int) -> None:
-        """Add the metrics of scores, of the labelled rows."""
+    def _add_scores(self, table: MetricTable, score: Floats, bins: int) -> None:
+        """Add the metrics of the scores of the labelled rows."""
         if self.strata is not None:
-            weighted = WeightedScores(rows, self.label, score, self.strata, bins, self.whenever)
+            weighted = WeightedScores(table, self.label, score, self.strata, bins, self.whenever)
             weighted.run(self.groups)
             return
         labelled = np.flatnonzero(~np.isnan(self.label))
@@ -215,13 +263,23 @@ class SomeLabels:
         )
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
-        ScoreEvaluation(rows, bins).run(data)
+        ScoreEvaluation(table, bins).run(data)
 
 
-def _with_draws(counted: Counted, evaluator: Evaluator, seed: int) -> Counted:
-    """Return counts with posterior draws of them, by which probabilities are estimated."""
-    if not isinstance(counted.intervals, CountIntervals):
-        return counted
-    generator = rng(seed, "settled", counted.attribute)
-    draws = posterior_draws(counted.counts, evaluator.draws, generator, alpha=evaluator.alpha)
-    return replace(counted, intervals=replace(counted.intervals, draws=draws))
+def _without_debiased_gaps(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the gaps less what chance adds to them.
+
+    That is what a bootstrap of counts corrects; where labels are missing, more is unknown.
+    """
+    is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
+    kept = ~is_gap | (metrics["statistic"] != DEBIASED)
+    return metrics[kept].reset_index(drop=True)
+
+
+def _with_draws(counts: GroupCounts, evaluator: Evaluator, seed: int) -> GroupCounts:
+    """Add posterior draws to counts, from which probabilities are estimated."""
+    if not isinstance(counts.intervals, CountIntervals):
+        return counts
+    generator = rng(seed, "settled", counts.attribute)
+    draws = posterior_draws(counts.counts, evaluator.draws, generator, alpha=evaluator.alpha)
+    return replace(counts, intervals=replace(counts.intervals, draws=draws))

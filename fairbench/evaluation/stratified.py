@@ -26,7 +26,15 @@ from fairbench.data.groups import CROSSED
 from fairbench.evaluation.columns import IN_STRATUM, STANDARDISED, VALUE
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import About, Block, MetricTable, Setting, Several, Statuses, Where
+from fairbench.evaluation.table import (
+    About,
+    Block,
+    MetricTable,
+    Setting,
+    SomeGroups,
+    Statuses,
+    Where,
+)
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
 from fairbench.inference.standardised import (
@@ -45,15 +53,16 @@ def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
 
     Parameters
     ----------
-    columns : categorical labels.
-    source : where they are from, for the error.
+    columns : name -> categorical labels (n,).
+    source : the option that the columns come from, which an error names.
 
     Raises
     ------
     UserError : there are too many, or names that combinations could not be told apart by.
     """
     check_combinable(pd.DataFrame(dict(columns)), source)
-    name, parts = CROSSED.join(columns), []
+    name = CROSSED.join(columns)
+    parts = []
     for labels in columns.values():
         levels = labels.cat.remove_unused_categories()
         parts.append(levels.cat.reorder_categories(in_order(levels.cat.categories)))
@@ -72,9 +81,11 @@ class Stratified:
 
     Attributes
     ----------
-    groups : their names, the reference first.
-    within : what the strata are of.
+    attribute : the attribute whose groups they are.
+    groups : the names of the groups, the reference first.
+    within : the columns that the strata are made of, such as ``age``.
     strata : the names of the strata.
+    counts : the confusion counts.
     """
 
     attribute: str
@@ -127,8 +138,8 @@ def evaluate_within(
 
     Parameters
     ----------
-    evaluation : of groups, whose rows of single strata are made as those of everyone are.
-    strata : (n,) of one split, as :func:`strata_of` makes them.
+    evaluation : evaluates groups; the rows of single strata are made as those of everyone are.
+    strata : (n,) the stratum of each row of one split, as :func:`strata_of` returns them.
     """
     hard = data.column("prediction")
     for groups in data.coded.values():
@@ -151,7 +162,9 @@ def _add_strata(
     of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
     codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
     cells = replace(groups, codes=codes, splits=len(names))
-    replace(evaluation, table=of_strata).attribute(cells, target, hard, [*generators] * len(names))
+    replace(evaluation, table=of_strata).add_attribute(
+        cells, target, hard, [*generators] * len(names)
+    )
     for block in of_strata.blocks:
         if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
             table.blocks.append(_by_stratum(block.take(chosen), str(strata.name), names))
@@ -178,7 +191,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
         ),
         splits=np.zeros(1, np.intp),
         status=Statuses(*(one_split(array) for array in block.status)),
-        there=None if block.there is None else one_split(block.there),
+        is_row=None if block.is_row is None else one_split(block.is_row),
         **arrays,
     )
 
@@ -193,46 +206,47 @@ class _Standardising:
 
     def add(self) -> None:
         """Add rates, differences and ratios to the reference, and largest gaps."""
-        self._rates()
+        self._add_rates()
         if len(self.counted.groups) > 1:
-            self._pairs()
-            self._gaps()
+            self._add_pairs()
+            self._add_gaps()
 
-    def _rates(self) -> None:
+    def _add_rates(self) -> None:
         """Add each group's rates over the strata that it has rows in."""
         groups = range(len(self.counted.groups))
-        where = Several(self.counted.attribute, self.counted.groups)
+        where = SomeGroups(self.counted.attribute, self.counted.groups)
         for metric in metrics_of(BINARY, "rate").values():
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
-                limits = _of_pairs(rates.limits(level=self.level), groups, groups)
+                limits = _take_pairs(rates.limits(level=self.level), groups, groups)
                 self._add(metric, where, limits, [(g, g) for g in groups])
 
-    def _pairs(self) -> None:
+    def _add_pairs(self) -> None:
         """Add differences from the reference's rate, and ratios to it."""
         others = range(1, len(self.counted.groups))
-        where = Several(self.counted.attribute, self.counted.groups[1:])
+        where = SomeGroups(self.counted.attribute, self.counted.groups[1:])
         for metric in metrics_of(BINARY, "difference", "ratio").values():
             rates = self.counted.standardised(metric.rates[0])
             is_ratio = metric.interval == "ratio"
             limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
-            to_reference = _of_pairs(limits, others, [0] * len(others))
+            to_reference = _take_pairs(limits, others, [0] * len(others))
             self._add(metric, where, to_reference, [(g, 0) for g in others])
 
-    def _gaps(self) -> None:
+    def _add_gaps(self) -> None:
         """Add the largest gaps of any two groups, and the ratio of selection rates."""
-        where, groups = Where(self.counted.attribute), range(len(self.counted.groups))
+        where = Where(self.counted.attribute)
+        groups = range(len(self.counted.groups))
         for metric in metrics_of(BINARY, "widest").values():
             several = [self.counted.standardised(rate) for rate in metric.rates]
             among = [rates.compared() for rates in several]
             if metric.is_gap:
                 limits, _ = largest_difference(several, among, level=self.level)
             elif len(groups) == 2:
-                limits = _of_pairs(several[0].ratios(level=self.level), [1], [0])
+                limits = _take_pairs(several[0].ratios(level=self.level), [1], [0])
             else:
                 limits = smallest_ratio(several[0], among[0], level=self.level)
             all_pairs = [(group, other) for group in groups for other in groups if group < other]
-            of_one = Limits(*(np.reshape(end, 1) for end in limits))
+            of_one = Limits(*(np.reshape(limit, 1) for limit in limits))
             self._add(metric, where, of_one, all_pairs, together=True)
 
     def _add(
@@ -245,21 +259,22 @@ class _Standardising:
         together: bool = False,
     ) -> None:
         """Add a value for each pair, or one of all pairs together, with what is wrong with it."""
-        rows, reasons = np.zeros(len(limits.value), np.int64), []
-        for place, compared in enumerate([pairs] if together else [[pair] for pair in pairs]):
-            rows[place], reason = self._weakest(metric, compared)
+        n_rows = np.zeros(len(limits.value), np.int64)
+        reasons = []
+        for i, compared in enumerate([pairs] if together else [[pair] for pair in pairs]):
+            n_rows[i], reason = self._weakest(metric, compared)
             reasons.append(reason)
         status = Statuses.ok(limits.value.shape)
-        no_rows = rows == 0
-        status.flag(no_rows, "undefined", lambda place: reasons[place])
+        no_rows = n_rows == 0
+        status.flag(no_rows, "undefined", lambda i: reasons[i])
         status.flag(np.isnan(limits.value) & ~no_rows, "undefined", "the rate compared with is 0")
         lacking = np.array([bool(reason) for reason in reasons]) & status.is_ok
-        status.flag(lacking, "insufficient", lambda place: reasons[place])
+        status.flag(lacking, "insufficient", lambda i: reasons[i])
         shape = 1, 1, len(limits.value)
         self.table.add(
             metric.name,
             limits.value.reshape(shape),
-            rows.reshape(shape),
+            n_rows.reshape(shape),
             where,
             statistic=STANDARDISED,
             setting=Setting(within=self.counted.within),
@@ -273,47 +288,54 @@ class _Standardising:
 
         Pairs that share no stratum are left out, as long as any pair does.
         """
-        counted, fewest, reasons = self.counted, [], []
+        fewest = []
+        reasons = []
         for rate in metric.rates:
-            rates, compared, alone = counted.standardised(rate), [], []
-            for pair in pairs:
-                if rates.rows[pair]:
-                    compared.append(pair)
-                else:
-                    alone.append(pair)
+            rates = self.counted.standardised(rate)
+            compared = [pair for pair in pairs if rates.rows[pair]]
+            not_compared = [pair for pair in pairs if not rates.rows[pair]]
             if not compared:
                 return 0, self._why_no_rows(rate, pairs[0])
-            least = {
-                (int(rates.rows[g, other]), counted.groups[g])
+            sizes = {
+                (int(rates.rows[g, other]), self.counted.groups[g])
                 for pair in compared
                 for g, other in (pair, pair[::-1])
             }
-            fewest.append(min(least))
-            among = np.zeros(rates.value.shape, bool)
-            among[tuple(zip(*compared, strict=True))] = True
-            if alone:
-                reasons.append(f"without a pair of groups: {self._why_no_rows(rate, alone[0])}")
-            elif left_out := counted.left_out(rate, among):
-                covered = min(rates.covered[pair] for pair in compared)
-                listed = ", ".join(map(quoted, left_out[:3]))
-                rest = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-                reasons.append(
-                    f"of {covered:.1%} of these people: without {listed}{rest}, where a group has "
-                    "no rows"
-                )
-        (rows, group), minimum = min(fewest), self.table.minimum
-        if rows < minimum:
-            return rows, f"n={rows} in group '{group}'"
-        return rows, reasons[0] if reasons else ""
+            fewest.append(min(sizes))
+            if not_compared:
+                why = self._why_no_rows(rate, not_compared[0])
+                reasons.append(f"without a pair of groups: {why}")
+            elif why := self._why_not_everyone(rate, compared):
+                reasons.append(why)
+        n_rows, group = min(fewest)
+        if n_rows < self.table.minimum:
+            return n_rows, f"n={n_rows} in group '{group}'"
+        return n_rows, reasons[0] if reasons else ""
+
+    def _why_not_everyone(self, rate: Rate, pairs: Sequence[tuple[int, int]]) -> str:
+        """Return which strata are left out of comparisons of pairs, if any, and who remains."""
+        rates = self.counted.standardised(rate)
+        compared = np.zeros(rates.value.shape, bool)
+        compared[tuple(zip(*pairs, strict=True))] = True
+        left_out = self.counted.left_out(rate, compared)
+        if not left_out:
+            return ""
+        covered = min(rates.covered[pair] for pair in pairs)
+        listed = ", ".join(map(quoted, left_out[:3]))
+        rest = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+        return (
+            f"of {covered:.1%} of these people: without {listed}{rest}, where a group has no rows"
+        )
 
     def _why_no_rows(self, rate: Rate, pair: tuple[int, int]) -> str:
-        groups, sizes = self.counted.groups, self.counted.rows(rate).sum(axis=1)
+        groups = self.counted.groups
+        sizes = self.counted.rows(rate).sum(axis=1)
         for g in pair:
             if not sizes[g]:
                 return f"{rate.empty} in group '{groups[g]}'"
         return f"no stratum has rows of both '{groups[pair[0]]}' and '{groups[pair[1]]}'"
 
 
-def _of_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
-    """Return the limits of some pairs (..., G, G), by the places of both groups."""
-    return Limits(*(end[..., list(first), list(second)] for end in limits))
+def _take_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
+    """Return the limits of some pairs out of all (..., G, G), by the groups of each pair."""
+    return Limits(*(limit[..., list(first), list(second)] for limit in limits))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def summarise(
     Parameters
     ----------
     per : further columns, such as ``run``, each of whose values is summarised by itself.
-    level : of the intervals.
+    level : the probability of the intervals.
     intervals : False leaves them out (NaN). They need the rates of all groups, and the rows of
         ``fit_seconds``, which say how many rows were trained on.
 
@@ -88,25 +88,26 @@ def summarise(
         .agg(mean=("value", "mean"), sd=("value", "std"), n=("n", "median"),
              repeats=("value", "count"))
     )  # fmt: skip
-    rows = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
-    place = rows["_setting"].to_numpy()
+    summary_rows = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
+    setting = summary_rows["_setting"].to_numpy()
     outcomes = settings["outcome"].astype(object).fillna("") if "outcome" in settings else [""]
-    outcome = np.asarray(outcomes, object)[place if len(outcomes) > 1 else place * 0]
-    lower, upper = np.full((2, len(rows)), np.nan)
-    estimand = np.full(len(rows), "", object)
+    outcome = np.asarray(outcomes, object)[setting if len(outcomes) > 1 else setting * 0]
+    lower, upper = np.full((2, len(summary_rows)), np.nan)
+    estimand = np.full(len(summary_rows), "", object)
     if intervals:
-        about = rows.assign(outcome=outcome)
+        about = summary_rows.assign(outcome=outcome)
         for cells, run in _runs(metrics, cell, about, per, level):
             lower[cells], upper[cells], estimand[cells] = run.intervals()
         means["mean"] = _within_intervals(
             about, means["mean"].to_numpy(), lower, upper, settings, level
         )
-    del rows["_setting"]
-    summary = pd.concat([rows, means], axis=1).assign(lower=lower, upper=upper, estimand=estimand)
+    del summary_rows["_setting"]
+    summary = pd.concat([summary_rows, means], axis=1)
+    summary = summary.assign(lower=lower, upper=upper, estimand=estimand)
     statuses = _flag_outside(summary, _statuses(metrics, cell, len(means)))
-    summary = pd.concat([summary[[*rows, *_COLUMNS]], statuses], axis=1)
+    summary = pd.concat([summary[[*summary_rows, *_COLUMNS]], statuses], axis=1)
     return summary.assign(
-        **{name: settings[name].array.take(place) for name in SETTINGS if name in settings}
+        **{name: settings[name].array.take(setting) for name in SETTINGS if name in settings}
     )
 
 
@@ -121,6 +122,11 @@ def _within_intervals(
     """Return the means (C,), with probabilities of small gaps no surer than the gaps' intervals.
 
     The papers' posterior, whose tables do not count the pairs that differ, stays as it is.
+
+    Parameters
+    ----------
+    keys : (C,) what each mean is about.
+    lower, upper : (C,) the limits of each mean's interval.
     """
     statistic = keys["statistic"].to_numpy(object)
     below = np.flatnonzero(statistic == BELOW_EPSILON)
@@ -128,45 +134,53 @@ def _within_intervals(
         return mean
     of_gap = keys.drop(columns=["statistic", "_setting"])
     gap = of_gap.groupby(list(of_gap), sort=False, observed=True).ngroup().to_numpy()
-    value, counted = np.full(gap.max() + 1, -1), np.zeros(gap.max() + 1, bool)
+    value_row = np.full(gap.max() + 1, -1)
     values = np.flatnonzero(statistic == VALUE)
-    value[gap[values]] = values
-    counted[gap[statistic == PAIRS_THAT_DIFFER]] = True
-    below = below[counted[gap[below]]]
+    value_row[gap[values]] = values
+    counts_pairs = np.zeros(gap.max() + 1, bool)
+    counts_pairs[gap[statistic == PAIRS_THAT_DIFFER]] = True
+    below = below[counts_pairs[gap[below]]]
     epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[below]]
-    place, bounded = value[gap[below]], mean.copy()
-    ends = lower[place], upper[place]
-    bounded[below] = probability_below(mean[below], ends[0], ends[1], epsilon, level=level)
+    value_of_below = value_row[gap[below]]
+    bounded = mean.copy()
+    bounded[below] = probability_below(
+        mean[below], lower[value_of_below], upper[value_of_below], epsilon, level=level
+    )
     return bounded
 
 
-def _statuses(metrics: pd.DataFrame, group: NDArray[np.intp], groups: int) -> pd.DataFrame:
-    """Return the most frequent flag of each group, or ok, and a reason with how many rows have one.
+def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
+    """Return the most frequent flag of each cell, or ok, and a reason with how many rows have one.
 
     Parameters
     ----------
-    group : the number of each row's group, below `groups`.
+    cell : (n,) the row of the summary, below `n_cells`, that each row of `metrics` is part of.
     """
     flagged = np.flatnonzero((metrics["status"] != "ok").to_numpy(bool))
-    place, kinds = group[flagged].tolist(), list(metrics["status"].to_numpy(object)[flagged])
-    often = Counter(zip(place, kinds, metrics["reason"].to_numpy(object)[flagged], strict=True))
+    flagged_cells = cell[flagged].tolist()
+    kinds = list(metrics["status"].to_numpy(object)[flagged])
+    reasons = metrics["reason"].to_numpy(object)[flagged]
+    often = Counter(zip(flagged_cells, kinds, reasons, strict=True))
     rank = {kind: code for code, kind in enumerate(STATUSES)}
     # The most frequent status; of several as frequent, the first in this order.
-    chosen: dict[int, tuple[int, int, str]] = {}
-    for (at, kind, why), count in often.items():
+    most_frequent: dict[int, tuple[int, int, str]] = {}
+    for (i, kind, why), count in often.items():
         candidate = (-count, rank[kind], why)
-        chosen[at] = min(chosen.get(at, candidate), candidate)
-    total, flags = (np.bincount(array, minlength=groups) for array in (group, group[flagged]))
-    code, reason = np.zeros(groups, np.int8), np.full(groups, "", object)
-    for at, (_, kind_code, why) in chosen.items():
-        code[at], reason[at] = kind_code, f"{why} ({flags[at]} of {total[at]})"
+        most_frequent[i] = min(most_frequent.get(i, candidate), candidate)
+    total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[flagged]))
+    code = np.zeros(n_cells, np.int8)
+    reason = np.full(n_cells, "", object)
+    for i, (_, kind_code, why) in most_frequent.items():
+        code[i] = kind_code
+        reason[i] = f"{why} ({flags[i]} of {total[i]})"
     statuses = pd.Categorical.from_codes(code, list(STATUSES))
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
 
 
 def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
     """Flag means that lie outside their intervals, where nothing else is wrong with them."""
-    mean, slack = summary["mean"].to_numpy(), 1e-12
+    mean = summary["mean"].to_numpy()
+    slack = 1e-12
     outside = mean < summary["lower"].to_numpy() - slack
     outside |= mean > summary["upper"].to_numpy() + slack
     outside &= (statuses["status"] == "ok").to_numpy()
@@ -178,7 +192,14 @@ def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame
 def _runs(
     metrics: pd.DataFrame, cell: Cells, keys: pd.DataFrame, per: Sequence[str], level: float
 ) -> Iterator[tuple[Cells, _Run]]:
-    """Yield each run's rows in the summary, and its values in every split."""
+    """Yield each run's rows in the summary, and its values in every split.
+
+    Parameters
+    ----------
+    cell : the row in the summary of each row of `metrics`.
+    keys : what each row of the summary is about.
+    per : the columns of `keys` that tell runs apart.
+    """
     split = metrics.groupby(_SPLIT, sort=False).ngroup().to_numpy()
     places = metrics[_SPLIT].iloc[np.flatnonzero(~pd.Series(split).duplicated())].to_numpy()
     tables = np.full((4, len(keys), len(places)), np.nan)
@@ -193,26 +214,38 @@ def _runs(
         run_tables = tables[:, cells]
         has_split = np.isfinite(run_tables[3]).any(axis=0)
         value, lower, upper, n = run_tables[:, :, has_split]
-        of_splits = (value, lower, upper, np.nan_to_num(n), places[has_split])
         variant, metric, statistic, attribute, group, outcome = texts[:, cells]
-        # Only the value of a metric has the intervals that are known for the metric's name.
-        of_values = np.where(statistic == VALUE, metric, "").astype(object)
-        about = variant, of_values, attribute, group, outcome
-        yield cells, _Run(*about, *of_splits, level=level)
+        run_of_cells = _Run(
+            variant=variant,
+            # Only the value of a metric has the intervals that are known for the metric's name.
+            metric=np.where(statistic == VALUE, metric, "").astype(object),
+            attribute=attribute,
+            group=group,
+            outcome=outcome,
+            value=value,
+            lower=lower,
+            upper=upper,
+            n=np.nan_to_num(n),
+            places=places[has_split],
+            level=level,
+        )
+        yield cells, run_of_cells
 
 
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """The ends (C,) of intervals as far as they are known, and which are of groups' mean rates."""
+class _CellLimits(NamedTuple):
+    """The limits of the intervals of some metrics of a run.
 
-    lower: Floats
-    upper: Floats
-    of_rates: NDArray[np.bool_]
+    Attributes
+    ----------
+    cells : the numbers of these metrics.
+    limits : their limits, one of each.
+    of_mean_rates : whether the intervals are of what the groups' mean rates have, rather than of
+        the mean of the splits' values.
+    """
 
-    def put(self, cells: Cells, limits: Limits, *, of_rates: bool = False) -> None:
-        """Write the ends of some intervals."""
-        self.lower[cells], self.upper[cells] = limits.lower, limits.upper
-        self.of_rates[cells] = of_rates
+    cells: Cells
+    limits: Limits
+    of_mean_rates: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,11 +254,11 @@ class _Run:
 
     Attributes
     ----------
-    variant, metric, attribute, group, outcome : (C,) what each is about; no metric is named of
-        what is not its value.
+    variant, metric, attribute, group, outcome : (C,) what each is about; `metric` is empty where a
+        cell is something else than the metric's value.
     value, lower, upper, n : (C, S), NaN (n: 0) where a split has none.
     places : (S, 2) repeat and fold of every split.
-    level : of the intervals.
+    level : the probability of the intervals.
     """
 
     variant: Texts
@@ -241,18 +274,23 @@ class _Run:
     level: float
 
     def intervals(self) -> tuple[Floats, Floats, Texts]:
-        """Return the lower and upper ends (C,), and what each interval is of."""
-        ends = _Ends(self.lower[:, 0].copy(), self.upper[:, 0].copy(), np.zeros(len(self.n), bool))
+        """Return the lower and upper limits (C,), and what each interval is of."""
+        lower, upper = self.lower[:, 0], self.upper[:, 0]
+        of_mean_rates = np.zeros(len(self.n), bool)
         if self.splits.kind != ONE:
-            ends = self._of_values()
-            self._of_rates(ends)
-            for cells in self._by_attribute():
-                self._of_groups(cells, ends)
-        no_interval = np.isnan(ends.lower) | np.isnan(ends.upper)
-        lower, upper = (np.where(no_interval, np.nan, array) for array in (ends.lower, ends.upper))
+            lower, upper = self._value_limits()
+            for known in (self._rate_limits(), *self._comparison_limits()):
+                lower[known.cells] = known.limits.lower
+                upper[known.cells] = known.limits.upper
+                of_mean_rates[known.cells] = known.of_mean_rates
+        no_interval = np.isnan(lower) | np.isnan(upper)
         of_splits = self.splits.estimand
-        estimand = np.where(ends.of_rates, of_splits + _OF_RATES, of_splits).astype(object)
-        return lower, upper, np.where(no_interval, "", estimand)
+        estimand = np.where(of_mean_rates, of_splits + _OF_RATES, of_splits).astype(object)
+        return (
+            np.where(no_interval, np.nan, lower),
+            np.where(no_interval, np.nan, upper),
+            np.where(no_interval, "", estimand),
+        )
 
     @cached_property
     def splits(self) -> Splits:
@@ -266,10 +304,10 @@ class _Run:
 
     def _same_rows(self) -> bool:
         """Say whether all repeats test the same people: as many of each group, of each label."""
-        rows = np.isin(self.metric, ("base_rate", "mean_prediction")) & (self.attribute != "")
-        alike = rows.any() and (self.n[rows] == self.n[rows][:, :1]).all()
-        labels = np.nan_to_num(self.value[rows & (self.metric == "base_rate")])
-        return bool(alike and (labels == labels[:, :1]).all())
+        of_groups = np.isin(self.metric, ("base_rate", "mean_prediction")) & (self.attribute != "")
+        same_sizes = of_groups.any() and (self.n[of_groups] == self.n[of_groups][:, :1]).all()
+        base_rates = np.nan_to_num(self.value[of_groups & (self.metric == "base_rate")])
+        return bool(same_sizes and (base_rates == base_rates[:, :1]).all())
 
     def _test_share(self) -> float:
         """Return the share of rows that is tested; one half, which is careful, if unknown."""
@@ -280,36 +318,46 @@ class _Run:
             return 0.5
         return float(tested.mean() / (tested.mean() + trained.mean()))
 
-    def _of_values(self) -> _Ends:
-        """Return the ends of means of values that have intervals in the splits, or are smooth."""
+    def _value_limits(self) -> tuple[Floats, Floats]:
+        """Return the limits (C,) of the means of values; NaN where nothing is known of them.
+
+        They are made from the splits' own intervals, or, of smooth metrics without any, from how
+        much the repeats differ. Limits that are made from rates of counts replace them later.
+        """
         metrics = [find(name) for name in self.metric]
         means = mean_limits(
             self.value, self.lower, self.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
             chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
         )  # fmt: skip
-        positive = np.nan_to_num(self.lower, nan=0.0).min(axis=1) >= 0
-        share = np.array([_is_share(name) for name in self.metric], bool)
-        lower = np.where(positive, np.clip(means.lower, 0, None), means.lower)
-        upper = np.where(share, np.clip(means.upper, None, 1), means.upper)
-        # Of a folded value the splits' own ends are averaged: nothing is gained by repeating.
-        folded = np.array([metric is not None and _is_folded(metric) for metric in metrics], bool)
-        single = folded | (np.isfinite(self.value).sum(axis=1) == 1)
-        for ends, split_ends in ((lower, self.lower), (upper, self.upper)):
-            ends[single] = finite_mean(split_ends[single])
-        has_ends = np.isfinite(self.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
-        lower[~has_ends], upper[~has_ends] = np.nan, np.nan
-        return _Ends(lower, upper, np.zeros(len(lower), bool))
+        # The mean of what no split's interval lets be negative is not negative either.
+        never_negative = np.nan_to_num(self.lower, nan=0.0).min(axis=1) >= 0
+        lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
+        # The mean of shares is at most 1.
+        is_share = np.array([_is_share(name) for name in self.metric], bool)
+        upper = np.where(is_share, np.clip(means.upper, None, 1), means.upper)
+        # Of a folded value the splits' own limits are averaged: nothing is gained by repeating.
+        # Of a value that one split alone has, the average is that split's interval.
+        is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
+        is_averaged = np.array(is_folded, bool) | (np.isfinite(self.value).sum(axis=1) == 1)
+        lower[is_averaged] = finite_mean(self.lower[is_averaged])
+        upper[is_averaged] = finite_mean(self.upper[is_averaged])
+        # Where no split has an interval, only means of smooth metrics have one.
+        has_limits = np.isfinite(self.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
+        lower[~has_limits] = np.nan
+        upper[~has_limits] = np.nan
+        return lower, upper
 
-    def _of_rates(self, ends: _Ends) -> None:
-        """Write the ends of rates of counts."""
+    def _rate_limits(self) -> _CellLimits:
+        """Return the limits of the mean rates of counts."""
         cells = np.flatnonzero(np.isin(self.metric, _rates_of_counts()))
         cells = cells[np.isfinite(self.value[cells]).any(axis=1)]
-        ends.put(cells, self._rates(cells[:, None]).limits().take(0))
+        return _CellLimits(cells, self._rates(cells[:, None]).limits().take(0))
 
-    def _rates(self, cells: Cells, rates: int = 1) -> RunRates:
+    def _rates(self, cells: Cells, n_rates: int = 1) -> RunRates:
+        """Return the rates in some cells, of which `n_rates` are to hold at once."""
         sizes = self.n[cells] / self._design_effect(cells)[..., None]
-        return RunRates(self.value[cells], sizes, self.splits, self.level, rates)
+        return RunRates(self.value[cells], sizes, self.splits, self.level, n_rates)
 
     def _design_effect(self, cells: Cells) -> Floats:
         """Return how much wider, squared, weights and clusters make the splits' intervals.
@@ -318,62 +366,77 @@ class _Run:
         counts, whose intervals are no wider than the counts make them.
         """
         value, n = self.value[cells], self.n[cells]
-        half = (self.upper[cells] - self.lower[cells]) / 2 / quantile(self.level)
+        error = (self.upper[cells] - self.lower[cells]) / 2 / quantile(self.level)
         with np.errstate(invalid="ignore", divide="ignore"):
-            effect = n * half**2 / (value * (1 - value))
+            effect = n * error**2 / (value * (1 - value))
         effect = np.where(n * np.minimum(value, 1 - value) >= _FEW, effect, 1.0)
-        wide = effect > 1  # the limits of few rows are wider than a normal interval, too
-        if wide.any():
-            of_counts = rate_limits(value[wide] * n[wide], n[wide], level=self.level)
-            plain = (of_counts.upper - of_counts.lower) / 2 / quantile(self.level)
-            effect[wide] = (half[wide] / plain) ** 2
-        whole: Floats = np.maximum(np.median(effect, axis=-1), 1.0)
-        return np.nan_to_num(whole, nan=1.0)
+        is_wide = effect > 1  # the limits of few rows are wider than a normal interval, too
+        if is_wide.any():
+            counts = rate_limits(value[is_wide] * n[is_wide], n[is_wide], level=self.level)
+            error_of_counts = (counts.upper - counts.lower) / 2 / quantile(self.level)
+            effect[is_wide] = (error[is_wide] / error_of_counts) ** 2
+        median: Floats = np.maximum(np.median(effect, axis=-1), 1.0)
+        return np.nan_to_num(median, nan=1.0)
 
-    def _by_attribute(self) -> Iterator[dict[str, dict[str, int]]]:
-        """Yield the metrics of each attribute's groups, by class: metric -> group -> place."""
+    def _by_attribute(self) -> Iterator[Mapping[str, Mapping[str, int]]]:
+        """Yield the metrics of each attribute's groups, by class: metric -> group -> cell."""
         attributes: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
-        wanted = np.isin(self.metric, [*_rates_of_counts(), *_compared()])
-        for i in np.flatnonzero(wanted & (self.attribute != "")):
-            key = (self.variant[i], self.attribute[i], self.outcome[i])
+        wanted = np.isin(self.metric, [*_rates_of_counts(), *_comparison_metrics()])
+        for cell in np.flatnonzero(wanted & (self.attribute != "")):
+            key = (self.variant[cell], self.attribute[cell], self.outcome[cell])
             of_attribute = attributes.setdefault(key, {})
-            of_attribute.setdefault(self.metric[i], {})[self.group[i]] = int(i)
+            of_attribute.setdefault(self.metric[cell], {})[self.group[cell]] = int(cell)
         yield from attributes.values()
 
-    def _of_groups(self, cells: dict[str, dict[str, int]], ends: _Ends) -> None:
-        """Write the ends of what compares an attribute's groups, all of a kind together."""
-        pairs: dict[str, list[tuple[Cells, Cells]]] = {}
-        gaps: dict[tuple[bool, int, bytes], list[tuple[int, Cells]]] = {}
-        for name, places in cells.items():
-            metric = _compared().get(name)
-            if metric is None or any(rate.name not in cells for rate in metric.rates):
-                continue
-            of_rates = np.array([list(cells[rate.name].values()) for rate in metric.rates])
-            if metric.interval != "widest":
-                others = np.array(list(places.values()))
-                if len(others) == of_rates.shape[1] - 1:
-                    pairs.setdefault(metric.interval, []).append((others, of_rates[0]))
-                continue
-            has_rates = np.isfinite(self.value[of_rates]).any(axis=-1).all(axis=0)
-            if has_rates.sum() > 1:
-                key = metric.is_gap, len(of_rates), has_rates.tobytes()
-                gaps.setdefault(key, []).append((places[""], of_rates[:, has_rates]))
-        for kind, several in pairs.items():
-            others, of_rate = (np.stack(column) for column in zip(*several, strict=True))
-            rates, is_ratio = self._rates(of_rate), kind == "ratio"
-            limits = mean_ratios(rates) if is_ratio else rates.against_first()
-            ends.put(others, limits, of_rates=is_ratio)
-        for (is_gap, count, _), of_gaps in gaps.items():
-            at = np.array([place for place, _ in of_gaps])
-            of_rates = np.stack([cells_of_gap for _, cells_of_gap in of_gaps], axis=1)
-            ends.put(at, self._gaps(of_rates, count, is_gap=is_gap), of_rates=True)
+    def _comparison_limits(self) -> Iterator[_CellLimits]:
+        """Yield the limits of what compares groups: first pairs, then gaps, of each attribute."""
+        for metrics in self._by_attribute():
+            yield from self._pair_limits(metrics)
+            yield from self._gap_limits(metrics)
 
-    def _gaps(self, of_rates: Cells, count: int, *, is_gap: bool) -> Limits:
-        """Return largest gaps or smallest ratios (M,), of cells (rates, M, G)."""
-        rates = [self._rates(rate, count) for rate in of_rates]
+    def _pair_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
+        """Yield the limits of an attribute's differences, all together, and of its ratios."""
+        alike: dict[str, list[tuple[Cells, Cells]]] = {}
+        for metric, cells in _comparisons(metrics):
+            if metric.interval == "widest":
+                continue
+            others = np.array(list(cells.values()))
+            rate_cells = np.array(list(metrics[metric.rates[0].name].values()))
+            if len(others) == len(rate_cells) - 1:
+                alike.setdefault(metric.interval, []).append((others, rate_cells))
+        for kind, several in alike.items():
+            others, rate_cells = (np.stack(column) for column in zip(*several, strict=True))
+            rates = self._rates(rate_cells)
+            is_ratio = kind == "ratio"
+            limits = mean_ratios(rates) if is_ratio else rates.against_first()
+            yield _CellLimits(others, limits, of_mean_rates=is_ratio)
+
+    def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
+        """Yield the limits of an attribute's largest gaps and smallest ratios.
+
+        Those that are made of as many rates, and of the same groups, are computed together.
+        """
+        alike: dict[tuple[bool, int, bytes], list[tuple[int, Cells]]] = {}
+        for metric, cells in _comparisons(metrics):
+            if metric.interval != "widest":
+                continue
+            rate_cells = np.array([list(metrics[rate.name].values()) for rate in metric.rates])
+            has_rates = np.isfinite(self.value[rate_cells]).any(axis=-1).all(axis=0)
+            if has_rates.sum() > 1:
+                key = metric.is_gap, len(rate_cells), has_rates.tobytes()
+                alike.setdefault(key, []).append((cells[""], rate_cells[:, has_rates]))
+        for (is_gap, n_rates, _), several in alike.items():
+            gap_cells = np.array([cell for cell, _ in several])
+            rate_cells = np.stack([of_gap for _, of_gap in several], axis=1)
+            limits = self._gaps(rate_cells, n_rates, is_gap=is_gap)
+            yield _CellLimits(gap_cells, limits, of_mean_rates=True)
+
+    def _gaps(self, rate_cells: Cells, n_rates: int, *, is_gap: bool) -> Limits:
+        """Return largest gaps or smallest ratios (M,), of rates in cells (n_rates, M, G)."""
+        rates = [self._rates(cells, n_rates) for cells in rate_cells]
         if is_gap:
             return largest_mean_gap(*rates)
-        if of_rates.shape[-1] == 2:
+        if rate_cells.shape[-1] == 2:
             return mean_ratios(rates[0]).take(0)
         return smallest_mean_ratio(rates[0])
 
@@ -386,8 +449,19 @@ def _rates_of_counts() -> list[str]:
     return [*names, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
 
 
-def _compared() -> Mapping[str, Metric]:
+def _comparison_metrics() -> Mapping[str, Metric]:
+    """Return the metrics that compare groups, by name."""
     return metrics_of(BINARY, "difference", "ratio", "widest")
+
+
+def _comparisons(
+    metrics: Mapping[str, Mapping[str, int]],
+) -> Iterator[tuple[Metric, Mapping[str, int]]]:
+    """Yield an attribute's metrics that compare groups, with their cells, if their rates exist."""
+    for name, cells in metrics.items():
+        metric = _comparison_metrics().get(name)
+        if metric is not None and all(rate.name in metrics for rate in metric.rates):
+            yield metric, cells
 
 
 def _is_share(metric: str) -> bool:

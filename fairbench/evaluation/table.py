@@ -57,7 +57,7 @@ class Where(NamedTuple):
         return (self.group,)
 
 
-class Several(NamedTuple):
+class SomeGroups(NamedTuple):
     """Whom values are about: some groups of an attribute."""
 
     attribute: str
@@ -108,8 +108,8 @@ class Statuses:
 
     Attributes
     ----------
-    kind : places in `STATUSES`.
-    reason : texts, empty where there is nothing to be said.
+    kind : indices in `STATUSES`.
+    reason : texts, empty where a value needs none.
     """
 
     kind: NDArray[np.int8]
@@ -117,7 +117,7 @@ class Statuses:
 
     @classmethod
     def of(cls, status: Status | Statuses, shape: tuple[int, ...]) -> Statuses:
-        """Return statuses of a shape that is their own, all alike or broadcast."""
+        """Return new arrays of a shape, from one status or from statuses that broadcast to it."""
         if isinstance(status, Statuses):
             arrays = (np.broadcast_to(array, shape).copy() for array in status)
             return cls(*arrays)
@@ -144,9 +144,9 @@ class Statuses:
         yield self.kind
         yield self.reason
 
-    def __getitem__(self, place: Any) -> Statuses:
-        """Return those at some places, which the arrays are indexed by."""
-        return Statuses(self.kind[place], self.reason[place])
+    def __getitem__(self, index: Any) -> Statuses:
+        """Return the statuses at an index, as NumPy indexes arrays."""
+        return Statuses(self.kind[index], self.reason[index])
 
     @property
     def is_ok(self) -> Mask:
@@ -159,23 +159,23 @@ class Statuses:
         return np.asarray(self.kind <= _INSUFFICIENT)
 
     def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
-        """Change the status of some places, in place.
+        """Change the statuses where a mask is true, in place.
 
         Parameters
         ----------
-        why : the reason, or what returns it from the place, one whole number an axis.
+        why : the reason; or a function that returns it for one status, from its index on each axis.
         """
-        # Of a single status without axes, there is one place, which is named by nothing.
-        places = np.nonzero(where) if self.kind.ndim else ()
+        # A single status without axes has the index ().
+        flagged = np.nonzero(where) if self.kind.ndim else ()
         if not np.any(where):
             return
-        self.kind[places] = _CODES[kind]
+        self.kind[flagged] = _CODES[kind]
         if isinstance(why, str):
-            self.reason[places] = why
+            self.reason[flagged] = why
         else:
-            indices = zip(*(axis.tolist() for axis in places), strict=True) if places else [()]
-            texts = _texts([why(*place) for place in indices])
-            self.reason[places] = texts if places else texts[0]
+            indices = zip(*(axis.tolist() for axis in flagged), strict=True) if flagged else [()]
+            texts = _texts([why(*index) for index in indices])
+            self.reason[flagged] = texts if flagged else texts[0]
 
 
 def _texts(texts: Sequence[str]) -> Texts:
@@ -190,10 +190,11 @@ class Block:
 
     Attributes
     ----------
-    metrics, statistics, settings : (M,)
-    attribute, groups : whom values are about; the groups are (G,) names.
-    splits : (S,) of which splits they are.
-    there : which of the values are rows of the table; None where all are.
+    metrics, statistics, settings : (M,) what the values are.
+    attribute : the attribute that the values are about; empty of everyone.
+    groups : (G,) the names of the groups that they are about.
+    splits : (S,) the numbers of the splits that they are of.
+    is_row : which of the values are rows of the table; None where all are.
     """
 
     metrics: tuple[str, ...]
@@ -207,20 +208,22 @@ class Block:
     upper: Floats
     n: NDArray[np.int64]
     status: Statuses
-    there: Mask | None = None
+    is_row: Mask | None = None
 
-    def take(self, places: Sequence[int]) -> Block:
+    def take(self, indices: Sequence[int]) -> Block:
         """Return some of the metrics alone."""
-        chosen = list(places)
-        arrays = {name: getattr(self, name)[chosen] for name in ("value", "lower", "upper", "n")}
+        kept = list(indices)
         return replace(
             self,
-            metrics=tuple(self.metrics[m] for m in chosen),
-            statistics=tuple(self.statistics[m] for m in chosen),
-            settings=tuple(self.settings[m] for m in chosen),
-            status=self.status[chosen],
-            there=None if self.there is None else self.there[chosen],
-            **arrays,
+            metrics=tuple(self.metrics[m] for m in kept),
+            statistics=tuple(self.statistics[m] for m in kept),
+            settings=tuple(self.settings[m] for m in kept),
+            value=self.value[kept],
+            lower=self.lower[kept],
+            upper=self.upper[kept],
+            n=self.n[kept],
+            status=self.status[kept],
+            is_row=None if self.is_row is None else self.is_row[kept],
         )
 
 
@@ -230,11 +233,12 @@ class MetricTable:
 
     Attributes
     ----------
-    level : probability of the intervals.
-    frequentist : every interval holds for few rows and rare labels too, or there is none and the
-        status says why; otherwise they are the papers': normal for means, and else none.
+    level : the probability of the intervals.
+    frequentist : whether every interval holds for few rows and rare labels too, or there is none
+        and the status says why; otherwise intervals are the papers': normal ones of means, and
+        no others.
     splits : (S,) the numbers of the splits that are evaluated, 0 by default.
-    minimum : values of fewer rows are flagged, if nothing else is wrong with them.
+    minimum : the number of rows under which a value is flagged, if nothing else is wrong with it.
     blocks : what was added, in that order.
     """
 
@@ -261,7 +265,7 @@ class MetricTable:
         status: Status | Statuses = OK,
         bounded: bool = False,
         lacking: str = "",
-        there: Mask | None = None,
+        is_row: Mask | None = None,
         fewest: ArrayLike | None = None,
     ) -> None:
         """Append values that broadcast to (M, S, G); one that is NaN must say why.
@@ -269,12 +273,16 @@ class MetricTable:
         Parameters
         ----------
         metrics, statistic, setting : one, or one of each of M.
-        value, n, interval, status, there : arrays that broadcast, of what may differ.
-        bounded : the interval holds where there is no value, too: over a rate of 0 there is no
-            ratio, but one that it exceeds.
-        lacking : why a value that is ok has no interval, if it is not for what the metric is.
-        there : which of the values are rows at all.
-        fewest : the rows of the smallest group that a value compares, where `n` are those of all.
+        value : the values; (M, S, G) arrays here and below may be anything that broadcasts.
+        n : how many rows each value rests on.
+        where : whom the values are about.
+        interval : the lower and the upper limits.
+        status : whether each value can be relied on.
+        bounded : whether the interval holds where there is no value, too: over a rate of 0 there
+            is no ratio, but one that it exceeds.
+        lacking : why a value that is ok has no interval; by default, what is said of the metric.
+        is_row : which of the values are rows of the table; all by default.
+        fewest : the rows of the smallest group that a value compares, where `n` counts all rows.
         """
         names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
         if not names:
@@ -285,14 +293,15 @@ class MetricTable:
         values, lower, upper = (
             np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
-        statuses, rows = Statuses.of(status, shape), np.broadcast_to(np.asarray(n, np.int64), shape)
+        n_rows = np.broadcast_to(np.asarray(n, np.int64), shape)
+        statuses = Statuses.of(status, shape)
         missing = np.isnan(values)
         if missing.any():
             if not bounded:
-                lower, upper = (np.where(missing, NAN, end) for end in (lower, upper))
+                lower, upper = (np.where(missing, NAN, limit) for limit in (lower, upper))
             statuses.flag(missing & statuses.is_ok, "undefined", "the value is not a number")
         if self.frequentist:
-            least = rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
+            least = n_rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
             whose = "" if fewest is None else " in the smallest group"
             self._flag_few(statuses, statistics, least, whose)
             lower, upper = _without_width_zero(lower, upper, statuses)
@@ -303,18 +312,18 @@ class MetricTable:
             _explain_no_interval(statuses, lower, reasons)
         self.blocks.append(
             Block(
-                names,
-                statistics,
-                settings,
-                where.attribute,
-                where.names,
-                np.array(self.splits),
-                values,
-                lower,
-                upper,
-                rows,
-                statuses,
-                None if there is None else np.broadcast_to(there, shape),
+                metrics=names,
+                statistics=statistics,
+                settings=settings,
+                attribute=where.attribute,
+                groups=where.names,
+                splits=np.array(self.splits),
+                value=values,
+                lower=lower,
+                upper=upper,
+                n=n_rows,
+                status=statuses,
+                is_row=None if is_row is None else np.broadcast_to(is_row, shape),
             )
         )
 
@@ -324,7 +333,7 @@ class MetricTable:
         """Mark values as insufficient that rest on fewer rows than the minimum."""
         of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
         few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
-        statuses.flag(few, "insufficient", lambda *place: f"n={least[place]}{whose}")
+        statuses.flag(few, "insufficient", lambda *index: f"n={least[index]}{whose}")
 
     def add_bounded(
         self,
@@ -342,8 +351,9 @@ class MetricTable:
 
         Parameters
         ----------
-        lacking : why there is no interval, where it is NaN; or what returns that from the place.
-        options : as of :meth:`add`.
+        lacking : why there is no interval, where it is NaN; or a function that returns the reason
+            for the value at an index.
+        options : further arguments of :meth:`add`.
         """
         if not self.frequentist:
             interval = NAN, NAN
@@ -356,14 +366,17 @@ class MetricTable:
             status.flag(none & plain, "insufficient", lacking)
         self.add(metrics, value, n, where, interval=interval, status=status, **options)
 
-    def take(self, chosen: Callable[[str], bool]) -> list[Block]:
-        """Return the blocks of some metrics, by their names, with these alone."""
-        kept = ((block, [m for m, name in enumerate(block.metrics) if chosen(name)])
-                for block in self.blocks)  # fmt: skip
-        return [block.take(places) for block, places in kept if places]
+    def take(self, is_wanted: Callable[[str], bool]) -> list[Block]:
+        """Return the blocks of the metrics whose names are wanted, with these metrics alone."""
+        wanted = []
+        for block in self.blocks:
+            indices = [m for m, name in enumerate(block.metrics) if is_wanted(name)]
+            if indices:
+                wanted.append(block.take(indices))
+        return wanted
 
-    def invalidated(self, reason: str) -> MetricTable:
-        """Return the same rows without values, undefined for one reason."""
+    def without_values(self, reason: str) -> MetricTable:
+        """Return a table whose rows have no values, and are undefined for one reason."""
         return replace(self, blocks=[_without_values(block, reason) for block in self.blocks])
 
     def add_unweighted(self, blocks: Iterable[Block], design: Design | None) -> None:
@@ -372,7 +385,7 @@ class MetricTable:
         Of weighted rows their values would be of other people than those spoken of; of clustered
         ones their intervals would be too short, and probabilities about ratios too sure.
         """
-        self.blocks.extend(block if design is None else _unsampled(block, design)
+        self.blocks.extend(block if design is None else _unweighted_block(block, design)
                            for block in blocks)  # fmt: skip
 
     def frame(self) -> pd.DataFrame:
@@ -383,7 +396,7 @@ class MetricTable:
 
 
 def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tuple[Floats, Floats]:
-    """Return the ends of intervals, NaN where they are equal.
+    """Return the limits of intervals, NaN where they are equal.
 
     An interval of a mean is made of how much the rows vary. Where they do not, its width would be
     0, which says that the mean is known exactly; so there is none, and the reason says why.
@@ -410,26 +423,30 @@ def _without_values(block: Block, reason: str) -> Block:
     return replace(block, value=nothing, lower=nothing, upper=nothing, status=status)
 
 
-def _unsampled(block: Block, design: Design) -> Block:
+def _unweighted_block(block: Block, design: Design) -> Block:
     """Return a block without what holds for unweighted, independent rows alone.
 
     Of weighted rows these are the values, of clustered ones the intervals.
     """
-    status, value = Statuses.of(block.status, block.value.shape), block.value
-    sure = np.array([statistic == OUTSIDE_BAND for statistic in block.statistics])[:, None, None]
-    none = np.isnan(block.lower) & np.isnan(block.upper) & ~sure
-    lower, upper = (np.full(value.shape, NAN) for _ in range(2))
+    value = block.value
+    status = Statuses.of(block.status, value.shape)
     if design.weighted:
-        weighted = status.has_value
-        value = np.where(weighted, NAN, value)
-        status.flag(weighted, "undefined", "it takes no weights")
+        has_value = status.has_value
+        value = np.where(has_value, NAN, value)
+        status.flag(has_value, "undefined", "it takes no weights")
     else:
+        # The probability that a ratio is outside a band comes from the ratio's interval.
+        is_outside_band = np.array([name == OUTSIDE_BAND for name in block.statistics])
+        rests_on_interval = (
+            ~(np.isnan(block.lower) & np.isnan(block.upper)) | is_outside_band[:, None, None]
+        )
         status.flag(
-            ~none & status.is_ok,
+            rests_on_interval & status.is_ok,
             "insufficient",
             "its interval would take clustered rows for independent",
         )
-    return replace(block, value=value, lower=lower, upper=upper, status=status)
+    no_limits = np.full(value.shape, NAN)
+    return replace(block, value=value, lower=no_limits, upper=no_limits.copy(), status=status)
 
 
 Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
@@ -440,7 +457,7 @@ def concatenate(tables: Iterable[MetricTable], splits: Sequence[Split]) -> pd.Da
 
     Parameters
     ----------
-    splits : the repeat, the fold and the variant of every split that a table numbers.
+    splits : the repeat, the fold and the variant of every split, in the order of its number.
     """
     columns, split = _columns([block for table in tables for block in table.blocks])
     keys = {
@@ -454,7 +471,10 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     """Return the columns of all rows, by split and then as they were added, and their splits."""
     subjects: dict[tuple[str, str, str, Setting], int] = {}
     groups: dict[str, int] = {}
-    of_subject, of_group, of_split, is_row = [], [], [], []
+    of_subject = []
+    of_group = []
+    of_split = []
+    is_row = []
     for block in blocks:
         shape = block.value.shape
         described = zip(block.metrics, block.statistics, block.settings, strict=True)
@@ -467,53 +487,53 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         of_group.append(np.broadcast_to(np.array(group), shape).ravel())
         of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
         is_row.append(
-            np.ones(block.value.size, bool) if block.there is None else block.there.ravel()
+            np.ones(block.value.size, bool) if block.is_row is None else block.is_row.ravel()
         )
     if not blocks:
         return _empty_table(), np.zeros(0, np.intp)
     split = np.concatenate(of_split)
-    rows = np.argsort(split, kind="stable")
-    rows = rows[np.concatenate(is_row)[rows]]
+    order = np.argsort(split, kind="stable")
+    order = order[np.concatenate(is_row)[order]]
 
     def column(values: Iterable[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([array.ravel() for array in values])[rows]
+        return np.concatenate([array.ravel() for array in values])[order]
 
-    subject_of = np.concatenate(of_subject)[rows]
+    row_subject = np.concatenate(of_subject)[order]
     metric, statistic, attribute, settings = zip(*subjects, strict=True)
-    statistics = [STATISTICS.index(name) for name in statistic]
-    codes = {"status": column(block.status.kind for block in blocks)}
+    statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
     columns = {
-        "metric": _texts(metric)[subject_of],
-        "statistic": pd.Categorical.from_codes(
-            np.array(statistics, np.int8)[subject_of], list(STATISTICS)
+        "metric": _texts(metric)[row_subject],
+        "statistic": pd.Categorical.from_codes(statistics[row_subject], list(STATISTICS)),
+        "attribute": _texts(attribute)[row_subject],
+        "group": _texts(list(groups))[np.concatenate(of_group)[order]],
+        "value": column(block.value for block in blocks),
+        "lower": column(block.lower for block in blocks),
+        "upper": column(block.upper for block in blocks),
+        "n": column(block.n for block in blocks),
+        "status": pd.Categorical.from_codes(
+            column(block.status.kind for block in blocks), list(STATUSES)
         ),
-        "attribute": _texts(attribute)[subject_of],
-        "group": _texts(list(groups))[np.concatenate(of_group)[rows]],
-        **{
-            name: column(getattr(block, name) for block in blocks)
-            for name in ("value", "lower", "upper", "n")
-        },
-        "status": pd.Categorical.from_codes(codes["status"], list(STATUSES)),
         "reason": column(block.status.reason for block in blocks),
-        **_settings(settings, subject_of),
+        **_settings(settings, row_subject),
     }
-    return columns, split[rows]
+    return columns, split[order]
 
 
-def _settings(settings: Sequence[Setting], place: NDArray[np.intp]) -> dict[str, Any]:
-    """Return the columns of settings; `place` (n,) is the position of each row's setting."""
+def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the columns of settings; `row_setting` (n,) is the index of each row's setting."""
     types = {**SETTINGS, **STRATA}
     values = {name: [setting[i] for setting in settings] for i, name in enumerate(types)}
     used = {name: column for name, column in values.items() if set(column) != {None}}
-    empty = {dtype: _empty(dtype, len(place)) for dtype in set(SETTINGS.values())}
+    empty = {dtype: _empty(dtype, len(row_setting)) for dtype in set(SETTINGS.values())}
     return {
-        name: pd.array(used[name], dtype).take(place) if name in used else empty[dtype]
+        name: pd.array(used[name], dtype).take(row_setting) if name in used else empty[dtype]
         for name, dtype in types.items()
         if name in SETTINGS or name in used
     }
 
 
 def _empty_table() -> dict[str, Any]:
+    """Return the columns of a table without rows."""
     nothing = np.zeros(0)
     texts = {name: np.zeros(0, object) for name in ("metric", "attribute", "group", "reason")}
     return {

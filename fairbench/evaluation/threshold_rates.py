@@ -12,7 +12,7 @@ from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics.group import counts_at
+from fairbench.metrics.group_thresholds import counts_at
 from fairbench.metrics.rates import Rate, selection_rate
 
 Codes = NDArray[np.intp]
@@ -46,7 +46,7 @@ class ScoredRows:
         codes : (n,) the groups, each of which has rows.
         """
         if self.design is not None:
-            return [self._surveyed(rate, codes, thresholds, level) for rate in rates]
+            return [self._survey_limits(rate, codes, thresholds, level) for rate in rates]
         decided = counts_at(thresholds, self.label, self.score, codes)
         flipped = decided[..., [1, 0, 3, 2]] if self.below else decided
         counts = [flipped if rate is selection_rate else decided for rate in rates]
@@ -55,11 +55,14 @@ class ScoredRows:
             for rate, of_rate in zip(rates, counts, strict=True)
         ]
 
-    def _surveyed(self, rate: Rate, codes: Codes, thresholds: Floats, level: float) -> GroupLimits:
+    def _survey_limits(
+        self, rate: Rate, codes: Codes, thresholds: Floats, level: float
+    ) -> GroupLimits:
         """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
         flipped = self.below and rate is selection_rate
-        label, groups = np.zeros(len(codes)) if self.label is None else self.label, codes.max() + 1
+        label = np.zeros(len(codes)) if self.label is None else self.label
+        groups = codes.max() + 1
         surveys = []
         for threshold in thresholds:
             cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,10 @@ class GoalRows:
 
     Attributes
     ----------
-    fold, unit, target, group : (n,): the fold in which a row was looked at, the person or cluster
-        of persons, the label, and the code of the group.
+    fold : (n,) the fold in which a row was looked at.
+    unit : (n,) the person or cluster of persons.
+    target : (n,) the label.
+    group : (n,) the code of the group.
     columns : what was predicted, (n,) each.
     groups : how many groups there are.
     """
@@ -48,21 +51,29 @@ class GoalRows:
     def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
-        columns = {name: values[kept] for name, values in self.columns.items()}
-        fold, unit, group = (values[kept] for values in (self.fold, self.unit, self.group))
-        return GoalRows(fold, unit, self.target[kept], group, columns, self.groups)
+        return GoalRows(
+            fold=self.fold[kept],
+            unit=self.unit[kept],
+            target=self.target[kept],
+            group=self.group[kept],
+            columns={name: values[kept] for name, values in self.columns.items()},
+            groups=self.groups,
+        )
 
 
-def together(parts: Sequence[GoalRows]) -> GoalRows:
-    """Return the rows of several folds."""
-    names = ("fold", "unit", "target", "group")
-    fold, unit, target, group = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in names
+def together(folds: Sequence[GoalRows]) -> GoalRows:
+    """Return the rows of several folds, one after the other."""
+    return GoalRows(
+        fold=np.concatenate([rows.fold for rows in folds]),
+        unit=np.concatenate([rows.unit for rows in folds]),
+        target=np.concatenate([rows.target for rows in folds]),
+        group=np.concatenate([rows.group for rows in folds]),
+        columns={
+            name: np.concatenate([rows.columns[name] for rows in folds])
+            for name in folds[0].columns
+        },
+        groups=folds[0].groups,
     )
-    columns = {
-        name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
-    }
-    return GoalRows(fold, unit, target, group, columns, parts[0].groups)
 
 
 @dataclass(frozen=True)
@@ -96,63 +107,105 @@ class Goal:
                 "none of: take another objective or method"
             )
         if self.metric.rates:
-            return self._of_rates(rows)
+            return self._estimate_rates(rows)
         columns = [rows.columns[name] for name in self.metric.needs]
         loss = np.asarray(self.metric(rows.target, *columns), float)
-        mean, sides = np.array([loss.mean()]), np.array([[self.sign]])
-        return GoalEstimate(mean, (loss - mean)[:, None] / len(loss), np.zeros(1), sides, self.sign)
+        mean = np.array([loss.mean()])
+        influence = (loss - mean)[:, None] / len(loss)
+        return GoalEstimate(mean, influence, np.zeros(1), np.array([[self.sign]]), self.sign)
 
-    def _of_rates(self, rows: GoalRows) -> GoalEstimate:
-        """Return a rate of everyone, or the largest difference of rates between groups."""
+    def _estimate_rates(self, rows: GoalRows) -> GoalEstimate:
+        """Return a rate of everyone, or the largest difference of rates between groups.
+
+        Notes
+        -----
+        Both are value = max over sides of side . rates, where `rates` are the values of each rate
+        in each group, and a side holds a weight for each of them; see `_rate_sides` and
+        `_gap_sides`.
+        """
         cells = (2 * rows.target + rows.columns["prediction"]).astype(np.int64)
-        groups = [rows.group == g for g in range(rows.groups)]
-        masks = groups if self.metric.is_gap else [np.ones(len(cells), bool)]
-        rates = [_rate(rate, cells, mask) for rate in self.metric.rates for mask in masks]
-        values, influence, least = (
-            np.stack(column, axis=-1) for column in zip(*rates, strict=True)
+        if self.metric.is_gap:
+            groups = [rows.group == g for g in range(rows.groups)]
+        else:
+            groups = [np.ones(len(cells), bool)]
+        estimates = [
+            _RateEstimate.of(rate, cells, in_group)
+            for rate in self.metric.rates
+            for in_group in groups
+        ]
+        rates, influence, least = (
+            np.stack(column, axis=-1) for column in zip(*estimates, strict=True)
         )
-        defined = np.isfinite(values)
-        sides = self._sides(defined, len(masks))
-        return GoalEstimate(np.where(defined, values, 0), influence, least, sides, self.sign)
+        defined = np.isfinite(rates)
+        if self.metric.is_gap:
+            sides = self._gap_sides(defined, len(groups))
+        else:
+            sides = self._rate_sides(defined)
+        return GoalEstimate(np.where(defined, rates, 0), influence, least, sides, self.sign)
 
-    def _sides(self, defined: NDArray[np.bool_], masks: int) -> Floats:
-        """Return the weights (sides, R) of rates whose largest sum is the goal's value.
+    def _rate_sides(self, defined: NDArray[np.bool_]) -> Floats:
+        """Return the one side (1, R) of a mean of R rates, or none (0, R) if one is undefined."""
+        n_rates = len(self.metric.rates)
+        side = np.full((1, n_rates), self.sign / n_rates)
+        return side if defined.all() else side[:0]
 
-        A gap has two sides for each pair of groups, one of either sign; a rate has one side.
+    def _gap_sides(self, defined: NDArray[np.bool_], n_groups: int) -> Floats:
+        """Return the sides (2 P, R) of a largest gap: both signs of each of P differences.
+
+        A difference is of one rate between two groups, where both have it.
 
         Parameters
         ----------
-        defined : (R,) which rates there are, those of each group after each other.
-        masks : how many groups have rates.
+        defined : (R,) whether each rate of each group exists: all groups of the first rate, then
+            all groups of the second.
         """
-        count = len(self.metric.rates)
-        if not self.metric.is_gap:
-            side = np.full((1, count), self.sign / count)
-            return side if defined.all() else side[:0]
+        unit = np.eye(len(defined))
         pairs = [
-            (masks * rate + a, masks * rate + b)
-            for rate in range(count)
-            for a, b in combinations(range(masks), 2)
+            (n_groups * rate + a, n_groups * rate + b)
+            for rate in range(len(self.metric.rates))
+            for a, b in combinations(range(n_groups), 2)
         ]
         sides = [
-            sign * (np.eye(len(defined))[a] - np.eye(len(defined))[b])
-            for a, b in pairs
-            if defined[a] and defined[b]
+            sign * (unit[first] - unit[second])
+            for first, second in pairs
+            if defined[first] and defined[second]
             for sign in (1.0, -1.0)
         ]
         return np.array(sides).reshape(-1, len(defined))
 
 
-def _rate(rate: Rate, cells: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[Floats, ...]:
-    """Return a rate, what each row adds to its error, and the variance that no row can show."""
-    top, bottom = (
-        np.asarray(weights, float)[cells] * mask for weights in (rate.numerator, rate.denominator)
-    )
-    size = float(bottom.sum())
-    if size == 0:
-        return np.array(np.nan), np.zeros(len(cells)), np.array(0.0)
-    value = top.sum() / size
-    return np.array(value), (top - value * bottom) / size, np.array(1 / size**2)
+class _RateEstimate(NamedTuple):
+    """A rate of one group.
+
+    Attributes
+    ----------
+    value : the rate; NaN where no row of the group is one that it is of.
+    influence : (n,) what each row adds to its error.
+    least : the variance that no row can show.
+    """
+
+    value: Floats
+    influence: Floats
+    least: Floats
+
+    @classmethod
+    def of(cls, rate: Rate, cells: NDArray[np.int64], in_group: NDArray[np.bool_]) -> _RateEstimate:
+        """Return a rate of the rows (n,) of a group, by their confusion cells (n,).
+
+        Notes
+        -----
+        A rate is r = sum t / sum b, with t and b the weights of each row's cell in its numerator
+        and denominator. A row adds (t - r b) / sum b to its error.
+        """
+        top, bottom = (
+            np.asarray(weights, float)[cells] * in_group
+            for weights in (rate.numerator, rate.denominator)
+        )
+        size = float(bottom.sum())
+        if size == 0:
+            return cls(np.array(np.nan), np.zeros(len(cells)), np.array(0.0))
+        value = top.sum() / size
+        return cls(np.array(value), (top - value * bottom) / size, np.array(1 / size**2))
 
 
 def goals(names: Sequence[str], task: str) -> tuple[Goal, ...]:

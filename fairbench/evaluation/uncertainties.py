@@ -17,7 +17,7 @@ from fairbench.evaluation.table import (
     NO_SETTING,
     MetricTable,
     Setting,
-    Several,
+    SomeGroups,
     Statuses,
     invalid_rows,
     no_rows,
@@ -87,7 +87,8 @@ class UncertaintyEvaluation:
         given = variances(data)
         if not given:
             return
-        measures, values = [f"{name}_uncertainty" for name in given], np.stack(list(given.values()))
+        measures = [f"{name}_uncertainty" for name in given]
+        values = np.stack(list(given.values()))
         # Measures that are not finite everywhere in a split are undefined there.
         reasons = Statuses.ok((len(given), data.splits))
         bad = ~np.isfinite(values)
@@ -126,7 +127,7 @@ class UncertaintyEvaluation:
         Parameters
         ----------
         reasons : (V, S) the status of each measure.
-        lowest : (V, S) the lower end of the reference's mean.
+        lowest : (V, S) the lower limit of the reference's mean.
         floor : (S,) the mean under which nothing is divided by it.
         """
         lower, upper = means.interval(self.table.level)
@@ -169,18 +170,20 @@ class UncertaintyEvaluation:
         form : what compares the means with the reference's, such as ``_difference``; "" of the
             means themselves.
         reasons : (V, S) the status of each measure.
-        band : of the probability that a ratio is outside it, where that is added.
+        band : a distance from 1, where the values are the probabilities that ratios are further
+            from 1 than that.
         """
         size, names = groups.size, groups.names
         weakest = np.broadcast_to(np.arange(len(names)), size.shape)
         if form:
             weakest = np.where(size[:, 1:] < size[:, :1], weakest[:, 1:], 0)
-            size, values = np.minimum(size[:, :1], size[:, 1:]), values[:, 1:]
+            size = np.minimum(size[:, :1], size[:, 1:])
+            values = values[:, 1:]
             names = names[1:]
         value = np.moveaxis(values, -1, 0)
         n = np.broadcast_to(size, value.shape)
         weakest_names = np.asarray(groups.names, object)[weakest]
-        status = self._sized(Statuses.of(reasons[..., None], value.shape), n, weakest_names)
+        status = self._flag_small(Statuses.of(reasons[..., None], value.shape), n, weakest_names)
         value = np.where(status.has_value, value, NAN)
         if self.table.frequentist:
             few = status.is_ok & (n < FEWEST)
@@ -190,24 +193,24 @@ class UncertaintyEvaluation:
             without_value & (n == 1), "undefined", "the standard error of a mean needs 2 rows"
         )
         status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
-        ends = [np.asarray(NAN), np.asarray(NAN)]
+        limits = [np.asarray(NAN), np.asarray(NAN)]
         if lower is not None and upper is not None:
             # What compares groups has nothing to add about the reference, the first of them.
             start = 1 if form else 0
-            ends = [np.moveaxis(end[:, start:], -1, 0) for end in (lower, upper)]
-            ends = [np.where(n > 1, end, NAN) for end in ends]
+            limits = [np.moveaxis(limit[:, start:], -1, 0) for limit in (lower, upper)]
+            limits = [np.where(n > 1, limit, NAN) for limit in limits]
         self.table.add(
             [f"{measure}{form}" for measure in measures],
             value,
             n,
-            Several(groups.attribute, names),
+            SomeGroups(groups.attribute, names),
             statistic=VALUE if band is None else OUTSIDE_BAND,
             setting=NO_SETTING if band is None else Setting(band=band),
-            interval=(ends[0], ends[1]),
+            interval=(limits[0], limits[1]),
             status=status,
         )
 
-    def _sized(
+    def _flag_small(
         self, status: Statuses, n: NDArray[np.int64], weakest: NDArray[np.object_]
     ) -> Statuses:
         """Flag the values (V, S, G) of few rows or of none; `weakest` (S, G) names the group."""
@@ -239,7 +242,7 @@ class _SkewedMeans:
         columns = np.nan_to_num(values, posinf=0, neginf=0)
         moments = Moments.of_groups(columns, groups.codes, groups.cells)
         limits = around(moments.mean, loss_limits(moments, level=level, least=0.0, rows=FEWEST))
-        return cls(Limits(*(np.moveaxis(groups.shaped(end), 0, -1) for end in limits)), level)
+        return cls(Limits(*(np.moveaxis(groups.shaped(limit), 0, -1) for limit in limits)), level)
 
     @property
     def mean(self) -> Floats:
@@ -248,7 +251,7 @@ class _SkewedMeans:
 
     @property
     def _reference(self) -> Limits:
-        return Limits(*(end[..., :1, :] for end in self.limits))
+        return Limits(*(limit[..., :1, :] for limit in self.limits))
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Return the ends (S, G, V) of the means' intervals."""
@@ -300,7 +303,8 @@ def evaluate_consistency(
 
 def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
     """Add the spread over the variants of individuals' uncertainties (variants, n)."""
-    n, setting = values.shape[1], Setting(variants=len(values))
+    n = values.shape[1]
+    setting = Setting(variants=len(values))
     bad = np.asarray(~np.isfinite(values).all(axis=0))
     status = invalid_rows(bad, "uncertainty")
     if status.reason:
@@ -366,10 +370,11 @@ def _add_fairness(
         lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
     else:
         half = quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
-        lower, upper = groups.shaped(moments.mean - half), groups.shaped(moments.mean + half)
+        lower = groups.shaped(moments.mean - half)
+        upper = groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)
-    for place, outcome in enumerate(outcomes):
-        cells = slice(place, None, len(outcomes))
+    for i, outcome in enumerate(outcomes):
+        cells = slice(i, None, len(outcomes))
         names = groups.names[cells]
         status = _fairness_statuses(
             value[..., cells], n[..., cells], names, outcome, table.frequentist
@@ -378,7 +383,7 @@ def _add_fairness(
             (metric,) * len(value),
             value[..., cells],
             n[..., cells],
-            Several(groups.attribute, names),
+            SomeGroups(groups.attribute, names),
             setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
             interval=(lower[..., cells], upper[..., cells]),
             status=status,

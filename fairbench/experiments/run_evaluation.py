@@ -256,7 +256,7 @@ class RunEvaluation:
                 value, rows = zip(*(note or (np.nan, 0) for note in noted), strict=True)
                 has_note = [[note is not None] for note in noted]
                 arrays = np.reshape(value, (-1, 1)), np.reshape(rows, (-1, 1))
-                table.add(name, *arrays, there=np.array(has_note))
+                table.add(name, *arrays, is_row=np.array(has_note))
             yield table
 
     def _evaluate(self, readings: Sequence[Reading], places: Sequence[int]) -> MetricTable:
@@ -282,7 +282,7 @@ class RunEvaluation:
             )
             evaluate_truncation(table, test, frames)
         invalid = readings[0].invalid
-        return table.invalidated(invalid) if invalid else table
+        return table.without_values(invalid) if invalid else table
 
     def _keys(self, cell: Cell) -> tuple[str, int, int]:
         return self.dataset.name, cell.fold.repeat, cell.fold.fold

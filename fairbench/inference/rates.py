@@ -76,7 +76,7 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     """
     levels = np.asarray(level, float)
     if not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"level is {level}: it must be between 0 and 1, such as 0.95")
+        raise ValueError(f"level is {level!r}: it must be between 0 and 1, such as 0.95")
     x, n, tail = np.broadcast_arrays(
         np.asarray(successes, float), np.asarray(size, float), (1 - levels) / 2
     )

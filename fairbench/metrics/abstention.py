@@ -45,7 +45,7 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
 
 
-def _of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
+def _area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
     return area_under_risk_coverage(np.asarray(target) != np.asarray(prediction), uncertainty)
 
 
@@ -58,7 +58,7 @@ AREA_UNDER_RISK_COVERAGE = Metric(
     most=1.0,
     needs=("prediction", "uncertainty"),
     interval="none",
-    function=_of_errors,
+    function=_area_of_errors,
     special=True,
 )
 
@@ -108,7 +108,8 @@ def _total_variation(codes: NDArray[np.int64], kept: Floats) -> Floats:
 def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
     """Return the area between the two distribution functions over the sd of `values`, (k,)."""
     present = ~np.isnan(values)
-    values, kept = values[present], kept[:, present]
+    values = values[present]
+    kept = kept[:, present]
     total = kept.sum(axis=1)
     if not len(values) or not (sd := values.std()):
         return np.where(total > 0, 0.0, np.nan)

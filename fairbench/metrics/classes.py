@@ -57,7 +57,7 @@ def right_or_wrong(counts: Counts) -> Counts:
     return np.stack([np.zeros_like(right), np.zeros_like(right), wrong, right], axis=-1)
 
 
-def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
+def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     """Return a form of the classes' gaps (C, ...); gaps of NaN are left out.
 
     Parameters
@@ -81,7 +81,7 @@ def averaged(form: str, gaps: Floats, shares: Floats) -> Floats:
 def _form(form: str, gap: Callable[[Counts], Floats], counts: Counts) -> Floats:
     tables = one_vs_rest(counts)
     share = selection_rate if gap is statistical_parity else base_rate
-    return averaged(form, gap(tables), share(total(tables))[..., 0])
+    return average_gaps(form, gap(tables), share(total(tables))[..., 0])
 
 
 def _micro(counts: Counts) -> Floats:
@@ -172,7 +172,8 @@ def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: i
     """Return the mean over the classes of their expected calibration errors (Kull et al. 2019)."""
     from fairbench.metrics.probability import expected_calibration_error
 
-    code, p = np.asarray(target), np.asarray(scores, float)
+    code = np.asarray(target)
+    p = np.asarray(scores, float)
     errors = [expected_calibration_error(code == k, p[:, k], bins=bins) for k in range(p.shape[1])]
     return float(np.mean(errors))
 
@@ -193,9 +194,10 @@ CLASSWISE_CALIBRATION_ERROR = Metric(
 )
 
 
-def _declared(
+def _gap_metric(
     name: str, label: str, sentence: str, function: Callable[[Counts], Floats], *, shown: bool
 ) -> Metric:
+    """Return the declaration of a gap between groups over several classes."""
     return Metric(
         name=name,
         label=label,
@@ -231,9 +233,10 @@ _GAPS = {
 
 
 def _all_forms(name: str) -> tuple[Metric, ...]:
+    """Return the declarations of a gap in all `FORMS`."""
     gap, label, sentence = _GAPS[name]
     return tuple(
-        _declared(
+        _gap_metric(
             f"{name}_{form}",
             f"{label}, {_NAMED[form]}",
             f"{sentence}: {_OF[form]}.",
@@ -248,7 +251,7 @@ PARITY_CLASS_MEAN, PARITY_MACRO_MICRO, PARITY_LARGEST = _all_forms("statistical_
 OPPORTUNITY_CLASS_MEAN, OPPORTUNITY_MACRO_MICRO, OPPORTUNITY_LARGEST = _all_forms(
     "equal_opportunity"
 )
-OPPORTUNITY_MICRO = _declared(
+OPPORTUNITY_MICRO = _gap_metric(
     "equal_opportunity_micro",
     "gap in true positive rate, micro",
     "The widest gap between groups in accuracy, the true positive rate of all classes added up.",

@@ -80,7 +80,8 @@ NLL = Metric(
 
 def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) -> Floats:
     """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
-    y, p = np.asarray(target, float), np.clip(np.asarray(score, float), floor, 1 - floor)
+    y = np.asarray(target, float)
+    p = np.clip(np.asarray(score, float), floor, 1 - floor)
     losses: Floats = -(y * np.log(p) + (1 - y) * np.log1p(-p))
     return losses
 
@@ -173,13 +174,13 @@ def bins_of_mass(
     ----------
     order : the rows by group, and by score in a group, where that is known.
     """
-    rows = np.bincount(codes, minlength=groups)
+    n_rows = np.bincount(codes, minlength=groups)
     index = np.empty(len(codes), np.int64)
     if weight is None:
         order = np.lexsort((score, codes)) if order is None else order
         group = codes[order]
-        place = np.arange(len(order)) - (np.cumsum(rows) - rows)[group]
-        index[order] = place * bins // np.maximum(rows, 1)[group]
+        rank_in_group = np.arange(len(order)) - (np.cumsum(n_rows) - n_rows)[group]
+        index[order] = rank_in_group * bins // np.maximum(n_rows, 1)[group]
         return index
     order = np.lexsort((weight, score, codes))
     mass = np.bincount(codes, weight, groups)
@@ -211,7 +212,8 @@ def mean_over_scores(
     new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
     if new.all():
         return values
-    block, mass = np.cumsum(new) - 1, np.ones(len(order)) if weight is None else weight[order]
+    block = np.cumsum(new) - 1
+    mass = np.ones(len(order)) if weight is None else weight[order]
     means = np.empty_like(values)
     means[order] = (np.bincount(block, mass * values[order]) / np.bincount(block, mass))[block]
     return means
@@ -304,7 +306,8 @@ MULTICALIBRATION_ERROR = Metric(
 def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
     """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
     y = np.asarray(target).astype(bool)
-    positives, negatives = int(y.sum()), int((~y).sum())
+    positives = int(y.sum())
+    negatives = int((~y).sum())
     if not (positives and negatives):
         return float("nan")
     rank_sum = average_ranks(score)[y].sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,12 +64,24 @@ def total(counts: NDArray[Any]) -> NDArray[Any]:
 Counts = NDArray[Any]
 
 
+class RateWeights(NamedTuple):
+    """How much each success and each failure count in a rate; 1 and 1 in a plain share of rows."""
+
+    success: int
+    failure: int
+
+
 @dataclass(frozen=True)
 class Rate:
     """A ratio of two weighted sums over the cells TN, FP, FN, TP.
 
     Calling it maps counts or probabilities (..., 4) to values (...), NaN where the denominator is
-    0; `empty` says in words what is then missing.
+    0.
+
+    Attributes
+    ----------
+    numerator, denominator : the weights of the cells TN, FP, FN, TP in each sum.
+    empty : what is missing where the denominator is 0, in words.
     """
 
     name: str
@@ -93,12 +105,19 @@ class Rate:
         return _sum(counts, tuple(int(weight > 0) for weight in self.numerator))
 
     @property
-    def weights(self) -> tuple[int, int]:
-        """How much a row of the numerator's cells counts, and one of the denominator's others."""
-        failures = [
-            w for w, top in zip(self.denominator, self.numerator, strict=True) if w and not top
+    def weights(self) -> RateWeights:
+        """How much successes and failures count.
+
+        With s rows in the numerator's cells and f rows in the other cells of the denominator, the
+        rate is success * s / (success * s + failure * f). The f1 score, for example, is
+        2 TP / (2 TP + FP + FN): a success counts 2, a failure 1.
+        """
+        failure_weights = [
+            weight
+            for weight, top in zip(self.denominator, self.numerator, strict=True)
+            if weight and not top
         ]
-        return max(self.numerator), failures[0]
+        return RateWeights(max(self.numerator), failure_weights[0])
 
 
 def shares_of(rates: Sequence[Rate], counts: Counts) -> tuple[Floats, Floats]:
@@ -140,9 +159,10 @@ negative_predictive_value = Rate(
 f1_score = Rate("f1_score", (0, 0, 0, 2), (0, 1, 1, 2), "no positives and no predicted positives")
 
 
-def _declared(
+def _rate_metric(
     rate: Rate, label: str, sentence: str, better: Better, shown: tuple[str, ...] = ()
 ) -> Metric:
+    """Return the declaration of a rate as a metric."""
     return Metric(
         name=rate.name,
         label=label,
@@ -157,63 +177,63 @@ def _declared(
     )
 
 
-SELECTION_RATE = _declared(
+SELECTION_RATE = _rate_metric(
     selection_rate,
     "selection rate",
     "The share of people that are predicted 1.",
     "neither",
     ("groups",),
 )
-BASE_RATE = _declared(base_rate, "base rate", "The share of people whose label is 1.", "neither")
-ACCURACY = _declared(
+BASE_RATE = _rate_metric(base_rate, "base rate", "The share of people whose label is 1.", "neither")
+ACCURACY = _rate_metric(
     accuracy, "accuracy", "The share of people whose prediction is right.", "higher"
 )
-ERROR_RATE = _declared(
+ERROR_RATE = _rate_metric(
     error_rate,
     "error rate",
     "The share of people whose prediction is wrong.",
     "lower",
     ("everyone", "groups"),
 )
-TRUE_POSITIVE_RATE = _declared(
+TRUE_POSITIVE_RATE = _rate_metric(
     true_positive_rate,
     "true positive rate",
     "Of the people whose label is 1, the share that is predicted 1.",
     "higher",
     ("groups",),
 )
-FALSE_NEGATIVE_RATE = _declared(
+FALSE_NEGATIVE_RATE = _rate_metric(
     false_negative_rate,
     "false negative rate",
     "Of the people whose label is 1, the share that is predicted 0.",
     "lower",
 )
-FALSE_POSITIVE_RATE = _declared(
+FALSE_POSITIVE_RATE = _rate_metric(
     false_positive_rate,
     "false positive rate",
     "Of the people whose label is 0, the share that is predicted 1.",
     "lower",
     ("groups",),
 )
-TRUE_NEGATIVE_RATE = _declared(
+TRUE_NEGATIVE_RATE = _rate_metric(
     true_negative_rate,
     "true negative rate",
     "Of the people whose label is 0, the share that is predicted 0.",
     "higher",
 )
-POSITIVE_PREDICTIVE_VALUE = _declared(
+POSITIVE_PREDICTIVE_VALUE = _rate_metric(
     positive_predictive_value,
     "precision",
     "Of the people that are predicted 1, the share whose label is 1.",
     "higher",
 )
-NEGATIVE_PREDICTIVE_VALUE = _declared(
+NEGATIVE_PREDICTIVE_VALUE = _rate_metric(
     negative_predictive_value,
     "negative predictive value",
     "Of the people that are predicted 0, the share whose label is 0.",
     "higher",
 )
-F1_SCORE = _declared(
+F1_SCORE = _rate_metric(
     f1_score,
     "f1 score",
     "The harmonic mean of precision and true positive rate.",

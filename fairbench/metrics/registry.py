@@ -54,17 +54,20 @@ class Metric:
         ``scores`` (n, C) those of all classes), lengths of sequences (``frames``,
         ``frames_read``), and ``groups`` where it compares groups.
     interval : how its interval is made, which says what its function takes and returns.
-        ``rate`` : confusion counts (..., 4) to (...); from the counts. It is one of its `rates`,
-        or the mean of two.
-        ``widest`` : counts of groups (..., G, 4), the reference first, to (...); the same.
-        ``difference``, ``ratio`` : the same to (..., G - 1), one rate of the others against the
-        reference's.
-        ``mean`` : target and the columns it needs, (n,) each, to (n,) losses; from their moments.
-        ``heavy_mean`` : the same, of losses that grow like squares.
+        ``rate`` : takes confusion counts (..., 4), returns (...): one of its `rates`, or the mean
+        of two. The interval is made from the counts, as are the next three.
+        ``widest`` : takes counts of groups (..., G, 4), the reference first, returns (...).
+        ``difference``, ``ratio`` : take counts of groups (..., G, 4), return (..., G - 1): one
+        rate of every other group against the reference's.
+        ``mean`` : takes the target and the columns it needs, (n,) each, returns losses (n,). The
+        interval is made from their moments.
+        ``heavy_mean`` : as ``mean``, where losses grow like squares.
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
-        target's variance) : the same to a number; closed forms.
-        ``none`` : the same to a number; the module that adds its rows makes its interval, if it
-        has one. With ``groups``, lists of a column by group, where it needs scores of labels too.
+        target's variance) : take what ``mean`` takes, return a number. The interval has a closed
+        form.
+        ``none`` : takes what ``mean`` takes, returns a number. The module that adds its rows makes
+        its interval, if it has one. With ``groups``, columns are lists with a column of each
+        group, where it needs scores of labels too.
     least, most : the least and the most that a value can be, such as 0 of losses that are never
         negative; see `at_most`.
     fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
@@ -164,15 +167,18 @@ def _check_rates(metric: Metric, module: str) -> None:
         return
     counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups
     rates = np.array([rate(counts) for rate in metric.rates])
-    most, expected = 1, metric(counts)
+    most = 1
+    expected = metric(counts)
     if metric.interval == "rate":
-        most, expected = 2, rates.mean(axis=0)
+        most = 2
+        expected = rates.mean(axis=0)
     elif metric.interval == "difference":
         expected = rates[0, 1:] - rates[0, 0]
     elif metric.interval == "ratio":
         expected = rates[0, 1:] / rates[0, 0]
     elif metric.is_gap:
-        most, expected = len(rates), np.ptp(rates, axis=1).max()
+        most = len(rates)
+        expected = np.ptp(rates, axis=1).max()
     if len(rates) > most or not np.allclose(metric(counts), expected):
         raise ValueError(
             f"{metric.name} in {module}.py: interval={metric.interval!r} is for "

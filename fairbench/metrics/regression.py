@@ -226,7 +226,7 @@ LABEL_PARITY = Metric(
 
 
 _REACH = 8.3  # sds beyond which a normal has no mass that float64 could add to 1
-_STARTS = 16
+_INNER_POINTS = 16
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 _CHUNK = 2**18  # normals evaluated at once: what fits a cache
 
@@ -245,7 +245,8 @@ def uncertainty_aware_parity(
 
     Parameters
     ----------
-    means, sds : of each group's rows, in one unit.
+    means : the predicted means of each group's rows.
+    sds : their standard deviations, in the unit of the means.
     tolerance : how far the returned distance may be below the true one; it is never above it. With
         sds of 0 alone it is exact, the parity of the points.
 
@@ -254,10 +255,16 @@ def uncertainty_aware_parity(
     In [0, 1]; NaN for a single group, an empty one, and where a mean or sd is not finite or an sd
     is negative.
     """
-    pairs = [(np.asarray(m, float), np.asarray(s, float)) for m, s in zip(means, sds, strict=True)]
-    if len(pairs) < 2 or not all(len(m) and is_normal(m, s).all() for m, s in pairs):
+    groups = [
+        (np.asarray(mean, float), np.asarray(sd, float))
+        for mean, sd in zip(means, sds, strict=True)
+    ]
+    if len(groups) < 2 or not all(len(mean) and is_normal(mean, sd).all() for mean, sd in groups):
         return float("nan")
-    mixtures = [_Mixture(m[s > 0], s[s > 0], np.sort(m[s == 0])) for m, s in pairs]
+    mixtures = [
+        _Mixture(means=mean[sd > 0], sds=sd[sd > 0], steps=np.sort(mean[sd == 0]))
+        for mean, sd in groups
+    ]
     return _largest_gap(mixtures, tolerance)
 
 
@@ -291,9 +298,9 @@ class _Mixture:
     def cdf(self, points: Floats) -> Floats:
         """Return the distribution function at points."""
         total = np.searchsorted(self.steps, points, "right").astype(float)
-        rows = max(_CHUNK // max(len(self.means), 1), 1)
-        for start in range(0, len(points), rows):
-            chunk = slice(start, start + rows)
+        chunk_size = max(_CHUNK // max(len(self.means), 1), 1)
+        for start in range(0, len(points), chunk_size):
+            chunk = slice(start, start + chunk_size)
             with np.errstate(over="ignore"):
                 total[chunk] += ndtr((points[chunk, None] - self.means) / self.sds).sum(axis=1)
         share: Floats = total / len(self)
@@ -316,34 +323,40 @@ def _largest_gap(mixtures: Sequence[_Mixture], tolerance: float) -> float:
     An interval is halved as long as the gap within it may exceed the largest found by more than
     the tolerance.
     """
-    points = _start(mixtures)
-    low, high = points[:-1], points[1:]
+    points = _grid_points(mixtures)
+    low = points[:-1]
+    high = points[1:]
+    # Values of each mixture's distribution function (mixtures, points); `at_high` is the limit
+    # from the left, so that a step at the right end is not inside the interval.
     at_points = np.stack([mixture.cdf(points) for mixture in mixtures])
     at_low = at_points[:, :-1]
     at_high = at_points[:, 1:] - np.stack([mixture.jump(high) for mixture in mixtures])
     largest = float(np.ptp(at_points, axis=0).max())
     while True:
         middle = low + (high - low) / 2
-        wide = at_high.max(axis=0) - at_low.min(axis=0) > largest + tolerance
-        wide &= (low < middle) & (middle < high)
-        if not wide.any():
+        may_be_larger = at_high.max(axis=0) - at_low.min(axis=0) > largest + tolerance
+        may_be_larger &= (low < middle) & (middle < high)  # until floats run out between them
+        if not may_be_larger.any():
             return largest
-        middle = middle[wide]
+        middle = middle[may_be_larger]
         at_middle = np.stack([mixture.cdf(middle) for mixture in mixtures])
         largest = max(largest, float(np.ptp(at_middle, axis=0).max()))
-        low, high = np.append(low[wide], middle), np.append(middle, high[wide])
-        at_low = np.append(at_low[:, wide], at_middle, axis=1)
-        at_high = np.append(at_middle, at_high[:, wide], axis=1)
+        low = np.append(low[may_be_larger], middle)
+        high = np.append(middle, high[may_be_larger])
+        at_low = np.append(at_low[:, may_be_larger], at_middle, axis=1)
+        at_high = np.append(at_middle, at_high[:, may_be_larger], axis=1)
 
 
-def _start(mixtures: Sequence[_Mixture]) -> Floats:
-    """Return points between which no step lies, and beyond which nothing does."""
-    means, sds, steps = (
-        np.concatenate([getattr(mixture, name) for mixture in mixtures])
-        for name in ("means", "sds", "steps")
-    )
+def _grid_points(mixtures: Sequence[_Mixture]) -> Floats:
+    """Return the points of the first intervals: all steps, both ends, and some in between.
+
+    No step lies inside an interval, and no mixture has mass beyond the first and the last point.
+    """
+    means = np.concatenate([mixture.means for mixture in mixtures])
+    sds = np.concatenate([mixture.sds for mixture in mixtures])
+    steps = np.concatenate([mixture.steps for mixture in mixtures])
     if not len(means):
         return np.unique(steps)
-    ends = [(means - _REACH * sds).min(), (means + _REACH * sds).max()]
-    inner = np.quantile(means, np.linspace(0, 1, _STARTS))
-    return np.unique(np.concatenate([steps, ends, inner]))
+    lowest_and_highest = [(means - _REACH * sds).min(), (means + _REACH * sds).max()]
+    inner = np.quantile(means, np.linspace(0, 1, _INNER_POINTS))
+    return np.unique(np.concatenate([steps, lowest_and_highest, inner]))

@@ -85,7 +85,7 @@ def to_sarif(gate: Gate, path: str) -> str:
             {
                 "id": str(rule),
                 "name": rule.metric,
-                "shortDescription": {"text": visible(f"The {rule.called} must not be {rule.bad}.")},
+                "shortDescription": {"text": visible(f"The {rule.label} must not be {rule.bad}.")},
             }
             for rule in rules
         ],

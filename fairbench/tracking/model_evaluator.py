@@ -87,7 +87,7 @@ def _evaluated(
     predictions: str | None,
 ) -> pd.DataFrame:
     """Return the rows of `fairbench.evaluate` of a model's predictions."""
-    from fairbench.evaluation.arrays import evaluate
+    from fairbench.evaluation.evaluate_arrays import evaluate
 
     valid = (*_OWN, *_COLUMNS, *_PASSED)
     for name in config:

@@ -10,7 +10,7 @@ from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.group_intervals import PosteriorIntervals, group_intervals
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.inference.posterior import posterior_draws
 from fairbench.reporting.document.terminal import print_document
 from tests.audits.tables import bounds_of, concluded, parse, written
@@ -25,7 +25,7 @@ def alike(rows, generator):
     counts = generator.multinomial(rows, [0.4, 0.1, 0.2, 0.3], size=GROUPS)
     names = [f"g{i}" for i in range(GROUPS)]
     draws = posterior_draws(counts, 1000, generator)
-    return Counted("group", names, counts, PosteriorIntervals(counts, draws, 0.95))
+    return GroupCounts("group", names, counts, PosteriorIntervals(counts, draws, 0.95))
 
 
 def ten_groups(rows=1000, labels=100, seed=0):
@@ -80,7 +80,7 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     counts = np.array([[80, 20, 10, 90], [60, 40, 10, 90]])
     draws = posterior_draws(counts, 4000, np.random.default_rng(2))
     gaps = gaps_of(
-        [Counted("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))],
+        [GroupCounts("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))],
         bounds_of(0.05, 1),
         assumed=False,
     )
@@ -94,7 +94,7 @@ def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
     counts = np.array([[400, 100, 50, 450], [420, 80, 50, 450], [250, 250, 50, 450]])
     draws = posterior_draws(counts, 1000, np.random.default_rng(3))
     intervals = group_intervals(counts, draws, 0.95)
-    counted = Counted("group", ["a", "b", "c"], counts, intervals)
+    counted = GroupCounts("group", ["a", "b", "c"], counts, intervals)
     gaps = {gap.metric: gap for gap in gaps_of([counted], bounds_of(0.05, 10), assumed=False)}
     odds = gaps["false_positive_rate_gap"]
     assert odds.value == pytest.approx(0.5 - 0.16)

@@ -106,7 +106,7 @@ def test_overall_rates_follow_rows_not_labels(tmp_path):
         table, _ = chosen_table(frame, tmp_path, "sex")
         right = (frame["score"] > 0.5) == frame["label"]
         everyone = one_group(len(table))
-        counted = rows_of(table).counted("", everyone, np.random.default_rng(0), 0.95)
+        counted = rows_of(table).labelled_counts("", everyone, np.random.default_rng(0), 0.95)
         result = counted.intervals.limits([accuracy])
         held += int(result.lower.item() <= right.mean() <= result.upper.item())
         ours.append(result.value.item() - right.mean())

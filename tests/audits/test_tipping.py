@@ -9,7 +9,7 @@ from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.gaps import RATE_OF, gaps_of
 from fairbench.audits.tipping import _percent, with_tipping
 from fairbench.evaluation.group_intervals import CountIntervals
-from fairbench.evaluation.groups import Counted
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -22,7 +22,7 @@ def counted(counts):
     table = np.array(counts)
     names = [chr(ord("a") + g) for g in range(len(table))]
     draws = np.random.default_rng(0).dirichlet([1.0] * 4, (50, len(table)))
-    return Counted("group", names, table, CountIntervals(table, draws, 0.95))
+    return GroupCounts("group", names, table, CountIntervals(table, draws, 0.95))
 
 
 def gaps(each, epsilon):
@@ -96,7 +96,7 @@ def of_labels(labels):
         labels.label, labels.decision[places], labels.group[places], n_groups=2
     )
     intervals = LabelledIntervals.of(labels, counts, 0.95, np.random.default_rng(0))
-    return Counted("group", ["a", "b"], counts, intervals)
+    return GroupCounts("group", ["a", "b"], counts, intervals)
 
 
 def test_where_scores_help_no_wrong_labels_undo_a_verdict_before_its_tipping_point():

@@ -8,7 +8,7 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import AbstentionEvaluation, _Ordered, can_abstain
+from fairbench.evaluation.abstention import AbstentionEvaluation, _RowsByUncertainty, can_abstain
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.abstention import keep_weights
@@ -221,7 +221,7 @@ def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
         uncertainty = np.round(draw.random(n), 1)
         splits.append(labelled(target, groups, prediction=prediction, uncertainty=uncertainty))
     rates = np.stack([shares, shares, shares[::-1]], axis=1)
-    counts = _Ordered.of(Labelled.joined(splits), "g").counts(rates)
+    counts = _RowsByUncertainty.of(Labelled.joined(splits), "g").counts(rates)
     for s, split in enumerate(splits):
         kept = keep_weights(split.column("uncertainty"), rates[:, s])
         for k, weights in enumerate(kept):

@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 import fairbench
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
-from fairbench.metrics.classes import FORMS, averaged, one_vs_rest, right_or_wrong
+from fairbench.metrics.classes import FORMS, average_gaps, one_vs_rest, right_or_wrong
 from fairbench.metrics.rates import binary_confusion, confusion
 from fairbench.metrics.registry import MULTICLASS, metrics_of
 from tests.evaluation.labelled import worded
@@ -133,7 +133,9 @@ def test_tables_of_counts_are_those_of_labels():
         np.testing.assert_array_equal(table, binary_confusion(y == k, hard == k, code, n_groups=3))
     assert right_or_wrong(counts)[:, 3].sum() == (y == hard).sum()
     np.testing.assert_array_equal(right_or_wrong(counts).sum(axis=1), np.bincount(code))
-    assert averaged("class_mean", np.array([0.2, np.nan, 0.4]), np.ones(3)) == pytest.approx(0.3)
+    assert average_gaps("class_mean", np.array([0.2, np.nan, 0.4]), np.ones(3)) == pytest.approx(
+        0.3
+    )
 
 
 def test_weights_of_one_change_nothing_and_zeros_leave_rows_out():

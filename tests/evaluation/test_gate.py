@@ -12,9 +12,9 @@ from fairbench.evaluation.gate import (
     OPEN,
     PASSES,
     RISK,
-    Compared,
+    ComparedGroups,
     Gate,
-    judged,
+    judge,
     statement_of,
 )
 from fairbench.evaluation.group_intervals import group_intervals
@@ -44,9 +44,9 @@ def gate_of(conditions, reference=None, **counts):
         one = group_intervals(table, np.empty((0, 0, 4)), 0.95)
         names = [f"g{place}" for place in range(len(table))]
         rows = table.sum(axis=1).astype(int)
-        compared[attribute] = Compared(attribute, names, rows, one, one, one, reference)
+        compared[attribute] = ComparedGroups(attribute, names, rows, one, one, one, reference)
     asked = by_attribute(conditions_of(conditions), list(compared), list(compared))
-    return judged(asked, compared)
+    return judge(asked, compared)
 
 
 def expected(n, *probabilities):

@@ -6,9 +6,9 @@ import pytest
 
 from fairbench import Evaluator
 from fairbench.core.seeds import rng
-from fairbench.evaluation.estimates import add_estimates
+from fairbench.evaluation.metric_batches import add_estimates
 from fairbench.evaluation.prediction_sets import interval_batches, set_batches
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.survey import Design
 from tests.evaluation.labelled import by_place, labelled
@@ -18,10 +18,10 @@ def rows_of(sets, target, groups, design=None):
     """Return the rows of sets (C, n) at a level of 90 %."""
     columns = {f"set_{k}_90": np.asarray(members, float) for k, members in enumerate(sets)}
     labels = pd.Series(pd.Categorical(list(groups)))
-    parts = Parts.of(len(target), {"g": labels}, design)
+    all_groups = AllGroups.of(len(target), {"g": labels}, design)
     table = MetricTable()
-    batches = list(set_batches(np.asarray(target, float), columns, (0.8, 0.9), parts, 0))
-    add_estimates(table, parts, batches)
+    batches = list(set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0))
+    add_estimates(table, all_groups, batches)
     return by_place(table)
 
 
@@ -61,8 +61,8 @@ def sizes(design, replications, rows, classes, share):
 @pytest.mark.parametrize("rows", [30, 200])
 def test_the_interval_of_a_mean_size_covers(classes, share, rows, monkeypatch):
     # The groups stand for 600 samples; their pairs are not of interest here.
-    monkeypatch.setattr("fairbench.evaluation.estimates._add_differences", lambda *_: None)
-    monkeypatch.setattr("fairbench.evaluation.estimates._add_gaps", lambda *_: None)
+    monkeypatch.setattr("fairbench.evaluation.metric_batches._add_differences", lambda *_: None)
+    monkeypatch.setattr("fairbench.evaluation.metric_batches._add_gaps", lambda *_: None)
     result = sizes(None, 600, rows, classes, share)
     truth = float(np.arange(classes + 1) @ share)
     held = [
@@ -88,8 +88,10 @@ def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
     y, lower = np.zeros(40), np.full(40, -1.0)
     lower[30:] = -np.inf
     labels = pd.Series(pd.Categorical(["many"] * 30 + ["few"] * 10, ["many", "few"]))
-    parts, table = Parts.of(40, {"g": labels}), MetricTable()
-    add_estimates(table, parts, list(interval_batches(y, {0.9: (lower, -lower)}, parts, 0)))
+    all_groups, table = AllGroups.of(40, {"g": labels}), MetricTable()
+    add_estimates(
+        table, all_groups, list(interval_batches(y, {0.9: (lower, -lower)}, all_groups, 0))
+    )
     result = by_place(table)
     assert result["infinite_intervals", "few", "level=0.9"].value == 1
     assert result["infinite_intervals", "many", "level=0.9"].value == 0

@@ -26,8 +26,8 @@ from fairbench.evaluation.columns import (
     values_of,
     without_interval,
 )
-from fairbench.evaluation.estimates import Named, add_estimates, mean_batch
-from fairbench.evaluation.predictions import Parts
+from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
+from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -129,8 +129,8 @@ def test_a_nan_is_undefined_and_has_no_interval():
 
 def mean_rows(losses, groups=None, **options):
     """Return the rows of a mean of losses, of everyone and of groups."""
-    table, parts = MetricTable(**options), Parts.of(len(losses), groups or {})
-    add_estimates(table, parts, [mean_batch(losses[None], [Named("log_loss")], parts)])
+    table, all_groups = MetricTable(**options), AllGroups.of(len(losses), groups or {})
+    add_estimates(table, all_groups, [mean_batch(losses[None], [RowLabel("log_loss")], all_groups)])
     return table.frame().to_dict("records")
 
 
@@ -168,7 +168,7 @@ def test_a_mean_of_nothing_says_so():
 
 def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
     table = table_with(("error_rate", 0.1, 9), ("accuracy", 0.9, 9))
-    invalid = table.invalidated("only class 0 among 40 training rows").frame()
+    invalid = table.without_values("only class 0 among 40 training rows").frame()
     assert list(invalid["metric"]) == ["error_rate", "accuracy"]
     assert list(invalid["n"]) == [9, 9]
     assert set(invalid["status"]) == {"undefined"}
@@ -197,7 +197,7 @@ def test_rows_of_several_splits_come_split_by_split_behind_their_keys():
 
 def test_values_that_are_not_there_are_no_rows():
     table = MetricTable(splits=(0, 1))
-    table.add("points", [[1.0], [2.0]], 3, there=np.array([[True], [False]]))
+    table.add("points", [[1.0], [2.0]], 3, is_row=np.array([[True], [False]]))
     assert list(concatenate([table], [(0, 0, ""), (1, 0, "")])["value"]) == [1.0]
 
 

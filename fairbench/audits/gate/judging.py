@@ -19,7 +19,7 @@ from fairbench.core.seeds import rng
 from fairbench.core.typed_options import typed_values
 from fairbench.data.columns import naming_rows
 from fairbench.evaluation.conditions import by_attribute, conditions_of
-from fairbench.evaluation.gate import Compared, Gate, decided_by, judged
+from fairbench.evaluation.gate import ComparedGroups, Gate, decision_intervals, judge
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.predictions import Groups
 
@@ -112,27 +112,27 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
         name: _compared(table, name, options.seed, with_labels=bool(need))
         for name in {condition.attribute for condition in single}
     }
-    return judged(single, compared, options.require)
+    return judge(single, compared, options.require)
 
 
-def _compared(table: AuditTable, name: str, seed: int, *, with_labels: bool) -> Compared:
+def _compared(table: AuditTable, name: str, seed: int, *, with_labels: bool) -> ComparedGroups:
     """Return the groups of an attribute, with what decisions and labels say of each."""
     labels = table.groups[name].cat.remove_unused_categories()
     groups, hard = Groups.of(name, labels), table.prediction
     labelled: CountIntervals | None = None
     if with_labels and len(table.known) == len(table):
-        labelled = decided_by(groups, hard, table.design, table.label)
+        labelled = decision_intervals(groups, hard, table.design, table.label)
     elif with_labels and len(table.known):
-        counted = rows_of(table).counted(name, labels, rng(seed, "labels", name), 0.95)
+        counted = rows_of(table).labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
         assert isinstance(counted.intervals, CountIntervals)
         labelled = counted.intervals
     named = table.references.get(name)
-    return Compared(
+    return ComparedGroups(
         name,
         groups.names,
         np.bincount(groups.codes, minlength=len(groups)),
-        decided_by(groups, hard, table.design),
-        decided_by(groups, table.favoured, table.design),
+        decision_intervals(groups, hard, table.design),
+        decision_intervals(groups, table.favoured, table.design),
         labelled,
         None if named is None else groups.names.index(named),
     )

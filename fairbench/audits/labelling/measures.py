@@ -105,7 +105,7 @@ def of_everyone(session: Session, about: LabelledMeasure) -> tuple[float, float,
 
 
 def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
-    counted = rows_of(table).counted(attribute, groups, rng(0, "measure"), LEVEL)
+    counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), LEVEL)
     assert isinstance(counted.intervals, LabelledIntervals)
     return counted.intervals
 

@@ -1,4 +1,4 @@
-"""The arrays that a user gives, in one order and as numbers: pandas, polars, NumPy or lists."""
+"""Aligns a user's arrays and makes them numbers: pandas, polars, NumPy or lists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Aligned:
 
     Attributes
     ----------
-    arrays : name -> values, of those that were given.
+    arrays : name -> values, without the arrays that are None.
     features : the sensitive features.
     within : the features within whose values groups are compared, if any.
     """
@@ -37,7 +37,7 @@ class Aligned:
     within: Any = None
 
 
-def in_one_order(
+def align(
     given: Mapping[str, Any], features: SensitiveFeatures, within: SensitiveFeatures | None = None
 ) -> Aligned:
     """Return arrays and groups with the rows of those of pandas in the order of one index.
@@ -61,9 +61,9 @@ def in_one_order(
     for name, index in indexed:
         _check_index(name, index, first, order, by_position=without_index and first != "target")
     return Aligned(
-        {name: _reordered(values, order) for name, values in arrays.items()},
-        _features_reordered(features, order),
-        _features_reordered(within, order),
+        {name: _reorder(values, order) for name, values in arrays.items()},
+        _reorder_features(features, order),
+        _reorder_features(within, order),
     )
 
 
@@ -76,17 +76,17 @@ def _is_pandas(values: Any) -> bool:
     return isinstance(values, pd.Series | pd.DataFrame)
 
 
-def _reordered(values: Any, order: pd.Index) -> Any:
+def _reorder(values: Any, order: pd.Index) -> Any:
     """Return values with their rows in an order, as they are where they have no index."""
     if _is_pandas(values) and not values.index.equals(order):
         return values.reindex(order)
     return values
 
 
-def _features_reordered(features: SensitiveFeatures | None, order: pd.Index) -> Any:
+def _reorder_features(features: SensitiveFeatures | None, order: pd.Index) -> Any:
     if isinstance(features, Mapping):
-        return {name: _reordered(values, order) for name, values in features.items()}
-    return _reordered(features, order)
+        return {name: _reorder(values, order) for name, values in features.items()}
+    return _reorder(features, order)
 
 
 def _check_index(
@@ -134,7 +134,7 @@ def labels_and_columns(
     columns = {
         name: _codes(name, values, names)
         if names and name in labels
-        else _numbers(name, _of_positive(values, names) if name == "score" else values)
+        else _numbers(name, _positive_scores(values, names) if name == "score" else values)
         for name, values in given.items()
     }
     return columns.pop("target"), columns
@@ -159,7 +159,7 @@ def classes_and_columns(
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
     labels = {name: _texts(name, given.pop(name)) for name in ("target", "prediction")}
     present = {text for texts in labels.values() for text in texts}
-    names = _in_order(present - {""}) if classes is None else tuple(map(_spelled, classes))
+    names = _in_order(present - {""}) if classes is None else tuple(map(_spelling, classes))
     if len(names) < 2 or len(set(names)) < len(names):
         listed = ", ".join(map(quoted, names))
         raise UserError(f"classes are {listed or 'none'}: several classes are two or more, once")
@@ -174,7 +174,7 @@ def classes_and_columns(
 def _texts(name: str, values: Any) -> list[str]:
     array = _one_dimensional(name, np.asarray(values, object))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
-    spellings = [_spelled(label) for label in distinct]
+    spellings = [_spelling(label) for label in distinct]
     return [spellings[code] for code in codes]
 
 
@@ -187,7 +187,7 @@ def _in_order(names: set[str]) -> tuple[str, ...]:
 
 
 def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Floats:
-    """Return the places of labels among the names of the classes."""
+    """Return the index of each label among the names of the classes."""
     code = {label: float(k) for k, label in enumerate(names)}
     codes = np.array([code.get(text, np.nan) for text in texts])
     if np.isnan(codes).any():
@@ -203,7 +203,7 @@ def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Floats]:
     """Return one column for each class, in their order; a table's columns may be named by them."""
     shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
     if isinstance(shares, pd.DataFrame):
-        titles = [_spelled(column) for column in shares.columns]
+        titles = [_spelling(column) for column in shares.columns]
         if set(titles) == set(names):
             shares = shares.iloc[:, [titles.index(name) for name in names]]
     array = np.asarray(shares, float)
@@ -223,9 +223,9 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     target = np.asarray(given["target"])
     if positive is None and target.dtype.kind in "biuf":
         return None
-    texts = [_spelled(label) for label in pd.unique(pd.Series(target.ravel()))]
+    texts = [_spelling(label) for label in pd.unique(pd.Series(target.ravel()))]
     labels = sorted({*texts} - {""})
-    label_1 = _spelled(positive) if positive is not None else ""
+    label_1 = _spelling(positive) if positive is not None else ""
     if len(labels) > 2 or "" in texts:
         which = "a missing label" if "" in texts else f"{len(labels)} labels"
         raise UserError(f"target holds {which}, and needs one of two in each row")
@@ -241,7 +241,7 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     raise UserError(f"target holds {listed}: say which of them scores foretell: {either}")
 
 
-def _spelled(value: object) -> str:
+def _spelling(value: object) -> str:
     return spelled(str(value))
 
 
@@ -250,7 +250,7 @@ def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     array = _one_dimensional(name, np.asarray(values, object))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
-    code_of_distinct = [meaning.get(_spelled(label), np.nan) for label in distinct]
+    code_of_distinct = [meaning.get(_spelling(label), np.nan) for label in distinct]
     coded: Floats = np.array(code_of_distinct)[codes]
     if np.isnan(coded).any():
         row = int(np.flatnonzero(np.isnan(coded))[0])
@@ -261,19 +261,19 @@ def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     return coded
 
 
-def _of_positive(score: Any, names: tuple[str, str] | None) -> Any:
+def _positive_scores(score: Any, names: tuple[str, str] | None) -> Any:
     """Return the probabilities of label 1, also where those of both labels are given."""
     shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
     array = np.asarray(shares)
     if array.ndim != 2 or array.shape[1] != 2:
         return score
-    place = 1 if names is None else sorted(names).index(names[1])
+    column = 1 if names is None else sorted(names).index(names[1])
     if isinstance(shares, pd.DataFrame):
-        columns = [_spelled(column) for column in shares.columns]
-        place = columns.index(names[1]) if names and names[1] in columns else place
+        titles = [_spelling(title) for title in shares.columns]
+        column = titles.index(names[1]) if names and names[1] in titles else column
     if not np.allclose(array.astype(float).sum(axis=1), 1, atol=_SLACK):
         raise UserError("score has two columns that do not add up to 1: give one of label 1")
-    return array[:, place]
+    return array[:, column]
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:

@@ -1,4 +1,4 @@
-"""Arrays that Python code gives, evaluated: ``fairbench.evaluate(...)``."""
+"""Evaluates arrays from Python code: ``fairbench.evaluate(...)``."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task, check_combinable
 from fairbench.data.groups import group_columns
+from fairbench.evaluation.align_arrays import (
+    Aligned,
+    SensitiveFeatures,
+    align,
+    check_lengths,
+    classes_and_columns,
+    labels_and_columns,
+    sensitive_frame,
+)
 from fairbench.evaluation.conditions import Condition, check_gate, conditions_of
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.gate import gate_of_labelled
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.stratified import evaluate_within, strata_of
-from fairbench.evaluation.user_arrays import (
-    Aligned,
-    SensitiveFeatures,
-    check_lengths,
-    classes_and_columns,
-    in_one_order,
-    labels_and_columns,
-    sensitive_frame,
-)
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import design_of
 
@@ -67,11 +67,12 @@ def evaluate(
         are different groups, and a warning names them.
     score : (n,) probabilities of label 1, or (n, 2) of both labels in the order that scikit-learn
         has them; (n, C) of several classes, in their order.
-    uncertainty, sd : (n,) a method's uncertainty, and a claimed standard deviation.
+    uncertainty : (n,) a method's uncertainty.
+    sd : (n,) a standard deviation that a method claims.
     aleatoric, epistemic : (n,) variances, such as
         :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
     positive : which label is 1, where that is not plain, as it is of ``no`` and ``yes``.
-    classes : of several classes, all of them in their order; by default those that occur, sorted.
+    classes : all classes in their order, of several; by default those that occur, sorted.
     privileged : attribute -> reference group; without it the first label in sorted order.
     sample_weight : (n,) how many people each row stands for (survey weights): rates, what compares
         them, areas and means of losses are weighted; what cannot be has a status that says so.
@@ -83,7 +84,7 @@ def evaluate(
         ``standardised`` of all: the mean over strata, each weighted with its share of the people
         that a rate is of, and the same for all groups.
     evaluator : which metrics, and how finely.
-    seed : of the posterior draws.
+    seed : the seed of the posterior draws.
     fail_if : conditions of two classes that must not hold, such as ``"impact_ratio<0.8"`` (of the
         share predicted 1) or ``["sex:equal_opportunity>0.1"]``. Unless surely none does, a
         :class:`fairbench.GateError` is raised, whose ``gate`` says which, and has the ``table``.
@@ -118,7 +119,8 @@ def evaluate(
     """
     if task not in list(Task):
         raise unknown_name("task", str(task), Task)
-    task, evaluator = Task(task), evaluator or Evaluator()
+    task = Task(task)
+    evaluator = evaluator or Evaluator()
     conditions = _conditions(fail_if, require, task, evaluator)
     arrays = {
         "target": target,
@@ -131,14 +133,14 @@ def evaluate(
         "sample_weight": sample_weight,
         "clusters": clusters,
     }
-    aligned = in_one_order(arrays, sensitive_features, within)
+    aligned = align(arrays, sensitive_features, within)
     privileged = {name: str(label) for name, label in (privileged or {}).items()}
-    data, sensitive = _labelled(aligned, privileged, task, positive, classes, evaluator)
+    data, sensitive = _read_arrays(aligned, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
         strata = _strata(aligned.within, data, evaluator)
-        of_groups = evaluator.of_groups(table)
-        evaluate_within(table, of_groups, data, strata, [rng(seed, "strata")])
+        group_evaluation = evaluator.group_evaluation(table)
+        evaluate_within(table, group_evaluation, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
         with_reference = [
@@ -159,7 +161,7 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
     return references
 
 
-def _labelled(
+def _read_arrays(
     aligned: Aligned,
     privileged: Mapping[str, str],
     task: Task,

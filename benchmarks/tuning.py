@@ -21,7 +21,7 @@ import pandas as pd
 from fairbench.cli.command import components_folder
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.tuning import search_of
-from fairbench.comparison.tuned import promised
+from fairbench.comparison.tuning_result import estimate_promise
 from fairbench.core.seeds import rng
 from fairbench.evaluation.tuning_goals import GoalRows, together
 from fairbench.experiments.compute import raw_outputs
@@ -68,7 +68,7 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
         search, _ = search_of(CommandLine(words, conf, sweep=True), held)
         tried = search.carry_out()
     people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = promised(tried, search.goals, search.tuning, test_rows=people)
+    answer = estimate_promise(tried, search.goals, search.tuning, test_rows=people)
     looked = [tested_rows(trial) for trial in (tried[0], answer.best)]
     default, chosen = (trial.estimates(search.goals) for trial in (tried[0], answer.best))
     assert tried[0].rows is not None

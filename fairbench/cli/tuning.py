@@ -14,7 +14,7 @@ from fairbench.cli.options import read
 from fairbench.cli.output import print_as, print_line
 from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
-from fairbench.comparison.tuned import Tuned, judged, promised
+from fairbench.comparison.tuning_result import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, Plan, RunEnd, plan, prepared
 from fairbench.experiments.executors import executor
@@ -95,7 +95,7 @@ def _typed(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
+def answered(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
     """Search, and judge what is chosen; return the answer, and the runs of default and chosen.
 
     Raises
@@ -104,12 +104,12 @@ def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
     """
     trials, config = search.carry_out(), search.default_plan.config
     people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = promised(trials, search.goals, search.tuning, test_rows=people)
+    answer = estimate_promise(trials, search.goals, search.tuning, test_rows=people)
     runs = search.default_plan, plan(search.compose(answer.best.values))
     for end in Execution(runs, search.executor, drawing(config["figures"])).carry_out():
         if end.error:
             raise UnfinishedRunError(end)
-    return judged(answer, search.goals, *(prepared(run) for run in runs)), runs
+    return add_test_results(answer, search.goals, *(prepared(run) for run in runs)), runs
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:

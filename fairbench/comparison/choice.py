@@ -199,7 +199,9 @@ class _Estimates:
         noise[:, is_constant] = least[is_constant] * generator.standard_normal(
             (draws, int(is_constant.sum()))
         )
-        return np.asarray(noise[:, self.rows.same])  # runs of equal predictions have equal errors
+        return np.asarray(
+            noise[:, self.rows.first_equal]
+        )  # runs of equal predictions have equal errors
 
     def _influences(self) -> Floats:
         """Return the influence of every person on the rates, (n, k, D)."""
@@ -320,7 +322,7 @@ def choose_among(
         eligible=candidates.eligible,
         near=not_told_from_best(candidates, level=level),
         larger=larger_than(candidates, place, level=level),
-        same=rows.rows.same == rows.rows.same[place],
+        same=rows.rows.first_equal == rows.rows.first_equal[place],
         judged=tuple(test.judged(place, naive, corrected)),
         together=tuple(
             judgement.corrected[1] for judgement in test.judged(place, naive, [joint] * len(naive))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.atlas_findings import page
-from fairbench.comparison.atlas.few_tasks import mean_of_these_families
+from fairbench.comparison.atlas.few_tasks import family_mean_interval
 from fairbench.comparison.atlas.report import (
     atlas_findings,
     few_tasks_sentences,
@@ -89,7 +89,7 @@ def test_it_is_part_of_claims_and_decides_none(plain, findings):
     assert claim.verdict == HOLDS
     assert parts and {part.verdict for part in parts} - {HOLDS}
     assert all(part.few_tasks and part.families == 4 for part in parts)
-    assert len(claim.deciding) == len(claim.parts) - len(parts)
+    assert len(claim.deciding_parts) == len(claim.parts) - len(parts)
     assert shown_of_claim(claim).endswith(f"; {len(parts)} differences of few tasks not counted")
 
 
@@ -98,7 +98,7 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
     alone = table[table["intervention"] != "reweighing"]
     result = {claim.name: claim for claim in atlas_findings(alone, metrics=(), draws=20).claims}
     claim = result["unprocessing_dominates"]
-    assert claim.parts and not claim.deciding
+    assert claim.parts and not claim.deciding_parts
     assert claim.verdict == OPEN
     assert shown_of_claim(claim) == "nothing on enough tasks to tell"
 
@@ -133,7 +133,7 @@ def measured(values, family, share):
 
 def test_one_task_has_the_corrected_t_interval():
     values = np.random.default_rng(0).standard_normal((1, 1, 7))
-    mean, lower, upper = (end[0] for end in mean_of_these_families(measured(values, [0], 0.2)))
+    mean, lower, upper = (end[0] for end in family_mean_interval(measured(values, [0], 0.2)))
     half = stats.t.ppf(0.975, 6) * values.std(ddof=1) * np.sqrt(1 / 7 + 0.25)
     assert mean == pytest.approx(values.mean())
     assert [lower, upper] == pytest.approx([values.mean() - half, values.mean() + half])
@@ -149,7 +149,7 @@ def test_intervals_of_these_families_hold(family, least, most):
     noise = np.sqrt(share) * draw.standard_normal((2000, 3, 1))
     noise = noise + np.sqrt(1 - share) * draw.standard_normal((2000, 3, 10))
     result = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
-    _, lower, upper = mean_of_these_families(result)
+    _, lower, upper = family_mean_interval(result)
     exact = truth[..., 0].mean(axis=1)
     assert least < np.mean((lower <= exact) & (exact <= upper)) <= most
 

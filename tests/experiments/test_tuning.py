@@ -71,7 +71,7 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     first, second = one.carry_out(), other.carry_out()
     assert found(first) == found(second)
     answers = [answered(tuning)[0] for tuning in (one, other)]
-    assert answers[0].place == answers[1].place
+    assert answers[0].position == answers[1].position
     assert answers[0].promises == answers[1].promises
     wrong = [answer.tested[0].value for answer in answers]
     assert wrong[1] == pytest.approx(1 - wrong[0])

@@ -22,7 +22,7 @@ from fairbench.comparison.runs import (
     compare_pair,
     effective_sample_fraction,
     outperformance,
-    typical,
+    typical_repeat,
 )
 from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
@@ -103,7 +103,7 @@ def _pair(
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
-    place = typical(inside)
+    place = typical_repeat(inside)
     names = [f"{run.name} ({run.id})" for run in (first, second)]
     print_document(
         pair_document(

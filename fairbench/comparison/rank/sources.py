@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fairbench.comparison.atlas.approaches import APPROACH, approach_table
-from fairbench.comparison.atlas.values import epsilon_of, fewest_tasks, named
+from fairbench.comparison.atlas.values import approach_name, epsilon_of, fewest_tasks
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.core.errors import UserError, note
 from fairbench.core.formats import shortened
@@ -175,7 +175,7 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
     wide = wide.sort_values(["dataset", "protect", *APPROACH, "seed", "repeat"], kind="stable")
     wide = wide.reset_index(drop=True)
     approaches = wide.drop_duplicates([*APPROACH])[[*APPROACH, _NEEDS]]
-    methods = approaches.assign(name=[named(row) for row in approaches.to_dict("records")])
+    methods = approaches.assign(name=[approach_name(row) for row in approaches.to_dict("records")])
     methods = methods.drop(columns=_NEEDS)
     return wide.assign(
         method=wide[[*APPROACH]].merge(methods, how="left")["name"],

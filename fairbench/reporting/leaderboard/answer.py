@@ -20,8 +20,8 @@ from fairbench.comparison.atlas.report import (
     ranks_sentence,
     size_sentence,
 )
-from fairbench.comparison.atlas.values import THRESHOLDS_NEED, marked
-from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, counted
+from fairbench.comparison.atlas.values import THRESHOLDS_NEED, name_with_group_need
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, pluralise
 from fairbench.core.formats import (
     interval,
     is_number,
@@ -131,19 +131,19 @@ def _claimed(findings: AtlasFindings) -> Iterator[str]:
     verdicts = [claim.verdict for claim in findings.claims]
     if verdicts:
         yield (
-            f"Of {counted(len(verdicts), 'claim', 'claims')} of the literature, "
-            f"{counted(verdicts.count(HOLDS), 'holds', 'hold')} here, "
-            f"{counted(verdicts.count(FAILS), 'fails', 'fail')}, and "
-            f"{counted(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
+            f"Of {pluralise(len(verdicts), 'claim', 'claims')} of the literature, "
+            f"{pluralise(verdicts.count(HOLDS), 'holds', 'hold')} here, "
+            f"{pluralise(verdicts.count(FAILS), 'fails', 'fail')}, and "
+            f"{pluralise(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
         )
 
 
 def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
-    repeats = f", {counted(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
+    repeats = f", {pluralise(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
     yield (
-        f"It rests on {counted(len(findings.approaches), 'approach', 'approaches')} and "
-        f"{counted(len(findings.tasks), 'task', 'tasks')} of "
-        f"{counted(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
+        f"It rests on {pluralise(len(findings.approaches), 'approach', 'approaches')} and "
+        f"{pluralise(len(findings.tasks), 'task', 'tasks')} of "
+        f"{pluralise(findings.families, 'family', 'families')} of data{repeats}. Relatives count "
         "together: what is said is meant for new families like these."
     )
     yield from _unequal_configurations(findings)
@@ -297,7 +297,7 @@ def _ellipse(point: MeanFrontierPoint) -> np.ndarray:
 
 
 def _hint(point: MeanFrontierPoint) -> str:
-    name = marked(" ".join(_point_name(point)), needs_group=point.group_at_prediction)
+    name = name_with_group_need(" ".join(_point_name(point)), needs_group=point.group_at_prediction)
     return (
         f"{name}: error {signed(point.error)} "
         f"({interval(point.error_lower, point.error_upper)}), gap {signed(point.gap)} "

@@ -17,7 +17,7 @@ from fairbench.comparison.atlas.findings import (
     UnprocessingMargin,
 )
 from fairbench.comparison.atlas.report import MEAN_OVER_FAMILIES, size_sentence
-from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, counted
+from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, pluralise
 from fairbench.core.formats import interval, number
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import forest
@@ -80,12 +80,14 @@ def _slug(name: str) -> str:
 
 def measured(claim: Claim) -> str:
     """Return the part that decides most clearly, with its figure, or what several say together."""
-    measured_parts = [evidence for evidence in claim.deciding if evidence.mean == evidence.mean]
+    measured_parts = [
+        evidence for evidence in claim.deciding_parts if evidence.mean == evidence.mean
+    ]
     if not measured_parts:
         return "nothing on enough tasks to tell"
-    few_task_parts = len(claim.parts) - len(claim.deciding)
+    few_task_parts = len(claim.parts) - len(claim.deciding_parts)
     few_text = (
-        f"; {counted(few_task_parts, 'difference', 'differences')} of few tasks not counted"
+        f"; {pluralise(few_task_parts, 'difference', 'differences')} of few tasks not counted"
         if few_task_parts
         else ""
     )
@@ -170,12 +172,12 @@ def _by_size(margins: MarginsBySize) -> Details:
 
 def _picture(claim: Claim) -> Iterator[Gallery]:
     """Yield the parts that decide with their intervals, drawn one below the other."""
-    metrics = dict.fromkeys(evidence.metric for evidence in claim.deciding)
+    metrics = dict.fromkeys(evidence.metric for evidence in claim.deciding_parts)
     figures = []
     for metric in metrics:
         parts = [
             evidence
-            for evidence in claim.deciding
+            for evidence in claim.deciding_parts
             if evidence.metric == metric and evidence.mean == evidence.mean
         ]
         if not parts:

@@ -11,8 +11,8 @@ import pandas as pd
 from fairbench.comparison.atlas.approaches import approach_table
 from fairbench.comparison.atlas.findings import AtlasFindings
 from fairbench.comparison.atlas.report import METRICS, atlas_findings, left_out_sentences
-from fairbench.comparison.atlas.unprocessing import unlevel
-from fairbench.comparison.atlas.verdicts import counted
+from fairbench.comparison.atlas.unprocessing import unequal_terms_remarks
+from fairbench.comparison.atlas.verdicts import pluralise
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes
 from fairbench.metrics.registry import label as metric_label
@@ -77,7 +77,7 @@ def write_leaderboard(
         runs = finished | runs
     place = " and ".join(map(str, folders))
     board = checked(approach_table(list(runs.values())), place, metric)
-    remarks = unlevel(list(runs.values()))
+    remarks = unequal_terms_remarks(list(runs.values()))
     findings = BoardFindings.of(board, metric, remarks).noting(len(runs), hidden, notes)
     document = page_of(board, findings, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
@@ -185,8 +185,8 @@ def page_of(
         tasks_section(board),
     ]
     document = Document(
-        f"Leaderboard: {counted(len(findings.approaches), 'approach', 'approaches')} on "
-        f"{counted(len(board.tasks), 'task', 'tasks')}",
+        f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
+        f"{pluralise(len(board.tasks), 'task', 'tasks')}",
         sections,
         lead=[*pictures, Paragraph(NEXT)],
         tabs=True,

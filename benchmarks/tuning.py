@@ -26,7 +26,7 @@ from fairbench.core.seeds import rng
 from fairbench.evaluation.tuning_goals import GoalRows, together
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import prepared
-from fairbench.experiments.tuning_trials import Trial, labelled
+from fairbench.experiments.tuning_trials import Trial, label_rows
 from fairbench.inference.comparing.selection import Tails
 from fairbench.inference.comparing.tuned_gain import gain_limits
 from fairbench.results.predictions import TEST
@@ -105,7 +105,7 @@ def tested_rows(trial: Trial) -> GoalRows:
         read = run.method.read(raw_outputs(columns), run.dataset.task, rng(0, "read"))
         rows = columns["row"].astype(np.intp)
         numbers = {name: np.asarray(values, float) for name, values in read.items()}
-        parts.append(labelled(run.dataset, run.study.protect, rows, numbers, number))
+        parts.append(label_rows(run.dataset, run.study.protect, rows, numbers, number))
     return together(parts)
 
 

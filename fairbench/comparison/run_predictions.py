@@ -215,7 +215,7 @@ class SharedRows:
 
     @cached_property
     def splits(self) -> Splits:
-        """How the splits share rows."""
+        """The kind of splits: how they share rows."""
         repeats = len(np.unique(self.repeat))
         folds = len(np.unique(self.fold))
         if folds > 1:

@@ -16,7 +16,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning_settings import Tuning
-from fairbench.experiments.tuning_trials import Trial, labelled
+from fairbench.experiments.tuning_trials import Trial, label_rows
 from fairbench.inference.comparing.selection import Tails
 from fairbench.inference.comparing.tuned_gain import (
     GoalEstimate,
@@ -252,5 +252,5 @@ def _read_test_rows(run: PlannedRun) -> GoalRows:
             str(name): fold_table[name].to_numpy(float) for name in fold_table if name not in keys
         }
         rows = fold_table["row"].to_numpy(np.intp)
-        folds.append(labelled(run.dataset, run.study.protect, rows, columns, number))
+        folds.append(label_rows(run.dataset, run.study.protect, rows, columns, number))
     return together(folds)

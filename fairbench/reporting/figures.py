@@ -34,7 +34,8 @@ _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_
 def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
-    metrics, title = without_classes(every), mathtext(title)
+    metrics = without_classes(every)
+    title = mathtext(title)
     names = set(metrics["metric"])
     if "reliability_mean_score" in names:
         yield "reliability", reliability_figure(metrics, title)
@@ -154,14 +155,16 @@ def group_rates_figure(
 
 
 def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
-    """Draw intervals one below the other, and what makes no practical difference shaded.
+    """Draw intervals one below the other; the region of practical equivalence is shaded.
 
     Parameters
     ----------
-    rows : with the columns title, value, lower and upper. label : of the axis.
+    rows : a frame with the columns title, value, lower and upper.
+    label : the label of the axis.
     """
     figure = DrawnFigure(figsize=(7.0, 1.2 + 0.3 * len(rows)), dpi=110, layout="constrained")
-    axes, places = figure.add_subplot(), np.arange(len(rows))
+    axes = figure.add_subplot()
+    places = np.arange(len(rows))
     axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}")
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.hlines(
@@ -277,7 +280,7 @@ def short(name: str, length: int = 28) -> str:
 
 @cache
 def _font_has(sign: str) -> bool:
-    """Say whether the font of the figures has a sign."""
+    """Return whether the font of the figures has a sign."""
     return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
 
 

@@ -1,4 +1,4 @@
-"""What tuning gained: the answer in sentences, the gains, the values, and the trials."""
+"""The document on a tuning study: the answer in sentences, the gains, the values, the trials."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairbench.reporting.document.model import Column, Document, Paragraph, Sect
 
 
 def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> Document:
-    """Return the answer of a study.
+    """Return the result of a study as a document.
 
     Parameters
     ----------
-    ids : of the run of the untuned default, and of that of the chosen trial.
+    ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
     run = prepared(search.default_plan)
     title = f"Tuning {run.name} by {run.protect}"
@@ -31,7 +31,7 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
 
 
 def _sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
-    """Return what was tried and what was chosen."""
+    """Return how many trials were made and which was chosen, in sentences."""
     count = len(answer.trials) - 1
     failed = sum(bool(trial.error) for trial in answer.trials)
     stopped = sum(trial.stopped for trial in answer.trials)
@@ -52,7 +52,8 @@ def _sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
 
 def _promise(promise: PromisedGain, tested: GainOnTestRows, answer: TuningResult) -> str:
     """Return the expected gain in one objective, and the gain on the test rows."""
-    label, level = promise.goal.label, f"{answer.level:.0%}"
+    label = promise.goal.label
+    level = f"{answer.level:.0%}"
     verb = "larger" if promise.goal.sign < 0 else "smaller"
     return (
         f"{label[0].upper()}{label[1:]}: {number(promise.value)} on the validation rows, untuned "
@@ -66,7 +67,7 @@ def _promise(promise: PromisedGain, tested: GainOnTestRows, answer: TuningResult
 
 
 def _verdict(promise: PromisedGain, tested: GainOnTestRows) -> str:
-    """Return what follows of one objective."""
+    """Return the conclusion on one objective, in a sentence."""
     if tested.interval[0] > 0:
         return "Tuning helped."
     if tested.interval[1] < 0:
@@ -159,7 +160,7 @@ def _trials(answer: TuningResult, search: Search) -> Table:
 
 
 def _notes(answer: TuningResult, search: Search) -> list[str]:
-    """Return what a reader has to know beside."""
+    """Return notes on the repeats, the CPU time and an early end of the search."""
     notes = [f"{len(search.default_plan.cells)} repeats, each with validation rows of its own, and "
              "one test part that no trial was judged by"]  # fmt: skip
     wished = search.tuning.cpu_seconds

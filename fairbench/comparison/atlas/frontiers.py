@@ -303,14 +303,17 @@ def mixture_at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, fl
     if not within.any():
         return np.eye(count)[int(gaps.argmin())], 0.0
     single = int(np.where(within, errors, np.inf).argmin())
-    best, weight, slope = errors[single], np.eye(count)[single], 0.0
+    best = errors[single]
+    weight = np.eye(count)[single]
+    slope = 0.0
     for low in np.flatnonzero(within):
         for high in np.flatnonzero(~within):
             steepness = (errors[high] - errors[low]) / (gaps[high] - gaps[low])
             reached = errors[low] + steepness * (gap - gaps[low])
             if reached < best - 1e-15:
                 share = (gap - gaps[low]) / (gaps[high] - gaps[low])
-                best, slope = reached, float(steepness)
+                best = reached
+                slope = float(steepness)
                 weight = np.eye(count)[low] * (1 - share) + np.eye(count)[high] * share
     return weight, slope
 

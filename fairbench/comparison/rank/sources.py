@@ -44,7 +44,7 @@ _NO_ITEMS = "none"  # as item=: aggregates of tasks are ranked, not items
 _LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
 
-def recognised(options: RankOptions) -> BenchmarkTable | None:
+def read_recognised(options: RankOptions) -> BenchmarkTable | None:
     """Return the scores of finished runs or of a recognised format; None for any other table.
 
     If options name columns of a table, None is returned, whatever its format.
@@ -114,7 +114,9 @@ def benchmark_scores(
         which none is named.
     """
     if path.is_dir() and (is_pack(path) or len(Catalogue(path))):
-        return of_enough_tasks(with_scores(_scores_of_runs(Catalogue(path), purposes), scores))
+        return select_approaches_with_enough_tasks(
+            with_scores(_scores_of_runs(Catalogue(path), purposes), scores)
+        )
     return sources.read_benchmark(path, scores, items=items)
 
 
@@ -127,7 +129,7 @@ def _scores_of_runs(catalogue: Catalogue, purposes: Sequence[str]) -> BenchmarkT
     return replace(table, notes=(*table.notes, *filter(None, [left_out])))
 
 
-def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
+def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
     """Return a table of the approaches that the atlas ranks, with a note on the others.
 
     These have the scores on half of the tasks; if fewer than two do, all are kept. A metric that is
@@ -136,7 +138,8 @@ def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
     """
     names = [score.name for score in table.scores]
     measured = table.frame[table.frame[names].notna().any(axis=1)]
-    tasks, fewest = measured[TASK].nunique(), fewest_tasks(measured[TASK].nunique())
+    tasks = measured[TASK].nunique()
+    fewest = fewest_tasks(measured[TASK].nunique())
     task_counts = [
         measured[measured[name].notna()].groupby(METHOD)[TASK].nunique() for name in names
     ]

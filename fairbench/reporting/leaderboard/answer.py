@@ -1,4 +1,4 @@
-"""What the page opens with: the answer in words, and error against gap across data sets."""
+"""The first section of the page: the answer in words, and error against gap across data sets."""
 
 from __future__ import annotations
 
@@ -57,16 +57,21 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     """
     by_name = {standing.metric: standing for standing in findings.standings}
     ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
-    recommended = [*_recommended(findings, ranked), *_cheapest(findings, ranked)]
+    recommended = [*_recommendation_sentences(findings, ranked), *_cheapest(findings, ranked)]
     return ExecutiveSummary(
-        [*_by_size(findings), *recommended, *_thresholds(findings, gaps), *_claimed(findings)],
+        [
+            *_size_sentences(findings),
+            *recommended,
+            *_thresholds(findings, gaps),
+            *_claims_sentences(findings),
+        ],
         list(_basis_sentences(findings)),
-        list(_unresolved(findings, ranked)),
+        list(_open_sentences(findings, ranked)),
         titles=TITLES,
     )
 
 
-def _by_size(findings: AtlasFindings) -> Iterator[str]:
+def _size_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield how thresholds of each group compare with interventions, by the size of the data."""
     if findings.by_size is not None:
         yield size_sentence(findings.by_size)
@@ -79,7 +84,9 @@ def _unequal_configurations(findings: AtlasFindings) -> Iterator[str]:
             yield " ".join(["What is unlevel there:", *claim.remarks])
 
 
-def _recommended(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+def _recommendation_sentences(
+    findings: AtlasFindings, ranked: Sequence[MetricStandings]
+) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on a new task."""
     for standing in ranked:
         best = most_near(standing)
@@ -126,7 +133,7 @@ def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
             )
 
 
-def _claimed(findings: AtlasFindings) -> Iterator[str]:
+def _claims_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield how many of the literature's claims hold here, and how many fail."""
     verdicts = [claim.verdict for claim in findings.claims]
     if verdicts:
@@ -139,6 +146,7 @@ def _claimed(findings: AtlasFindings) -> Iterator[str]:
 
 
 def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
+    """Yield the basis of the answer, and how it is to be read."""
     repeats = f", {pluralise(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
     yield (
         f"It rests on {pluralise(len(findings.approaches), 'approach', 'approaches')} and "
@@ -154,8 +162,8 @@ def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
     yield from findings.notes
 
 
-def _unranked(findings: AtlasFindings) -> str:
-    """Say why no approach is ranked by its error rate, and what to run; empty where some are."""
+def _unranked_reason(findings: AtlasFindings) -> str:
+    """Return why no approach is ranked by its error rate, and what to run; empty if some are."""
     if any(standing.metric == ERROR for standing in findings.standings):
         return ""
     if len(findings.approaches) < 2:
@@ -177,9 +185,9 @@ def _unranked(findings: AtlasFindings) -> str:
     return f"Nothing is ranked, as {why}."
 
 
-def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
-    """Yield what the runs leave open."""
-    if why := _unranked(findings):
+def _open_sentences(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    """Yield the questions that the runs leave open."""
+    if why := _unranked_reason(findings):
         yield why
     for place, standings_of_metric in enumerate(ranked):
         sentences: list[str] = []
@@ -328,7 +336,7 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
 
 
 def size_figure(margins: MarginsBySize) -> Figure:
-    """Return by how much thresholds err more than interventions against the size of the data."""
+    """Return a chart of errors of thresholds minus those of interventions, by size of data."""
     tasks = [task for task in margins.tasks if task.rows > 0]
     points = [
         Series(

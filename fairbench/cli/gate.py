@@ -1,4 +1,4 @@
-"""What commands with a gate share: the policy they read, the files they write, how they end."""
+"""Parts that commands with a gate share: the policy, the files they write, the exit status."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def settle(gate: Gate, options: Any, path: Path) -> int:
 
     Parameters
     ----------
-    path : of what was judged.
+    path : the file that was judged.
     """
     from fairbench.core.files import write_text
     from fairbench.reporting.gate_files import to_junit, to_sarif

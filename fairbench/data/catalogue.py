@@ -55,7 +55,7 @@ def entries(conf: Path) -> list[DatasetEntry]:
 
     Parameters
     ----------
-    conf : has a folder ``dataset``, whose files name loaders that can be imported.
+    conf : a folder with a subfolder ``dataset``, whose files name loaders that can be imported.
     """
     import yaml
 

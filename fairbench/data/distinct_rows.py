@@ -56,7 +56,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
 
     Parameters
     ----------
-    columns : those that are read.
+    columns : the columns that are read.
 
     Returns
     -------

@@ -46,7 +46,8 @@ def list_data_sets(options: DataOptions) -> None:
     from fairbench.cli.command import table
     from fairbench.data.catalogue import entries, sources_of
 
-    archive, rows = options.archive(download=False), []
+    archive = options.archive(download=False)
+    rows = []
     for entry in entries(components_folder() / "conf"):
         sources = sources_of(entry.module)
         missing = sum(archive.locate(source) is None for source in sources)

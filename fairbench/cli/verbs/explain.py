@@ -44,7 +44,8 @@ def explain(options: ExplainOptions) -> None:
     ------
     UserError : there is none; names the nearest.
     """
-    terms, term_text = glossary(), " ".join(options.term).replace("_", " ").lower()
+    terms = glossary()
+    term_text = " ".join(options.term).replace("_", " ").lower()
     matching = {term: text for term, text in terms.items() if term.lower() == term_text}
     matching = matching or {term: text for term, text in terms.items() if term_text in term.lower()}
     if not matching:

@@ -22,7 +22,7 @@ _MOST_FILES = 100_000
 
 @dataclass(frozen=True)
 class Files:
-    """What was found under a path.
+    """The files that were found under a path.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Files:
     links: int = 0
 
     def name(self, path: Path) -> str:
-        """Return what a message calls a file: its path within the folder that was named."""
+        """Return a file's name in messages: its path within the folder that was named."""
         return path.name if path == self.root else str(path.relative_to(self.root))
 
 
@@ -91,10 +91,10 @@ def read_json(path: Path, name: str) -> Any:
     UserError : it takes more memory than is allowed, or is not JSON.
     OSError : it cannot be read.
     """
-    return parsed(read_bytes(path, most_memory()), name)
+    return parse_json(read_bytes(path, most_memory()), name)
 
 
-def parsed(content: bytes, name: str) -> Any:
+def parse_json(content: bytes, name: str) -> Any:
     """Return the values of a text in JSON; `name` is that of messages."""
     check_json(content)
     try:
@@ -122,7 +122,7 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     check_memory(2 * len(content), name)
     for place, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            values = parsed(line, f"{name}, line {place},")
+            values = parse_json(line, f"{name}, line {place},")
             yield place, as_object(values, f"{name}, line {place},")
 
 
@@ -169,7 +169,7 @@ class LogArchive:
 
     Attributes
     ----------
-    members : what its directory says of each member, by name.
+    members : name -> the entry of each member in the archive's directory.
     """
 
     path: Path
@@ -203,7 +203,7 @@ class LogArchive:
         ------
         UserError : it is damaged, or takes more memory than is allowed.
         """
-        return parsed(self._read(self.members[member]), f"{self.name} ({member})")
+        return parse_json(self._read(self.members[member]), f"{self.name} ({member})")
 
     def _read(self, about: zipfile.ZipInfo) -> bytes:
         """Return a member's content, of as many bytes as the directory says and no more."""
@@ -214,7 +214,7 @@ class LogArchive:
                 file.seek(about.header_offset)
                 name, extra = _LOCAL.unpack(file.read(_LOCAL.size))
                 file.seek(name + extra, os.SEEK_CUR)
-                content = _unpacked(
+                content = _unpack(
                     file.read(about.compress_size), about.compress_type, about.file_size
                 )
             if len(content) != about.file_size or zlib.crc32(content) != about.CRC:
@@ -224,7 +224,7 @@ class LogArchive:
         return content
 
 
-def _unpacked(content: bytes, packing: int, size: int) -> bytes:
+def _unpack(content: bytes, packing: int, size: int) -> bytes:
     """Return the content of a file in a zip archive, of at most one byte more than `size`."""
     if packing == _STORED:
         return content

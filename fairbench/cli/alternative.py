@@ -35,7 +35,7 @@ from fairbench.comparison.alternative import (
     SearchCertificate,
     Searched,
     Tried,
-    compared,
+    compare_models,
     gap_named,
     of_stored,
 )
@@ -151,7 +151,7 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     level = search.tuning.level
     run = prepared(default_plan)
     looks = len({chosen_plan.id, *_earlier_test_runs(run.folder)} - {default_plan.id}) or 1
-    comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
+    comparison = compare_models(rows, search.goals[0].metric, level=level, looks=looks)
     answer = Alternative(
         data=run.dataset.name,
         protect=run.protect,

@@ -66,7 +66,7 @@ def check_asked(options: Any) -> None:
 
 
 def settle(gate: Gate, options: Any, path: Path) -> int:
-    """Write the verdict in the forms that are asked for, print it, and return the exit status.
+    """Write the verdict in the requested forms, print it, and return the exit status.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Tried:
 
     Attributes
     ----------
-    what : the learner, intervention, method and options, as they are typed; or the run's id.
+    what : the learner, intervention, method and options, as typed; or the run's id.
     label : its name for readers.
     gap, error : its values on validation rows; NaN if it failed, for which `reason` is given.
     family : the family it was drawn from; empty for the model in use, and if it was not drawn.
@@ -71,7 +71,8 @@ class Flips:
     Attributes
     ----------
     group : the name of the group; empty for everyone.
-    people : how many there are. gained, lost : for how many 0 becomes 1, and 1 becomes 0.
+    people : the number of people in the group.
+    gained, lost : the numbers of people for whom 0 becomes 1, and 1 becomes 0.
     share : the share of decisions that change, with its interval.
     """
 
@@ -113,7 +114,7 @@ class BothModels:
         return "smaller" if upper < 0 else "larger" if lower > 0 else "open"
 
 
-def compared(
+def compare_models(
     rows: SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
 ) -> BothModels:
     """Return the comparison of two models on rows that were not used for the choice.
@@ -121,7 +122,7 @@ def compared(
     Parameters
     ----------
     rows : predictions (n, 2) of the model in use and of the chosen one, in one split.
-    looks : how many candidates these rows have judged, this one among them.
+    looks : the number of candidates that these rows have judged, this one among them.
     """
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
@@ -375,7 +376,7 @@ def of_stored(
         place=place,
         within=within,
         chosen_by=len(choosing.row),
-        comparison=compared(rows, metric, level=level),
+        comparison=compare_models(rows, metric, level=level),
         runs=tuple(run.id for run in pair),
         label=pair[0].people().about.positive_label or "1",
         notes=[*shared.notes, *([_UNNAMED] if not named else [])],

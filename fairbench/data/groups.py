@@ -81,7 +81,7 @@ def groups_of(
 
     Parameters
     ----------
-    most : how many groups there may be.
+    most : the most groups that are allowed.
     option : the one that names the column.
 
     Raises

@@ -50,7 +50,7 @@ class Capabilities:
     advice : a sentence on what to choose if no learner, as configured, gives that.
     gives_score : an intervention's models give a probability, not labels alone.
     gives_members : an intervention's models pass on the members that the learner's estimator gives.
-    groups_at_most : how many groups an intervention can compare; None for any number.
+    groups_at_most : the most groups that an intervention can compare; None for any number.
     reads_score : a method cannot read a binary task's labels without their probability.
     keep_invalid : a method's definition allows impossible values, such as a negative standard
         deviation. They are kept, and metrics over them are undefined; else they are refused.

@@ -143,7 +143,7 @@ class DrawnSearch(Search):
 
     @property
     def tried_all(self) -> bool:
-        """Whether every candidate there is was tried; never of an interval of real numbers."""
+        """Whether all possible candidates were tried; never if an option is a real number."""
         tried = {tuple(trial.values.items()) for trial in self.trials}
         return len(tried) >= sum(family.count for family in self.families)
 

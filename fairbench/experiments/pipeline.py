@@ -87,7 +87,7 @@ class PlannedRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the run is there as it would be made now, and whole."""
+        """Whether the run is stored completely, as it would be made now."""
         return self.writer.finished(self.fingerprint)
 
     @cached_property
@@ -153,7 +153,7 @@ def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
 
 
 def ensure(cell: Cell, store: Store, *, recompute: bool = False, wait: bool = True) -> bool:
-    """Compute and store a cell unless it is there and whole; return whether it was computed.
+    """Compute and store a cell unless it is stored undamaged; return whether it was computed.
 
     Raises
     ------

@@ -243,7 +243,7 @@ class Search:
             raise UserError(f"none of {len(errors)} trials has a value; the first: {errors[0]}")
 
     def _goes_on(self) -> bool:
-        """Return whether another trial is begun."""
+        """Return whether the budget allows another trial."""
         limit = self.tuning.cpu_seconds
         if len(self.trials) >= self.tuning.trials:
             return False
@@ -286,7 +286,7 @@ class Search:
 
         Parameters
         ----------
-        folds : how many repeats a trial of which all is known took; None stops when it is sure.
+        folds : the number of repeats to fit, for a trial of the record; None stops when it is sure.
         """
         trial = Trial(values)
         try:

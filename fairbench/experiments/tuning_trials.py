@@ -46,7 +46,7 @@ class Trial:
 
     Attributes
     ----------
-    folds : how many repeats were fitted; fewer than all where it was stopped.
+    folds : the number of repeats that were fitted; fewer than all if it was stopped.
     error : the reason why it has no value; empty if it has one.
     """
 

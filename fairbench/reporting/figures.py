@@ -206,7 +206,7 @@ def group_reliability_figure(groups: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def _groups_and_title(metrics: pd.DataFrame, title: str) -> tuple[list[str], str]:
-    """Return the groups that there is room for, the largest ones, and a title that says so."""
+    """Return the largest groups, as many as fit, and a title that tells so."""
     sizes = metrics.groupby("group", sort=False, observed=True)["n"].max()
     if len(sizes) <= MOST_GROUPS:
         return list(sizes.index), title
@@ -240,7 +240,7 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
 
 
 def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
-    """Draw the features that abstention moves most, at the highest rate there is."""
+    """Draw the features that abstention moves most, at the highest rate of abstention."""
     shifts = feature_shifts(metrics)
     rate = shifts["rate"].max()
     shifts_by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
@@ -302,7 +302,7 @@ def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 
 def quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
-    """Return the box of ``consistency`` or ``noise``, means over repeats, where there is one."""
+    """Return the box of ``consistency`` or ``noise``, means over repeats; None without one."""
     rows = metrics[metrics["metric"] == f"{name}_sd"]
     if rows["value"].notna().sum() == 0:
         return None

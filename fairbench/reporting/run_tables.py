@@ -27,7 +27,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     Parameters
     ----------
     metrics : the metrics that are shown of each run; error, log loss and gap by default.
-    most : how many rows a terminal shows; 0 for all.
+    most : the most rows that a terminal shows; 0 for all.
 
     Raises
     ------
@@ -91,7 +91,7 @@ _OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}
 
 
 def _meanings(tasks: Iterable[str]) -> str:
-    """Say which metrics the columns are, for each task that there is."""
+    """Return a text on the metrics of the columns, for each task."""
     parts = []
     for task in tasks:
         declared = metrics_of(task)

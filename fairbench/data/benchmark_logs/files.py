@@ -28,7 +28,7 @@ class Files:
     ----------
     root : the path that was named, a file or a folder.
     paths : its regular files, in order.
-    links : how many links, pipes and the like were passed over.
+    links : the number of links, pipes and the like that were skipped.
     """
 
     root: Path
@@ -134,13 +134,13 @@ def as_object(values: Any, name: str) -> dict[str, Any]:
 
 
 def part_of(values: dict[str, Any], key: str, name: str) -> dict[str, Any]:
-    """Return the object under a key, an empty one where there is none."""
+    """Return the object under a key; an empty one if there is none."""
     part = values.get(key)
     return {} if part is None else as_object(part, f"'{key}' of {name}")
 
 
 def list_of(values: dict[str, Any], key: str, name: str) -> list[Any]:
-    """Return the list under a key, an empty one where there is none."""
+    """Return the list under a key; an empty one if there is none."""
     part = values.get(key)
     if part is not None and not isinstance(part, list):
         raise DataError(f"'{key}' of {name} is {_kind(part)}, not a list: it is no such log")
@@ -148,7 +148,7 @@ def list_of(values: dict[str, Any], key: str, name: str) -> list[Any]:
 
 
 def text_of(values: Mapping[str, Any], key: str) -> str:
-    """Return the text under a key, empty where there is none, or it is another thing."""
+    """Return the text under a key; empty if there is none, or if it is no text."""
     text = values.get(key)
     return text.strip() if isinstance(text, str) else ""
 

@@ -229,7 +229,7 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def _parts(table: Table, width: int) -> Iterator[RichTable]:
-    """Yield a table with the columns that there is room for, or in parts where none is left out."""
+    """Yield a table with the columns that fit, or in several tables if none may be left out."""
     places = [i for i, column in enumerate(table.columns) if _is_shown(column)]
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
     widths = {i: _width(table.columns[i], column) for i, column in zip(places, texts, strict=True)}

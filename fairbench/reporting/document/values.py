@@ -45,7 +45,7 @@ _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
 
 
 def value_text(value: Any, column: Column) -> str:
-    """Return a value of a column as text; nothing where there is none, or only a bar."""
+    """Return a value of a column as text; empty for a missing value, and for a bar."""
     if value is None or column.kind == "bar":
         return ""
     return _FORMATS[column.kind](value, column.decimals)

@@ -1,4 +1,4 @@
-"""Writing a document into a folder, in the forms that are asked for."""
+"""Writing a document into a folder, in the requested forms."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _plain(block: MeasuredBlock) -> list[str]:
 
 
 def _has_values_for(metrics: pd.DataFrame, name: str) -> bool:
-    """Return whether there is anything to draw."""
+    """Return whether anything can be drawn."""
     needed = {
         "consistency": "consistency_sd",
         "spread": "spread_predicted",

@@ -65,7 +65,7 @@ class Contenders:
     accuracy, gap_mean : run -> mean over splits; those that fewest outperform by them come first,
         of these the more accurate.
     gap : equal opportunity, or statistical parity where that is undefined.
-    available : how many runs could be compared, of which these are at most `MOST`.
+    available : the number of runs that could be compared; at most `MOST` of them are here.
     """
 
     accuracy: Mapping[str, float]

@@ -33,7 +33,7 @@ class Paper:
     ----------
     rows : the CSV as text, so that the number of printed digits is known.
     tables : table -> its rules and experiments.
-    runs : how many runs are behind a published mean.
+    runs : the number of runs behind a published mean.
     spread : ``printed``, or ``ours`` where the paper prints no sd and its numbers are taken to
         scatter as ours do.
     decimals : metric -> printed decimals, where the CSV has lost trailing zeros; "" for the rest.
@@ -185,7 +185,7 @@ def judge(
     row : `metric`, `value` and `sd` as printed.
     ours : `mean`, `sd`, `repeats`, and `error`, the standard error of the difference, where it is
         not that of two means.
-    runs : how many runs are behind the published mean, where not as in the paper's other tables.
+    runs : the number of runs behind the published mean, if other than in the paper's other tables.
     """
     published = float(row["value"])
     printed = float(row["sd"]) if row["sd"] else 0.0

@@ -161,7 +161,7 @@ def run_study(paper: Paper, words: Sequence[str], path: Path, root: Path) -> Non
 
 
 def _is_whole(path: Path, paper: Paper, words: Sequence[str]) -> bool:
-    """Return whether a study's text is there, made by the code as it is."""
+    """Return whether a study's text exists and was made by the present code."""
     if not path.is_file():
         return False
     with path.open(encoding="utf-8") as file:

@@ -27,7 +27,7 @@ def pluralise(count: int, one: str, several: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "is", "are"), counted(2, "is", "are")
+    >>> pluralise(1, "is", "are"), pluralise(2, "is", "are")
     ('1 is', '2 are')
     """
     return f"{count} {one if count == 1 else several}"

@@ -38,7 +38,7 @@ def join_words(names: Sequence[str], word: str = "and") -> str:
 
     Examples
     --------
-    >>> joined(["forest", "linear", "nearest"]), joined(["forest, plain", "linear"], "or")
+    >>> join_words(["forest", "linear", "nearest"]), join_words(["forest, plain", "linear"], "or")
     ('forest, linear and nearest', 'forest, plain; or linear')
     """
     if len(names) == 1:

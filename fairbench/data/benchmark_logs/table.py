@@ -216,7 +216,7 @@ def distinct_names(
 
     Examples
     --------
-    >>> told_apart(["gpt", "gpt", "phi"], [{"shots": 0}, {"shots": 5}, {"shots": 0}], "aaa")
+    >>> distinct_names(["gpt", "gpt", "phi"], [{"shots": 0}, {"shots": 5}, {"shots": 0}], "aaa")
     ['gpt shots=0', 'gpt shots=5', 'phi']
     """
     of_name: dict[str, list[int]] = {}

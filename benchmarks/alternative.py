@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from fairbench.cli.command import components_folder
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.main import main as fairbench
-from fairbench.comparison.alternative import SearchCertificate, compared, gap_named
+from fairbench.comparison.alternative import SearchCertificate, compare_models, gap_named
 from fairbench.comparison.run_predictions import SharedRows
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
@@ -123,7 +123,7 @@ def search(
         if is_enough(float(gaps[place]), tried, worth=worth, risk=RISK):
             break
     pair = models[[0, place]]
-    said = compared(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
+    said = compare_models(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
     bound = SearchCertificate.of(tried, float(gaps[place]), said.gaps[1][2], level=LEVEL)
     true_gaps, true_errors = truth.measured(pair)
     fresh = population.candidates(FRESH, "fresh")

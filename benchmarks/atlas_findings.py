@@ -27,7 +27,7 @@ from fairbench.comparison.atlas.report import (  # noqa: E402
     sentences,
     size_sentence,
 )
-from fairbench.comparison.atlas.unprocessing import unlevel  # noqa: E402
+from fairbench.comparison.atlas.unprocessing import unequal_terms_remarks  # noqa: E402
 from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, OPEN  # noqa: E402
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
@@ -51,7 +51,7 @@ def main(words: list[str]) -> int:
     table = approach_table(runs, values=values)
     answered = {int(seed) for seed in table["seed"].unique()}
     lines = page(
-        atlas_findings(table, remarks=unlevel(runs)),
+        atlas_findings(table, remarks=unequal_terms_remarks(runs)),
         len(runs),
         seed_comparisons(runs, values=values),
         answered,
@@ -99,8 +99,10 @@ def _claims(findings: AtlasFindings) -> Iterator[str]:
                 claim.statement,
                 claim.source,
                 f"**{claim.verdict}**",
-                ", ".join(str(count) for count in _counts(part.verdict for part in claim.deciding)),
-                str(len(claim.parts) - len(claim.deciding)),
+                ", ".join(
+                    str(count) for count in _counts(part.verdict for part in claim.deciding_parts)
+                ),
+                str(len(claim.parts) - len(claim.deciding_parts)),
             )
             for claim in findings.claims
         ),

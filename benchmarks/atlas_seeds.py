@@ -22,9 +22,9 @@ from numpy.typing import NDArray  # noqa: E402
 from scipy import special  # noqa: E402
 
 from fairbench.comparison.atlas.approaches import RunValues, approach_table  # noqa: E402
-from fairbench.comparison.atlas.report import METRICS, reference_place  # noqa: E402
+from fairbench.comparison.atlas.report import METRICS, reference_index  # noqa: E402
 from fairbench.comparison.atlas.values import AtlasValues  # noqa: E402
-from fairbench.comparison.atlas.verdicts import counted  # noqa: E402
+from fairbench.comparison.atlas.verdicts import pluralise  # noqa: E402
 from fairbench.core.arrays import Floats, Mask  # noqa: E402
 from fairbench.core.seeds import rng  # noqa: E402
 from fairbench.inference.comparing.multilevel import MeasuredDifferences, fit  # noqa: E402
@@ -93,17 +93,19 @@ def compared_seeds(
     first: pd.DataFrame, second: pd.DataFrame, metrics: Sequence[str] = METRICS
 ) -> SeedComparison:
     """Return what the tables of approaches of two seeds say of what both have."""
-    place = reference_place(_plain(first))
+    place = reference_index(_plain(first))
     reference = _plain(first).names[place]
     values = _plain(pd.concat([first, second]))
-    seed = values.table.groupby(values.place[:, 2])["seed"].first().to_numpy()
+    seed = values.table.groupby(values.cell_index[:, 2])["seed"].first().to_numpy()
     own = [int(table["seed"].iloc[0]) for table in (first, second)]
     of_first, of_second = (np.flatnonzero(seed == each) for each in own)
     rows, dealt, tasks = [], [], []
     for metric in metrics:
         losses = values.metric(metric)
         differences = losses - losses[values.names.index(reference)]
-        parts = [values.measured(differences[:, :, each]) for each in (of_first, of_second)]
+        parts = [
+            values.estimate_differences(differences[:, :, each]) for each in (of_first, of_second)
+        ]
         both = _measured_by_both(parts[0], parts[1])
         rows.append(_rows(values, metric, parts, both))
         dealt.append(differences[both])
@@ -231,8 +233,8 @@ def lines_of(found: SeedComparison) -> Iterator[str]:
         return
     tasks = table["task"].unique()
     yield (
-        f"Seed {found.second} drew other splits of {counted(len(tasks), 'task', 'tasks')} for "
-        f"{counted(table['approach'].nunique(), 'approach', 'approaches')}: {found.repeats[1]} "
+        f"Seed {found.second} drew other splits of {pluralise(len(tasks), 'task', 'tasks')} for "
+        f"{pluralise(table['approach'].nunique(), 'approach', 'approaches')}: {found.repeats[1]} "
         f"splits, where seed {found.first} has {found.repeats[0]}. Each difference from "
         f"{found.reference} is measured by both; differences that are 0 in every split are left "
         "out.\n"

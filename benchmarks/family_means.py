@@ -58,7 +58,7 @@ def main(words: list[str]) -> int:
         rows.append((name, *_covered(drawn(draw, (TRIALS, FAMILIES)), mean, draw)))
     heads = ("", *(name for name in constructions(np.ones((1, 3)), rng(0, "heads"))))
     if words:
-        claims = [claim.deciding for claim in _findings(Path(words[0])).claims]
+        claims = [claim.deciding_parts for claim in _findings(Path(words[0])).claims]
         families = list(pack_families(claims))
         for noise in (0.0, _NOISE):
             draw = rng(0, "family means of a pack", str(noise))

@@ -21,12 +21,12 @@ import pandas as pd
 from fairbench.cli.command import components_folder
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.cli.tuning import search_of
-from fairbench.comparison.tuned import promised
+from fairbench.comparison.tuning_result import estimate_promise
 from fairbench.core.seeds import rng
 from fairbench.evaluation.tuning_goals import GoalRows, together
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.execute import prepared
-from fairbench.experiments.tuning_trials import Trial, labelled
+from fairbench.experiments.tuning_trials import Trial, label_rows
 from fairbench.inference.comparing.selection import Tails
 from fairbench.inference.comparing.tuned_gain import gain_limits
 from fairbench.results.predictions import TEST
@@ -68,7 +68,7 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
         search, _ = search_of(CommandLine(words, conf, sweep=True), held)
         tried = search.carry_out()
     people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = promised(tried, search.goals, search.tuning, test_rows=people)
+    answer = estimate_promise(tried, search.goals, search.tuning, test_rows=people)
     looked = [tested_rows(trial) for trial in (tried[0], answer.best)]
     default, chosen = (trial.estimates(search.goals) for trial in (tried[0], answer.best))
     assert tried[0].rows is not None
@@ -105,7 +105,7 @@ def tested_rows(trial: Trial) -> GoalRows:
         read = run.method.read(raw_outputs(columns), run.dataset.task, rng(0, "read"))
         rows = columns["row"].astype(np.intp)
         numbers = {name: np.asarray(values, float) for name, values in read.items()}
-        parts.append(labelled(run.dataset, run.study.protect, rows, numbers, number))
+        parts.append(label_rows(run.dataset, run.study.protect, rows, numbers, number))
     return together(parts)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from fairbench.cli.command import Command
-from fairbench.cli.main import carried_out, run_words
+from fairbench.cli.main import call_command, run_words
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
@@ -57,5 +57,5 @@ def run_main(main: Callable[..., object], options: type[Any] = NoOptions) -> Non
     text = (module.__doc__ or "").partition("\n\n")[0]
     command = Command(options, run)
     words = partial(run_words, f"python -m {name}", text, command, sys.argv[1:])
-    if status := carried_out(words):
+    if status := call_command(words):
         sys.exit(status)

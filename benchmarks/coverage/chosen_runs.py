@@ -21,13 +21,13 @@ from benchmarks.coverage.runs import (
 from benchmarks.coverage.simulate import Construction, Family, Interval, Sample
 from fairbench.comparison.choice import Choice, Judged, choose_among
 from fairbench.comparison.run_predictions import Shared, SharedRows
-from fairbench.comparison.settings import Bound, minimised
+from fairbench.comparison.settings import Bound, minimised_metric
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.repeats import REPEATS
 
 METRIC, NAMES = (
-    minimised("statistical_parity"),
+    minimised_metric("statistical_parity"),
     ("gap of the chosen run", "error rate of the chosen run"),
 )
 

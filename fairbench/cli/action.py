@@ -1,4 +1,4 @@
-"""What the GitHub Action runs: a gate whose options come from environment variables.
+"""The command of the GitHub Action: a gate whose options come from environment variables.
 
 Inputs of the action are variables, so that no shell ever reads them. The verdict is the exit
 status of ``fairbench gate``; it also becomes an annotation, the outputs ``outcome`` and ``line``,

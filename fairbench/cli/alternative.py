@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fairbench.cli.command import as_typed, check_run_words, components_folder, quoted, with_note
-from fairbench.cli.command_line import CommandLine, hydra_of, listed_choices
-from fairbench.cli.jobs import drawing, hold
+from fairbench.cli.command import (
+    as_typed,
+    check_run_words,
+    components_folder,
+    quote_for_hydra,
+    with_note,
+)
+from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
+from fairbench.cli.jobs import figure_drawer, protect_from_collection
 from fairbench.cli.options import options_of
-from fairbench.cli.output import explaining, print_line
+from fairbench.cli.output import explain_hydra_errors, print_line
 from fairbench.cli.summary import log_runs
 from fairbench.cli.tuning import dimension
 from fairbench.cli.verbs.audit import print_and_write
@@ -29,7 +35,7 @@ from fairbench.comparison.alternative import (
     SearchCertificate,
     Searched,
     Tried,
-    compared,
+    compare_models,
     gap_named,
     of_stored,
 )
@@ -109,48 +115,47 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
     root = components_folder()
     check_run_words([name for name, _ in options.words], list(options_of(type(options))), root)
     set_up_process()
-    with explaining(root / "conf"), hydra_of(root / "conf"), ExitStack() as locks:
+    with explain_hydra_errors(root / "conf"), hydra_of(root / "conf"), ExitStack() as locks:
         request = Asked(options, root / "conf")
         config = request.line.compose(request.fixed)
-        hold([config["results"]], locks, make=not config["plan"])
+        protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
         search.check()
         place = options.results / "alternative" / search.record.folder.name
         if search.default_plan.config["plan"]:
-            print_line(_planned(search))
+            print_line(_plan_text(search))
             return None, place, ""
         search.show = lambda number, trial: _show(search, number, trial)
         search.carry_out()
-        answer, runs = judged(search, request)
+        answer, runs = judge_search(search, request)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
         return answer, place, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
 
 
-def judged(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
-    """Return what came of a search that has ended, and the runs of both models, which are finished.
+def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
+    """Return the result of a search that has ended, and the finished runs of both models.
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    default_plan, chosen_plan = (
-        search.default_plan,
-        plan(search.compose(search.everyone[search.place].values)),
-    )
+    default_plan = search.default_plan
+    chosen_plan = plan(search.compose(search.everyone[search.place].values))
     runs = list({run.id: run for run in (default_plan, chosen_plan)}.values())
     for end in Execution(
-        runs, search.executor, drawing(default_plan.config["figures"])
+        runs, search.executor, figure_drawer(default_plan.config["figures"])
     ).carry_out():
         end.checked()
     shared = shared_rows([prepared(run).folder for run in runs])
     pair_predictions = shared.judging.prediction[:, [0, len(runs) - 1]]
     rows = replace(shared.judging, prediction=pair_predictions)
-    level, run = search.tuning.level, prepared(default_plan)
-    looks = len({chosen_plan.id, *_judged_before(run.folder)} - {default_plan.id}) or 1
-    comparison = compared(rows, search.goals[0].metric, level=level, looks=looks)
+    level = search.tuning.level
+    run = prepared(default_plan)
+    looks = len({chosen_plan.id, *_earlier_test_runs(run.folder)} - {default_plan.id}) or 1
+    comparison = compare_models(rows, search.goals[0].metric, level=level, looks=looks)
     answer = Alternative(
         data=run.dataset.name,
         protect=run.protect,
-        tried=_tried(search, request.in_use),
+        tried=_read_candidates(search, request.in_use),
         place=search.place,
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
@@ -178,7 +183,7 @@ def judged(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]
     return answer, runs
 
 
-def _judged_before(used: Run) -> set[str]:
+def _earlier_test_runs(used: Run) -> set[str]:
     """Return the runs that searches have had judged on the test rows of the model in use."""
     sets = comparable_sets(list(Catalogue(used.results)))
     (comparable,) = (runs for runs in sets if used.id in [run.id for run in runs])
@@ -190,7 +195,7 @@ def _features(dataset: Dataset) -> Sequence[str]:
     return [str(name) for name in getattr(dataset.features, "columns", ())]
 
 
-def _tried(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Tried]:
+def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Tried]:
     """Return the model in use and every candidate, as the log has them."""
     families = {family.name: family for family in search.families}
     study = prepared(search.default_plan).study
@@ -251,8 +256,8 @@ def _show(search: DrawnSearch, number: int, trial: Trial) -> None:
     print(f"  {name}: {ended}", file=sys.stderr, flush=True)
 
 
-def _planned(search: DrawnSearch) -> str:
-    """Return what a search would draw, in words."""
+def _plan_text(search: DrawnSearch) -> str:
+    """Return a text on the candidates that a search would draw."""
     families = "; ".join(
         f"{family.name}{f' {family.options}' if family.options else ''}"
         for family in search.families
@@ -265,7 +270,7 @@ def _planned(search: DrawnSearch) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a command asks to be searched, read within Hydra's composing."""
+    """The search that a command asks for, read while Hydra composes."""
 
     options: AlternativeOptions
     conf: Path
@@ -283,7 +288,7 @@ class Asked:
             for k, text in self._words_by_name.items()
             if k.partition(".")[0] not in COMPONENTS
         }
-        words_by_name["results"] = quoted(str(self.options.results))
+        words_by_name["results"] = quote_for_hydra(str(self.options.results))
         words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in words_by_name.items())]
         line = CommandLine(words, self.conf, sweep=True)
         for name in line.spaces:
@@ -311,12 +316,14 @@ class Asked:
             return list(self._stated[group])
         word = f"{group}={self._words_by_name[group]}"
         return list(
-            dict.fromkeys(listed_choices(word, self.conf) or self._words_by_name[group].split(","))
+            dict.fromkeys(
+                choices_in_brackets(word, self.conf) or self._words_by_name[group].split(",")
+            )
         )
 
     @cached_property
     def _options(self) -> dict[str, str]:
-        """What the command says of the components' options."""
+        """The words of the command about the components' options."""
         return {
             name: text
             for name, text in self._words_by_name.items()
@@ -326,7 +333,8 @@ class Asked:
     @cached_property
     def _families_and_rest(self) -> tuple[list[Family], dict[str, str]]:
         """The families, and why other combinations are none, by what they are made of."""
-        families, left_out = [], dict[str, str]()
+        families = []
+        left_out = dict[str, str]()
         for learner in self._choices("learner"):
             for intervention in self._choices("intervention"):
                 pair = {"learner": learner, "intervention": intervention}
@@ -341,7 +349,7 @@ class Asked:
 
     @property
     def families(self) -> list[Family]:
-        """What is drawn."""
+        """The families of candidates that are drawn from."""
         return self._families_and_rest[0]
 
     @property
@@ -382,7 +390,8 @@ class Asked:
             group, _, option = name.partition(".")
             if option.partition(".")[0] in config[group]:
                 stated[name] = text
-        fixed, space = dict[str, str](), []
+        fixed = dict[str, str]()
+        space = []
         for name, text in stated.items():
             override = self.line.parse(f"{name}={text}")
             if override.is_sweep_override():
@@ -419,7 +428,7 @@ class Asked:
                 "interventions, or give an option an interval, such as "
                 "'learner.C=tag(log,interval(0.01,10))'"
             )
-        base = self._composed({})
+        base = self._compose({})
         options = self.options
         tuning = Tuning(
             objectives=(options.gap, "error_rate"),
@@ -429,24 +438,24 @@ class Asked:
             study=options.study,
         )
         for family in families:  # refuses impossible values before anything is fitted
-            plan(self._composed({**family.choices, **family.fixed, **_example(family)}))
+            plan(self._compose({**family.choices, **family.fixed, **_example(family)}))
         return DrawnSearch(
             tuning,
             [],
-            self._composed,
+            self._compose,
             executor(self.line.settings().launcher, base["n_jobs"], base["timeout_min"]),
             families=families,
             within=options.within,
             worth=options.worth,
         )
 
-    def _composed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _compose(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the configuration of a candidate, and without values that of the model in use."""
         return self.line.compose([*self.fixed, *_typed(values or self.in_use)])
 
     @cached_property
     def in_use(self) -> dict[str, str]:
-        """What the model in use is made of.
+        """The components and options of the model in use.
 
         Raises
         ------
@@ -477,7 +486,7 @@ class Asked:
         return {name: chosen[name] for name in (*COMPONENTS, *chosen)}
 
     def _parts_of_run(self, name: str) -> dict[str, str]:
-        """Return what the model of a finished run is made of."""
+        """Return the components and options of the model of a finished run."""
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
         if run.choices["dataset"] != data:

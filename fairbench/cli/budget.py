@@ -1,4 +1,4 @@
-"""What ``resolve=METRIC budget=TIME`` asks of a run; read before anything heavy is imported."""
+"""The words ``resolve=METRIC budget=TIME`` of a run; read before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _NAMES = ("resolve", "budget")
 
 @dataclass(frozen=True)
 class Resolving:
-    """What is to be resolved, and how many seconds there are for it."""
+    """The metric to be resolved, and the seconds for it."""
 
     metric: str
     seconds: float
 
     @classmethod
     def of(cls, words: Sequence[str]) -> tuple[Resolving | None, list[str]]:
-        """Return what the words ask to resolve, and the other words.
+        """Return the request in the words, and the other words.
 
         Raises
         ------

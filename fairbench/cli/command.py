@@ -94,7 +94,7 @@ def as_typed() -> str:
     return shlex.join(("fairbench", *TYPED.get()))
 
 
-def narrowed(options: Any, kind: type[T]) -> T:
+def narrow_options(options: Any, kind: type[T]) -> T:
     """Return the part of a command's options that a parent dataclass declares."""
     declared = fields(kind)  # type: ignore[arg-type]
     return kind(**{field.name: getattr(options, field.name) for field in declared})
@@ -160,7 +160,7 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
             raise unknown_name("option", name, [*own, *settings, "dataset", "learner"])
 
 
-def quoted(text: str) -> str:
+def quote_for_hydra(text: str) -> str:
     """Return a text as Hydra reads it whole."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
@@ -178,9 +178,9 @@ class Command:
     Attributes
     ----------
     options : a frozen dataclass whose fields are made with `fairbench.core.options.option`.
-    run : is called with an instance; returns the exit status, None for 0.
-    examples : whole command lines, shown by ``--help``.
-    sentence : what a part of a verb does; for a whole verb, this is the docstring of its file.
+    run : a function of an instance that returns the exit status; None stands for 0.
+    examples : complete command lines, shown by ``--help``.
+    sentence : a sentence on a part of a verb; that on a whole verb is the docstring of its file.
     holds : whether garbage collection of the results folder is locked out while it runs.
     """
 

@@ -114,6 +114,7 @@ class CommandLine:
     """A command line that has been read, and can be composed within `hydra_of`."""
 
     def __init__(self, words: Sequence[str], conf: Path, *, sweep: bool) -> None:
+        """Sort the words into those of Hydra, fixed choices and options, and compose them."""
         self.conf = conf
         self._parsed: dict[str, Override] = {}
         words = [_with_commas(word, conf) for word in words]
@@ -151,12 +152,12 @@ class CommandLine:
                 parsed = self.parse(word)
                 _set(config, str(parsed.key_or_group), parsed.value(), self.conf)
         if any("${" in word for word in job):
-            config = _resolved(config)
+            config = _resolve(config)
         return {**config, "hydra": {"runtime": {"choices": composed.choices}}}
 
     @property
     def swept(self) -> list[str]:
-        """What the experiment would sweep, in several values, if this were a sweep."""
+        """The options of the experiment with several values, which a sweep would run all."""
         set_names = {self.parse(word).get_key_element() for job in self.jobs for word in job}
         presets = [self.parse(word) for word in self._composer.sweeps]
         swept_names = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
@@ -202,7 +203,7 @@ class CommandLine:
         return self._parsed[word]
 
     def _is_choice(self, word: str) -> bool:
-        """Say whether a word chooses an option of a group, and does not set a value."""
+        """Return whether a word chooses an option of a group, and does not set a value."""
         parsed = self.parse(word)
         is_group = (self.conf / parsed.key_or_group).is_dir() or parsed.package is not None
         return is_group and not isinstance(parsed.value(), dict)
@@ -275,7 +276,7 @@ class CommandLine:
         return next(word for word in words if self.parse(word).is_sweep_override())
 
 
-def listed_choices(word: str, conf: Path) -> tuple[str, ...]:
+def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:
     """Return the choices that a word lists in brackets, such as ``method=[baseline,ensemble]``.
 
     A choice is one name, so that a list of several can only mean a sweep. For any other word the
@@ -295,12 +296,12 @@ def listed_choices(word: str, conf: Path) -> tuple[str, ...]:
 
 def _with_commas(word: str, conf: Path) -> str:
     """Return a word as Hydra reads it: a list of choices without brackets."""
-    choices = listed_choices(word, conf)
+    choices = choices_in_brackets(word, conf)
     return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
 
 
 def _has_option(config: Mapping[str, Any], name: str) -> bool:
-    """Say whether a configuration has an option."""
+    """Return whether a configuration has an option."""
     *path, last = name.split(".")
     node: Any = config
     for key in path:
@@ -355,7 +356,7 @@ def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
     return {str(key) for key in config} | groups - {"hydra"}
 
 
-def _resolved(config: dict[str, Any]) -> dict[str, Any]:
+def _resolve(config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration with the values that ``${...}`` stands for."""
     from omegaconf import OmegaConf
 
@@ -389,7 +390,7 @@ class _Composer:
 
     @property
     def sweeps(self) -> list[str]:
-        """What an experiment's preset sweeps over, and what a sweeper sets by default."""
+        """The words that an experiment sweeps over, and those that a sweeper sets by default."""
         params = self.whole.hydra.sweeper.get("params") or {}
         return [f"{name}={value}" for name, value in params.items()]
 
@@ -452,7 +453,7 @@ class _Composer:
 
 
 def _is_self_contained(file: Path) -> bool:
-    """Say whether a configuration file includes no other one and belongs to its own group."""
+    """Return whether a configuration file includes no other one and belongs to its own group."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""What commands with a gate share: the policy they read, the files they write, how they end."""
+"""Parts that commands with a gate share: the policy, the files they write, the exit status."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def check_asked(options: Any) -> None:
 
 
 def settle(gate: Gate, options: Any, path: Path) -> int:
-    """Write the verdict in the forms that are asked for, print it, and return the exit status.
+    """Write the verdict in the requested forms, print it, and return the exit status.
 
     Parameters
     ----------
-    path : of what was judged.
+    path : the file that was judged.
     """
     from fairbench.core.files import write_text
     from fairbench.reporting.gate_files import to_junit, to_sarif

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
 
 
-def hold(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
-    """Have nothing that runs find in their results folders collected while they last.
+def protect_from_collection(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
+    """Keep cells and runs from being collected as garbage as long as these runs last.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def hold(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
         locks.enter_context(using(folder, make=make))
 
 
-def drawing(wanted: bool) -> Any:
-    """Return what draws the figures of a run, None where none are wanted."""
+def figure_drawer(wanted: bool) -> Any:
+    """Return the function that draws the figures of a run; None if none are wanted."""
     return draw_figures if wanted else None
 
 
@@ -60,7 +60,7 @@ def carry_out_jobs(
     from fairbench.experiments.executors import executor
 
     config = jobs[0][1]
-    planned = [_planned(job, varied) for job in jobs]
+    planned = [_plan_job(job, varied) for job in jobs]
     if whole:
         _refuse_what_is_alike(planned)
     for outcome in planned:
@@ -70,11 +70,11 @@ def carry_out_jobs(
     execution = Execution(
         [outcome.run for outcome in planned if outcome.run],
         executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
-        drawing(config["figures"]),
+        figure_drawer(config["figures"]),
         progress.cell,
         lambda end: progress.outcome(Outcome.of(end)),
     )
-    progress.planned(execution)
+    progress.add_planned(execution)
     ends = iter(execution.carry_out())
     return [
         Outcome.of(next(ends), outcome.words) if outcome.run else outcome for outcome in planned
@@ -94,7 +94,7 @@ def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
         raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
 
 
-def _planned(job: Job, varied: Sequence[str]) -> Outcome:
+def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     """Plan a job: what is planned is to be carried out; others are skipped or have failed.
 
     Parameters

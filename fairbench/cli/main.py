@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
     TYPED.set(tuple(words))
-    return carried_out(partial(_run_alone if arguments is None else run_command, words))
+    return call_command(partial(_run_alone if arguments is None else run_command, words))
 
 
 _COMPUTING = {"alternative", "paper", "run", "tune"}
@@ -48,7 +48,7 @@ def _run_alone(words: list[str]) -> int:
     return run_command(words)
 
 
-def carried_out(command: Callable[[], int]) -> int:
+def call_command(command: Callable[[], int]) -> int:
     """Call a command, print in a line why it could not be done, and return the exit status."""
     with outputs() as written:
         return written.status(_status(command))
@@ -167,7 +167,8 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
             )
         if part:
             words.remove(part)
-            name, text = f"{name} {part}", commands[part].sentence
+            name = f"{name} {part}"
+            text = commands[part].sentence
         return run_words(name, text, commands[part], words)
     return run_words(name, text, module.COMMAND, words)
 

@@ -61,6 +61,7 @@ class Option:
         return tuple(self._single_value(item) for item in items(text, self.name))
 
     def _single_value(self, text: str) -> Any:
+        """Return a single value of the option's type."""
         choices = self.metadata.get("choices")
         if choices and text not in choices:
             raise unknown_name(self.name, text, choices)
@@ -78,6 +79,7 @@ class Option:
         return text.lower() == "true"
 
     def _number(self, text: str) -> float:
+        """Return a finite number, at least the option's smallest value."""
         try:
             number: float = self.kind(text)
         except ValueError:
@@ -133,6 +135,7 @@ def read(options: type[T], words: Sequence[str]) -> T:
 
 
 def _value(option: Option, text: Any) -> tuple[str, Any]:
+    """Return the name of a field and the value that a text sets it to."""
     if option.pairs:
         return option.name, tuple(text)
     if isinstance(text, list):
@@ -211,7 +214,7 @@ def items(text: str, name: str) -> tuple[str, ...]:
 
 
 def value_shown(option: Option) -> str:
-    """Return what ``--help`` shows for an option's value."""
+    """Return the text that ``--help`` shows for an option's value."""
     if declared := option.metadata.get("shown"):
         return str(declared)
     if choices := option.metadata.get("choices"):

@@ -1,4 +1,4 @@
-"""What a command prints, which may break off while the command goes on."""
+"""Printing of lines and documents, to an output that may fail while the command goes on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def print_line(text: str) -> None:
-    """Print a line as it is, wrapped nowhere."""
+    """Print a line without wrapping it."""
     print(visible(text, lines=True), flush=True)
 
 
@@ -38,7 +38,7 @@ def print_as(document: Document, kind: str) -> None:
 
 
 class Output:
-    """An output that may break off: its reader has gone, as of ``| head -1``, or its disk is full.
+    """A stream that ignores failing writes: its reader has gone (``| head -1``), or a disk is full.
 
     What is under way goes on without it: a sweep is not to end because nobody reads its lines.
     """
@@ -48,7 +48,7 @@ class Output:
         self.error: OSError | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Be the stream in all other respects."""
+        """Return the stream's attribute, for everything that is not defined here."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
@@ -60,6 +60,7 @@ class Output:
         self._unless_broken(self._stream.flush)
 
     def _unless_broken(self, action: Callable[[], Any]) -> Any:
+        """Carry out a write; if it fails, keep the error and send all further output to nowhere."""
         try:
             return action()
         except OSError as error:
@@ -70,7 +71,7 @@ class Output:
             return None
 
     def status(self, status: int) -> int:
-        """Return the exit status: 2 where an output that somebody wanted is not whole."""
+        """Return the exit status: 2 if an output is incomplete, unless its reader has gone."""
         self.flush()
         if self.error is None or isinstance(self.error, BrokenPipeError):
             return status
@@ -80,7 +81,7 @@ class Output:
 
 @contextmanager
 def outputs() -> Iterator[Output]:
-    """Have standard output and error break off without an error; yield standard output."""
+    """Swallow OSErrors, such as BrokenPipeError, on stdout and stderr; yield stdout."""
     before = sys.stdout, sys.stderr
     out, err = (
         stream if isinstance(stream, Output) else Output(_open(stream)) for stream in before
@@ -98,8 +99,8 @@ def _open(stream: TextIO | None) -> TextIO:
 
 
 @contextmanager
-def explaining(conf: Path) -> Iterator[None]:
-    """Turn what Hydra finds wrong with a command line into one sentence.
+def explain_hydra_errors(conf: Path) -> Iterator[None]:
+    """Turn errors of Hydra about a command line into one sentence.
 
     Raises
     ------
@@ -111,11 +112,11 @@ def explaining(conf: Path) -> Iterator[None]:
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(explained(error, conf)) from error
+        raise UserError(hydra_error_sentence(error, conf)) from error
 
 
-def explained(error: Exception, conf: Path) -> str:
-    """Return one sentence for what Hydra found wrong with a command line."""
+def hydra_error_sentence(error: Exception, conf: Path) -> str:
+    """Return an error of Hydra about a command line as one sentence."""
     missing = getattr(error, "missing_cfg_file", None)
     if missing:
         group, name = _group_of(str(missing), conf)

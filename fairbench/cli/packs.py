@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What of each run is packed."""
+    """The parts of each run that are packed."""
 
     out: Path = option(Path, "The pack that is written: a folder that is not there.", shown="PACK")
     cells: bool = option(True, "Pack the cells: without them no run is computed again.")
@@ -142,7 +142,7 @@ def merge(options: MergeOptions) -> None:
 
 
 def _origin(runs: Sequence[Run]) -> str:
-    """Return by which commits and versions runs were made."""
+    """Return the commits and versions that runs were made by."""
     commits = {str(run.environment.get("git_commit", "unknown"))[:10] for run in runs}
     versions: dict[str, set[str]] = {}
     for run in runs:

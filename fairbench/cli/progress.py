@@ -36,8 +36,8 @@ class SweepProgress:
 
     Parameters
     ----------
-    name : of a single run, shown instead of the counts of jobs.
-    jobs : how many jobs a sweep has.
+    name : the name of a single run, shown instead of the counts of jobs.
+    jobs : the number of jobs of a sweep.
     """
 
     def __init__(self, name: str = "", *, jobs: int = 0, shown: bool | None = None) -> None:
@@ -63,13 +63,13 @@ class SweepProgress:
         """Take the line away."""
         self._display.stop()
 
-    def composing(self, jobs: list[T]) -> Iterator[T]:
+    def show_composing(self, jobs: list[T]) -> Iterator[T]:
         """Yield jobs, and show how many have been composed."""
         for number, job in enumerate(jobs):
             self._show(f"composing job {number + 1} of {len(jobs)}")
             yield job
 
-    def planned(self, execution: Execution) -> None:
+    def add_planned(self, execution: Execution) -> None:
         """Add the cells of a planned sweep, or of a part of one."""
         self.total += execution.cells
         self.counts["cached"] += len(execution.stored)

@@ -1,4 +1,4 @@
-"""What Python code calls in place of ``fairbench run``: it returns the finished run."""
+"""``fairbench run`` for Python code: it returns the finished run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(words: Sequence[str] = ()) -> Run:
     from omegaconf.errors import OmegaConfBaseException
 
     from fairbench.cli.command_line import CommandLine, hydra_of
-    from fairbench.cli.output import explained
+    from fairbench.cli.output import hydra_error_sentence
     from fairbench.results.runs import Run
 
     if isinstance(words, str):
@@ -55,16 +55,14 @@ def run(words: Sequence[str] = ()) -> Run:
         with hydra_of(conf), ExitStack() as locks:
             planned = _carry_out(CommandLine(list(words), conf, sweep=False), locks)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(explained(error, conf)) from error
+        raise UserError(hydra_error_sentence(error, conf)) from error
     return Run(planned.store.run_path(planned.id))
 
 
 def _prepare() -> None:
     """Let worker processes find this package and components, and Hydra raise its errors."""
-    source_folder, before = (
-        str(Path(__file__).resolve().parents[2]),
-        os.environ.get("PYTHONPATH", ""),
-    )
+    source_folder = str(Path(__file__).resolve().parents[2])
+    before = os.environ.get("PYTHONPATH", "")
     if source_folder not in before.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, before]))
     os.environ.setdefault(FOLDER, os.getcwd())
@@ -72,7 +70,8 @@ def _prepare() -> None:
 
 
 def _carry_out(line: Any, locks: ExitStack) -> Plan:
-    from fairbench.cli.jobs import drawing, hold
+    """Carry out the run of a command line; return its plan."""
+    from fairbench.cli.jobs import figure_drawer, protect_from_collection
     from fairbench.cli.summary import log_runs
     from fairbench.experiments.execute import carry_out
     from fairbench.experiments.executors import processes
@@ -80,8 +79,8 @@ def _carry_out(line: Any, locks: ExitStack) -> Plan:
     config = line.compose(line.jobs[0])
     if config["plan"]:
         raise UserError("plan=true returns no run: leave it out, or use the command line")
-    hold([config["results"]], locks, make=not config["plan"])
+    protect_from_collection([config["results"]], locks, make=not config["plan"])
     executor = processes(config["n_jobs"], config["timeout_min"])
-    planned = carry_out(config, executor=executor, draw=drawing(config["figures"])).run
+    planned = carry_out(config, executor=executor, draw=figure_drawer(config["figures"])).run
     log_runs([planned], config["tracking"])
     return planned

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.budget import Resolving
-from fairbench.cli.jobs import Job, carry_out_jobs, hold
+from fairbench.cli.jobs import Job, carry_out_jobs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.comparison.rank.further_splits import (
     noise_of_tasks,
@@ -76,7 +76,8 @@ class _Experiment:
         ------
         _TimeIsOver : before the last of them.
         """
-        fits, size = 0, max(2 * self.workers, 8)
+        fits = 0
+        size = max(2 * self.workers, 8)
         for start in range(0, len(jobs), size):
             if self.seconds_left <= 0:
                 raise _TimeIsOver
@@ -88,8 +89,9 @@ class _Experiment:
         return fits
 
     def at_least(self, splits: Mapping[str, int], approaches: Sequence[str]) -> int:
-        """Have approaches run on so many splits of each task; return how many fits that took."""
-        kept_methods, further = set(approaches), list[tuple[int, Job]]()
+        """Run approaches on so many splits of each task; return the number of fits."""
+        kept_methods = set(approaches)
+        further = list[tuple[int, Job]]()
         for place, (method, task) in self.runs.named.items():
             splits_needed = splits.get(task, 0)
             repeats = int(self.runs.longest[place].config["split"]["repeats"])
@@ -109,12 +111,15 @@ def resolve(lines: Sequence[CommandLine], resolving: Resolving, locks: ExitStack
     if len(jobs) < 2:
         raise UserError("resolve= compares the runs of a sweep, and this is one run: add -m")
     _check_metric(resolving.metric)
-    deadline, settings = time.monotonic() + resolving.seconds, lines[0].settings()
+    deadline = time.monotonic() + resolving.seconds
+    settings = lines[0].settings()
     with SweepProgress(jobs=len(jobs)) as progress:
-        composed: list[Job] = [(job, line.compose(job)) for line, job in progress.composing(jobs)]
+        composed: list[Job] = [
+            (job, line.compose(job)) for line, job in progress.show_composing(jobs)
+        ]
         _check(composed)
         folders = [config["results"] for _, config in composed]
-        hold(folders, locks, make=not composed[0][1]["plan"])
+        protect_from_collection(folders, locks, make=not composed[0][1]["plan"])
         varied = varied_names([job for job, _ in composed])
 
         def run(part: Sequence[Job]) -> Sequence[Outcome]:
@@ -146,7 +151,8 @@ def _race(experiment: _Experiment) -> int:
     from fairbench.cli.verbs.audit import print_and_write
     from fairbench.reporting.resolving import resolving_document
 
-    runs, began = experiment.runs, time.monotonic()
+    runs = experiment.runs
+    began = time.monotonic()
     try:
         fits = experiment.carry_out(list(enumerate(experiment.composed)))
     except _TimeIsOver:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.budget import Resolving
-from fairbench.cli.jobs import carry_out_jobs, drawing, hold
-from fairbench.cli.output import explaining, print_line
+from fairbench.cli.jobs import carry_out_jobs, figure_drawer, protect_from_collection
+from fairbench.cli.output import explain_hydra_errors, print_line
 from fairbench.cli.progress import print_error
 from fairbench.components import FOLDER
 from fairbench.core.errors import UserError, refused
@@ -47,14 +47,14 @@ def run(arguments: Sequence[str], root: Path) -> int:
     from fairbench.cli.output import outputs
 
     with outputs() as written:
-        return written.status(_carried_out(arguments, root / "conf"))
+        return written.status(_run_words(arguments, root / "conf"))
 
 
-def _carried_out(arguments: Sequence[str], conf: Path) -> int:
+def _run_words(arguments: Sequence[str], conf: Path) -> int:
     """Run a command line, and print in a line why it could not be done, if it could not."""
     try:
         check_address_space()
-        with explaining(conf):
+        with explain_hydra_errors(conf):
             return _run(arguments, conf)
     except UserError as error:
         print_error(error)
@@ -91,7 +91,7 @@ def set_up_process() -> None:
 
 def _run(arguments: Sequence[str], conf: Path) -> int:
     """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
-    from fairbench.cli.command_line import command_lines, hydra_of, listed_choices
+    from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
 
     options = [word for word in arguments if word.startswith("-")]
     if set(options) & {"-h", "--help"}:
@@ -106,7 +106,7 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
         raise UserError(f"unknown option '{unknown.pop()}': see --help")
     resolving, words = Resolving.of([word for word in arguments if word not in options])
     several |= resolving is not None
-    several |= any(len(listed_choices(word, conf)) > 1 for word in words)
+    several |= any(len(choices_in_brackets(word, conf)) > 1 for word in words)
     with hydra_of(conf), ExitStack() as locks:
         lines = command_lines(words, conf, sweep=several)
         if resolving:
@@ -123,7 +123,7 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:
-    """Have Hydra show its help, or a composed configuration."""
+    """Let Hydra show its help, or a composed configuration."""
     import hydra
 
     from fairbench.cli.command_line import own_folders, prefer_own_launchers
@@ -145,16 +145,16 @@ def _single(line: CommandLine, locks: ExitStack) -> int:
     from fairbench.reporting.runs import document_of
 
     config = line.compose(line.jobs[0])
-    hold([config["results"]], locks, make=not config["plan"])
+    protect_from_collection([config["results"]], locks, make=not config["plan"])
     planned = plan(config)
     if config["plan"]:
         show_plan([planned])
         return 0
     executor = processes(config["n_jobs"], config["timeout_min"])
     with SweepProgress(planned.name) as progress:
-        draw = drawing(config["figures"])
+        draw = figure_drawer(config["figures"])
         execution = Execution([planned], executor, draw, progress.cell)
-        progress.planned(execution)
+        progress.add_planned(execution)
         (end,) = execution.carry_out()
     if end.error:
         print_line(end.trace) if end.trace else None
@@ -174,7 +174,7 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack)
 
     Parameters
     ----------
-    words : those of the command.
+    words : the words of the command.
     """
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import show_planned_sweep, sum_up, varied_names
@@ -184,10 +184,11 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack)
     every = [(line, job) for line in lines for job in line.jobs]
     with SweepProgress(jobs=len(every)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
-        jobs = [(job, line.compose(job)) for line, job in progress.composing(every)]
+        jobs = [(job, line.compose(job)) for line, job in progress.show_composing(every)]
         folders = [config["results"] for _, config in jobs]
-        hold(folders, locks, make=not jobs[0][1]["plan"])
-        size, varied = settings.batch or len(jobs), varied_names([job for job, _ in jobs])
+        protect_from_collection(folders, locks, make=not jobs[0][1]["plan"])
+        size = settings.batch or len(jobs)
+        varied = varied_names([job for job, _ in jobs])
         for start in range(0, len(jobs), size):
             part = jobs[start : start + size]
             whole = len(part) == len(jobs)

@@ -42,7 +42,7 @@ def run_help(words: Sequence[str]) -> str:
 
     Parameters
     ----------
-    words : of the command line; the options are those of what they choose.
+    words : the words of the command line; the help has the options of the components they choose.
     """
     main = (HOME / "conf" / "config.yaml").read_text(encoding="utf-8")
     chosen = {
@@ -88,7 +88,8 @@ def _filled(text: str) -> str:
 
 def _settings(main: str) -> str:
     """Return the settings of every run, with the comments that explain them."""
-    rows, values = [], yaml.safe_load(main)
+    rows = []
+    values = yaml.safe_load(main)
     comments = _comments(main)
     for name, value in values.items():
         if name in ("defaults", "hydra"):
@@ -96,7 +97,7 @@ def _settings(main: str) -> str:
         parts = value.items() if isinstance(value, dict) else [("", value)]
         for part, part_value in parts:
             whole = f"{name}.{part}" if part else name
-            rows.append((f"{whole}={_written(part_value)}", comments.get(part or name, "")))
+            rows.append((f"{whole}={_as_word(part_value)}", comments.get(part or name, "")))
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
 
 
@@ -104,9 +105,9 @@ def _options(group: str, choice: str) -> str:
     """Return the options of a choice with their values; empty if there are none."""
     text = choices.text_of(group, choice)
     values: Mapping[str, Any] = yaml.safe_load(text) or {}
-    meant = _documented(str(values.get("_target_", ""))) | _comments(text)
+    meant = _parameter_texts(str(values.get("_target_", ""))) | _comments(text)
     rows = [
-        (f"{group}.{name}={_written(value)}", meant.get(name, ""))
+        (f"{group}.{name}={_as_word(value)}", meant.get(name, ""))
         for name, value in values.items()
         if name not in ("_target_", "defaults")
     ]
@@ -120,8 +121,8 @@ def _comments(text: str) -> dict[str, str]:
     return dict(re.findall(r"^ *(\w+):[^#\n]*#\s*(.+)$", text, re.M))
 
 
-def _documented(target: str) -> dict[str, str]:
-    """Return what the docstring of a class or a function says of each of its parameters."""
+def _parameter_texts(target: str) -> dict[str, str]:
+    """Return the sentences on each parameter in the docstring of a class or a function."""
     module, _, name = target.rpartition(".")
     if not module:
         return {}
@@ -146,10 +147,10 @@ def _documented(target: str) -> dict[str, str]:
     }
 
 
-def _written(value: Any) -> str:
+def _as_word(value: Any) -> str:
     """Return a value as a command line has it."""
     if isinstance(value, list):
-        return f"[{','.join(map(_written, value))}]"
+        return f"[{','.join(map(_as_word, value))}]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)

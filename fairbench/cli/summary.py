@@ -116,9 +116,10 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     """
     from rich.table import Table
 
-    many, total = len(runs) > _MOST, _Priced()
+    many = len(runs) > _MOST
+    total = _Priced()
     rows: dict[tuple[str, ...], _Priced] = {}
-    for run, priced in _priced(runs):
+    for run, priced in _with_costs(runs):
         row_key = _choices(run) if many else (run.id, run.name)
         rows.setdefault(row_key, _Priced())
         rows[row_key] += priced
@@ -143,7 +144,7 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     _print_price(total)
 
 
-def _priced(runs: Sequence[Plan]) -> Iterator[tuple[Plan, _Priced]]:
+def _with_costs(runs: Sequence[Plan]) -> Iterator[tuple[Plan, _Priced]]:
     """Yield each run with the cells and costs that it adds to those of earlier runs."""
     from fairbench.experiments.prices import Prices
     from fairbench.results.catalogue import Catalogue
@@ -266,7 +267,7 @@ def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[li
 
     Parameters
     ----------
-    runs : among these, a set of comparable runs is looked for.
+    runs : the runs among which comparable ones are looked for.
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
     ids_or_all = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
@@ -322,8 +323,8 @@ def commands(
     Parameters
     ----------
     jobs : the words of each job; in a sweep all name the same options in the same order.
-    program : what starts every command.
-    first : words that all share, such as the launcher.
+    program : the words that every command starts with.
+    first : words that all commands share, such as the launcher.
     """
     return [shlex.join([*program, "-m", *first, *words]) for words in sweeps(jobs)]
 
@@ -332,14 +333,14 @@ def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
     """Split jobs into sweeps, each the product of its options' values; one if possible."""
     columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
     if prod(map(len, columns)) == len(set(jobs)):
-        return [[_joined(values) for values in columns]]
+        return [[_join_assignments(values) for values in columns]]
     varying = next(place for place, values in enumerate(columns) if len(values) > 1)
     parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
                     key=lambda job: job[varying])  # fmt: skip
     return [sweep for _, part in parts for sweep in sweeps(list(part))]
 
 
-def _joined(words: Sequence[str]) -> str:
+def _join_assignments(words: Sequence[str]) -> str:
     """Return ``"a=1,2"`` for ``["a=1", "a=2"]``."""
     name = words[0].partition("=")[0]
     return f"{name}={','.join(word.partition('=')[2] for word in words)}"

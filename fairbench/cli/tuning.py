@@ -9,12 +9,12 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.jobs import drawing, hold
+from fairbench.cli.jobs import figure_drawer, protect_from_collection
 from fairbench.cli.options import read
 from fairbench.cli.output import print_as, print_line
 from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
-from fairbench.comparison.tuned import Tuned, judged, promised
+from fairbench.comparison.tuning_result import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, Plan, RunEnd, plan, prepared
 from fairbench.experiments.executors import executor
@@ -37,11 +37,11 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     search, options = search_of(line, locks)
     search.check()
     if search.default_plan.config["plan"]:
-        return _planned(search)
+        return _show_plan(search)
     if options.format == "text":
         search.show = partial(_show_trial, search)
     try:
-        answer, runs = answered(search)
+        answer, runs = carry_out_search(search)
     except UnfinishedRunError as error:
         print_line(error.end.trace) if error.end.trace else None
         print_error(error.end.error)
@@ -72,7 +72,7 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")
     base = line.compose(fixed)
-    hold([base["results"]], locks, make=not base["plan"])
+    protect_from_collection([base["results"]], locks, make=not base["plan"])
     search = Search(
         Tuning(*(getattr(options, name) for name in Tuning.__dataclass_fields__)),
         [dimension(space, base) for space in line.spaces.values()],
@@ -84,36 +84,37 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
 
 def _options(values: Mapping[str, Any]) -> TuningOptions:
     """Return the sweeper's options, read as those of the verb are: with the same refusals."""
-    words = [f"{name}={_typed(values[name])}" for name in TuningOptions.__dataclass_fields__]
+    words = [f"{name}={_as_word(values[name])}" for name in TuningOptions.__dataclass_fields__]
     return read(TuningOptions, words)
 
 
-def _typed(value: object) -> str:
+def _as_word(value: object) -> str:
     """Return a value of the configuration as it is typed."""
     if isinstance(value, list):
         return f"[{','.join(map(str, value))}]"
     return "null" if value is None else str(value)
 
 
-def answered(search: Search) -> tuple[Tuned, tuple[Plan, Plan]]:
+def carry_out_search(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
     """Search, and judge what is chosen; return the answer, and the runs of default and chosen.
 
     Raises
     ------
     UnfinishedRunError : a run that could not be evaluated.
     """
-    trials, config = search.carry_out(), search.default_plan.config
+    trials = search.carry_out()
+    config = search.default_plan.config
     people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = promised(trials, search.goals, search.tuning, test_rows=people)
+    answer = estimate_promise(trials, search.goals, search.tuning, test_rows=people)
     runs = search.default_plan, plan(search.compose(answer.best.values))
-    for end in Execution(runs, search.executor, drawing(config["figures"])).carry_out():
+    for end in Execution(runs, search.executor, figure_drawer(config["figures"])).carry_out():
         if end.error:
             raise UnfinishedRunError(end)
-    return judged(answer, search.goals, *(prepared(run) for run in runs)), runs
+    return add_test_results(answer, search.goals, *(prepared(run) for run in runs)), runs
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
-    """Return what a word such as ``learner.max_depth=interval(2,8)`` has tuned.
+    """Return the dimension that a word such as ``learner.max_depth=interval(2,8)`` tunes.
 
     Raises
     ------
@@ -122,7 +123,8 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     """
     from hydra.core.override_parser.types import IntervalSweep
 
-    name, text = space.get_key_element(), str(space.input_line).partition("=")[2]
+    name = space.get_key_element()
+    text = str(space.input_line).partition("=")[2]
     value = space.value()
     if not isinstance(value, IntervalSweep):
         values = tuple(dict.fromkeys(space.sweep_string_iterator()))
@@ -167,7 +169,7 @@ def _show_trial(search: Search, number: int, trial: Trial) -> None:
     )
 
 
-def _planned(search: Search) -> int:
+def _show_plan(search: Search) -> int:
     """Print what would be done."""
     cells = len(search.default_plan.cells)
     print_line(

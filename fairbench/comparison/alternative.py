@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fairbench.comparison.choice import Judged, as_named
+from fairbench.comparison.choice import Judged, estimate_every_run
 from fairbench.comparison.run_predictions import Shared, SharedRows
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.evaluation.tuning_goals import Goal, GoalRows
@@ -47,9 +47,9 @@ class Tried:
 
     Attributes
     ----------
-    what : the learner, intervention, method and options, as they are typed; or the run's id.
+    what : the learner, intervention, method and options, as typed; or the run's id.
     label : its name for readers.
-    gap, error : on validation rows; NaN if it could not be evaluated, and `reason` says why.
+    gap, error : its values on validation rows; NaN if it failed, for which `reason` is given.
     family : the family it was drawn from; empty for the model in use, and if it was not drawn.
     seconds : CPU time of its fit.
     """
@@ -66,12 +66,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class Flips:
-    """How many decisions change between two models, in one group or for everyone.
+    """The number of decisions that change between two models, in one group or for everyone.
 
     Attributes
     ----------
     group : the name of the group; empty for everyone.
-    people : how many there are. gained, lost : for how many 0 becomes 1, and 1 becomes 0.
+    people : the number of people in the group.
+    gained, lost : the numbers of people for whom 0 becomes 1, and 1 becomes 0.
     share : the share of decisions that change, with its interval.
     """
 
@@ -88,10 +89,11 @@ class BothModels:
 
     Attributes
     ----------
-    gaps, errors : of the model in use, and of the chosen one.
-    gap_change, error_change : the chosen one's less that of the model in use, on the same rows.
-    flips : of every group, and last of everyone.
-    level : of every interval. looks : the number of candidates they are simultaneous over.
+    gaps, errors : the gap and the error of the model in use, and of the chosen model.
+    gap_change, error_change : the chosen model's value minus that of the model in use.
+    flips : the changed decisions in every group, and last those of everyone.
+    level : the level of every interval.
+    looks : the number of candidates that the intervals are simultaneous over.
     """
 
     metric: Metric
@@ -112,7 +114,7 @@ class BothModels:
         return "smaller" if upper < 0 else "larger" if lower > 0 else "open"
 
 
-def compared(
+def compare_models(
     rows: SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
 ) -> BothModels:
     """Return the comparison of two models on rows that were not used for the choice.
@@ -120,11 +122,11 @@ def compared(
     Parameters
     ----------
     rows : predictions (n, 2) of the model in use and of the chosen one, in one split.
-    looks : how many candidates these rows have judged, this one among them.
+    looks : the number of candidates that these rows have judged, this one among them.
     """
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
-    used, chosen = as_named(rows, metric, notes, level=level_of_each)
+    used, chosen = estimate_every_run(rows, metric, notes, level=level_of_each)
     changes = [_change(rows, goal, level_of_each) for goal in (Goal(metric), Goal(ERROR_RATE))]
     return BothModels(
         metric=metric,
@@ -166,6 +168,7 @@ def _rows_of_model(rows: SharedRows, place: int) -> GoalRows:
 
 
 def _count_flips(rows: SharedRows, level: float) -> list[Flips]:
+    """Return the changed decisions in every group, and of everyone."""
     used, chosen = rows.prediction.T
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
     flips = []
@@ -222,7 +225,7 @@ class SearchCertificate:
         return float(further_gain(self.gap, self.chance, more=more))
 
     def seen_gain(self, more: int) -> float:
-        """Return the same for the gap on the validation rows."""
+        """Return the most by which further draws lower the gap on validation rows, on average."""
         return float(further_gain(self.seen, self.chance, more=more))
 
 
@@ -232,7 +235,7 @@ WORTH, WHOLE, TRIALS, SECONDS = "worth", "whole", "trials", "cpu_seconds"
 
 @dataclass(frozen=True)
 class Searched:
-    """How candidates were drawn, and why the search ended.
+    """The draws of a search, and why it ended.
 
     Attributes
     ----------
@@ -240,7 +243,7 @@ class Searched:
     left_out : combination of components -> why it was not drawn from.
     ended : the reason, one of `WORTH`, `WHOLE`, `TRIALS` and `SECONDS`.
     worth : the expected lowering of the gap below which the search stops.
-    folder : of the study; the same command continues it.
+    folder : the folder of the study; the same command continues it.
     """
 
     families: Sequence[Family]
@@ -259,12 +262,12 @@ class Alternative:
     Attributes
     ----------
     tried : the model in use first, then every candidate.
-    place : of the chosen one in `tried`; 0 if no candidate is better.
+    place : the position of the chosen model in `tried`; 0 if no candidate is better.
     within : how much larger its error may be than that of the model in use.
     chosen_by : the number of validation rows used for the choice.
     runs : the ids of the runs of the model in use, and of the chosen one if it is another.
     label : the meaning of label 1.
-    read : protected attributes that are also features of all these models.
+    read : the protected attributes that are also features of all these models.
     search : how candidates were drawn; None if they are finished runs.
     """
 
@@ -332,7 +335,7 @@ def of_stored(
     ------
     UserError : no validation rows apart from the test rows, or several splits.
     """
-    choosing = _checked_choosing(shared)
+    choosing = _validation_rows(shared)
     goals = Goal(metric), Goal(ERROR_RATE)
     # Gap and error of every run on the validation rows.
     values = np.array(
@@ -373,14 +376,14 @@ def of_stored(
         place=place,
         within=within,
         chosen_by=len(choosing.row),
-        comparison=compared(rows, metric, level=level),
+        comparison=compare_models(rows, metric, level=level),
         runs=tuple(run.id for run in pair),
         label=pair[0].people().about.positive_label or "1",
         notes=[*shared.notes, *([_UNNAMED] if not named else [])],
     )
 
 
-def _checked_choosing(shared: Shared) -> SharedRows:
+def _validation_rows(shared: Shared) -> SharedRows:
     """Return the validation rows of runs of a single fit.
 
     Raises

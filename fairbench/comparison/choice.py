@@ -36,7 +36,7 @@ from fairbench.metrics.registry import Metric
 from fairbench.results.runs import Run
 
 Codes = NDArray[np.int64]
-Ends = tuple[float, float]
+LowerAndUpper = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
@@ -49,8 +49,8 @@ class Judged:
 
     metric: Metric
     value: float
-    naive: Ends
-    corrected: Ends
+    naive: LowerAndUpper
+    corrected: LowerAndUpper
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,8 @@ class Choice:
     Attributes
     ----------
     place : the position of the chosen run.
-    objectives, values : (k,) and (k, C) of all runs on the rows used for the choice.
+    objectives : (k,) the objective of every run on the rows used for the choice.
+    values : (k, C) the other rates of every run on those rows.
     eligible : (k,) whether a run is within all bounds on those rows.
     near : (k,) whether a run cannot be distinguished from the best on those rows.
     larger : (k,) whether a run's objective is surely larger than the chosen one's; such a run may
@@ -108,13 +109,14 @@ class _Part:
     def influence(self, cells: Codes, group: Codes, counts: Floats) -> Floats:
         """Return the influence of every row, (n, k), given cells (n, k) and counts (k, G, 4)."""
         is_member = slice(None) if self.group is None else group == self.group
-        top, bottom = (
+        in_numerator, in_denominator = (
             np.asarray(weights, np.float32)[cells[is_member]]
             for weights in (self.rate.numerator, self.rate.denominator)
         )
-        value, size = self.rate(self.counts(counts)), self.size(counts)
+        value = self.rate(self.counts(counts))
+        size = self.size(counts)
         influences = np.zeros(cells.shape)
-        influences[is_member] = (top - value * bottom) / size
+        influences[is_member] = (in_numerator - value * in_denominator) / size
         return np.asarray(influences)
 
 
@@ -124,17 +126,21 @@ class _Estimates:
 
     Attributes
     ----------
-    parts : the D rates; the first `own` of them form the objective.
+    metric : the objective.
+    parts : the D rates; the first of them form the objective.
+    n_objective : the number of rates that form the objective.
+    bounds : the bounds that the chosen run must keep.
+    rows : the predictions of all runs.
     """
 
     metric: Metric
     parts: tuple[_Part, ...]
-    own: int
+    n_objective: int
     bounds: tuple[Bound, ...]
     rows: SharedRows
 
     @cached_property
-    def of_splits(self) -> Floats:
+    def rates_of_splits(self) -> Floats:
         """The rates of every split, (S, k, D)."""
         return np.stack([part.rate(part.counts(self.rows.counts)) for part in self.parts], axis=-1)
 
@@ -146,26 +152,26 @@ class _Estimates:
     @cached_property
     def rates(self) -> Floats:
         """The rates, (k, D): means over the splits."""
-        return np.asarray(np.nanmean(self.of_splits, axis=0))
+        return np.asarray(np.nanmean(self.rates_of_splits, axis=0))
 
     @cached_property
     def signs(self) -> Floats:
         """For each rate beside the objective, the sign by which smaller is better, (C,)."""
         signs = [bound.sign for bound in self.bounds]
-        return np.array(signs + [1.0] * (len(self.parts) - self.own - len(signs)))
+        return np.array(signs + [1.0] * (len(self.parts) - self.n_objective - len(signs)))
 
     @cached_property
     def contrasts(self) -> Floats:
-        """Contrasts (m, own) of the first rates; the largest absolute value is the objective."""
+        """Contrasts of the first rates, (m, n_objective); the largest in size is the objective."""
         if not self.metric.is_gap:
             return np.ones((1, 1))
-        objective_parts = self.parts[: self.own]
+        objective_parts = self.parts[: self.n_objective]
         pairs = [
             (first, second)
-            for first, second in combinations(range(self.own), 2)
+            for first, second in combinations(range(self.n_objective), 2)
             if objective_parts[first].rate.name == objective_parts[second].rate.name
         ]
-        signs = np.zeros((len(pairs), self.own))
+        signs = np.zeros((len(pairs), self.n_objective))
         for row, (first, second) in zip(signs, pairs, strict=True):
             row[[first, second]] = 1, -1
         return signs
@@ -174,14 +180,14 @@ class _Estimates:
     def candidates(self) -> Candidates:
         """The runs as candidates of the choice."""
         noise = self._noise()
-        unbounded = len(self.parts) - self.own - len(self.bounds)
+        unbounded = len(self.parts) - self.n_objective - len(self.bounds)
         limits = [bound.sign * bound.limit for bound in self.bounds]
         return Candidates(
-            parts=self.rates[:, : self.own],
-            part_noise=noise[..., : self.own],
+            parts=self.rates[:, : self.n_objective],
+            part_noise=noise[..., : self.n_objective],
             contrasts=self.contrasts,
-            values=self.rates[:, self.own :] * self.signs,
-            value_noise=noise[..., self.own :] * self.signs,
+            values=self.rates[:, self.n_objective :] * self.signs,
+            value_noise=noise[..., self.n_objective :] * self.signs,
             bounds=np.array([*limits, *[np.inf] * unbounded]),
             folded=self.metric.is_gap,
         )
@@ -194,83 +200,93 @@ class _Estimates:
         noise = joint_noise(factor, draws=draws, generator=generator)
         # Rates of 0 and 1 have errors, too, although these rows show no variance.
         spread = np.sqrt((factor**2).sum(axis=0))
-        least, is_constant = self._least_errors(), spread == 0
+        least = self._least_errors()
+        is_constant = spread == 0
         noise *= np.maximum(1, least / np.where(is_constant, np.inf, spread))
         noise[:, is_constant] = least[is_constant] * generator.standard_normal(
             (draws, int(is_constant.sum()))
         )
-        return np.asarray(noise[:, self.rows.same])  # runs of equal predictions have equal errors
+        # Runs of equal predictions have equal errors.
+        return np.asarray(noise[:, self.rows.first_equal])
 
     def _influences(self) -> Floats:
         """Return the influence of every person on the rates, (n, k, D)."""
         repeats = self.rows.splits.repeats
         pooled = self.rows.counts.sum(axis=0) / repeats
-        people, place = np.unique(self.rows.row, return_inverse=True)
+        people, person_index = np.unique(self.rows.row, return_inverse=True)
         influences = np.zeros((len(people), *self.rates.shape), np.float32)
         for repeat in np.unique(self.rows.repeat):
             tested = self.rows.repeat == repeat
             cells, group = self.rows.cells[tested], self.rows.group[tested]
             for column, part in enumerate(self.parts):
-                influences[place[tested], :, column] += (
+                influences[person_index[tested], :, column] += (
                     part.influence(cells, group, pooled) / repeats
                 )
         return np.asarray(influences)
 
     def _least_errors(self) -> Floats:
         """Return standard errors of smoothed rates, as in a run's table: lower limits, (k, D)."""
-        rates = self._of_runs(slice(None), slice(None), level=0.5)
+        rates = self._rates_of_runs(slice(None), slice(None), level=0.5)
         smooth = (self.rates * rates.effective_size + 0.5) / (rates.effective_size + 1)
         return np.asarray(np.sqrt(smooth * (1 - smooth) / (rates.effective_size + 1)))
 
-    def _of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
+    def _rates_of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
         """Return some rates of some runs in all splits, for intervals as in a run's table."""
         values, sizes = (
             np.moveaxis(values_of_all_runs[:, run][..., parts], 0, -1)
-            for values_of_all_runs in (self.of_splits, self.sizes)
+            for values_of_all_runs in (self.rates_of_splits, self.sizes)
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
-    def judged(
-        self, place: int, naive: Sequence[Tails], corrected: Sequence[Tails]
+    def judge_run(
+        self, run: int, naive: Sequence[Tails], corrected: Sequence[Tails]
     ) -> Iterator[Judged]:
-        """Yield the objective and the other rates of one run, as they are to be printed."""
-        ends = [
-            self._objective_interval(place, tails_of_metrics[0])
-            for tails_of_metrics in (naive, corrected)
-        ]
-        yield Judged(self.metric, float(self.candidates.objectives[place]), *ends)
+        """Yield the objective and the other rates of one run, with two intervals each.
+
+        Parameters
+        ----------
+        run : the position of the run.
+        naive, corrected : the tails of both intervals, for the objective and then for each rate.
+        """
+        yield Judged(
+            self.metric,
+            float(self.candidates.objectives[run]),
+            naive=self._objective_interval(run, naive[0]),
+            corrected=self._objective_interval(run, corrected[0]),
+        )
         metrics = [*(bound.metric for bound in self.bounds), ERROR_RATE]
         for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
             tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
             if sign < 0:
                 tails_of_rate = [Tails(tails.upper, tails.lower) for tails in tails_of_rate]
-            ends = [
-                self._rate_interval(place, self.own + column, tails_of_metrics)
-                for tails_of_metrics in tails_of_rate
-            ]
-            yield Judged(metric, float(self.rates[place, self.own + column]), *ends)
+            naive_limits, corrected_limits = (
+                self._rate_interval(run, self.n_objective + column, tails)
+                for tails in tails_of_rate
+            )
+            value = float(self.rates[run, self.n_objective + column])
+            yield Judged(metric, value, naive_limits, corrected_limits)
 
-    def _objective_interval(self, place: int, tails: Tails) -> Ends:
+    def _objective_interval(self, run: int, tails: Tails) -> LowerAndUpper:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
-            return self._rate_interval(place, 0, tails)
-        names = [part.rate.name for part in self.parts[: self.own]]
+            return self._rate_interval(run, 0, tails)
+        names = [part.rate.name for part in self.parts[: self.n_objective]]
         columns = [
-            [place_of_part for place_of_part, rate_name in enumerate(names) if rate_name == name]
+            [column for column, rate_name in enumerate(names) if rate_name == name]
             for name in dict.fromkeys(names)
         ]
         lower, upper = (
             largest_mean_gap(
-                *(self._of_runs(place, column, level=1 - 2 * tail) for column in columns)
+                *(self._rates_of_runs(run, column, level=1 - 2 * tail) for column in columns)
             )
             for tail in (tails.lower, tails.upper)
         )
         return float(lower.lower), float(upper.upper)
 
-    def _rate_interval(self, place: int, column: int, tails: Tails) -> Ends:
+    def _rate_interval(self, run: int, column: int, tails: Tails) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
         lower, upper = (
-            self._of_runs(place, column, level=1 - 2 * tail).limits()
+            self._rates_of_runs(run, column, level=1 - 2 * tail).limits()
             for tail in (tails.lower, tails.upper)
         )
         return float(lower.lower), float(upper.upper)
@@ -283,7 +299,7 @@ def choose_run(
 
     Parameters
     ----------
-    runs : two or more that predict the same rows of one data set for the same groups.
+    runs : two runs or more that predict the same rows of one data set for the same groups.
 
     Raises
     ------
@@ -295,8 +311,10 @@ def choose_run(
 def choose_among(
     read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
-    """Return the same as `choose_run`, for runs whose predictions are read."""
-    judging, choosing, notes = read.judging, read.choosing, [*read.notes]
+    """Choose a run as `choose_run` does, from predictions that are already read."""
+    judging = read.judging
+    choosing = read.choosing
+    notes = [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
@@ -316,14 +334,15 @@ def choose_among(
         level=level,
         place=place,
         objectives=candidates.objectives,
-        values=rows.rates[:, rows.own :],
+        values=rows.rates[:, rows.n_objective :],
         eligible=candidates.eligible,
         near=not_told_from_best(candidates, level=level),
         larger=larger_than(candidates, place, level=level),
-        same=rows.rows.same == rows.rows.same[place],
-        judged=tuple(test.judged(place, naive, corrected)),
+        same=rows.rows.first_equal == rows.rows.first_equal[place],
+        judged=tuple(test.judge_run(place, naive, corrected)),
         together=tuple(
-            judgement.corrected[1] for judgement in test.judged(place, naive, [joint] * len(naive))
+            judgement.corrected[1]
+            for judgement in test.judge_run(place, naive, [joint] * len(naive))
         ),
         apart=choosing is not None,
         repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
@@ -331,23 +350,24 @@ def choose_among(
     )
 
 
-def as_named(
+def estimate_every_run(
     rows: SharedRows, metric: Metric, notes: list[str], *, level: float = 0.95
 ) -> list[list[Judged]]:
     """Return objective and error of every run, with intervals that assume no choice.
 
     Parameters
     ----------
-    notes : gets a sentence for each group that is left out.
+    notes : the list to which a sentence is added for each group that is left out.
     """
     estimates = _estimates(rows, metric, (), notes)
     plain = [Tails((1 - level) / 2, (1 - level) / 2)] * 2
-    return [list(estimates.judged(place, plain, plain)) for place in range(len(estimates.rates))]
+    return [list(estimates.judge_run(run, plain, plain)) for run in range(len(estimates.rates))]
 
 
 def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
+    """Return the error that no run is within the bounds, with the nearest bound that one keeps."""
     bound = bounds[0]
-    nearest = rows.rates[:, rows.own] * bound.sign
+    nearest = rows.rates[:, rows.n_objective] * bound.sign
     extreme_value = bound.sign * float(nearest.min())
     words = " and ".join(map(str, bounds))
     extreme = "smallest" if bound.sign > 0 else "largest"

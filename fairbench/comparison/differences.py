@@ -30,11 +30,11 @@ def check_comparable(runs: Sequence[Run]) -> None:
     if len(comparable_sets(runs)) > 1:
         raise CannotChooseError(
             f"these {len(runs)} runs do not all predict the same rows for the same groups: they "
-            f"differ in {_differing(runs)}"
+            f"differ in {_differing_options(runs)}"
         )
 
 
-def _differing(runs: Sequence[Run]) -> str:
+def _differing_options(runs: Sequence[Run]) -> str:
     """Return the options in which runs of several sets differ, with a count of runs per value."""
     facts = [_facts(run) for run in runs]
     sets = [[_facts(run) for run in members] for members in comparable_sets(runs)]
@@ -64,12 +64,12 @@ def _facts(run: Run) -> dict[str, str]:
     facts = {part: run.choices[part] for part in _PARTS}
     facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
     for name, value in options.items():
-        if not name.endswith(".name") and (text := _typed(value)):
+        if not name.endswith(".name") and (text := _as_word(value)):
             facts[name] = text
     return facts
 
 
-def _typed(value: Any) -> str:
+def _as_word(value: Any) -> str:
     """Return a value as it is typed; "" if no word can select by it."""
     if not isinstance(value, str | int | float | None):
         return ""
@@ -106,16 +106,16 @@ def _repeats(run: Run) -> int:
 
 
 def is_weighted(run: Run) -> bool:
-    """Say whether a run's tables are of weighted rows."""
+    """Return whether a run's tables are of weighted rows."""
     return bool(run.config["evaluator"].get("weights"))
 
 
 def _may_be_binary(run: Run) -> bool:
-    """Say whether a run's labels are of two kinds, as far as its record says."""
+    """Return whether a run's labels are of two kinds, as far as its record says."""
     return run.environment.get("task", {}).get("positive_share", 0) is not None
 
 
-def selecting(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
+def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
     """Return words that select exactly the chosen runs, keeping the given words where possible.
 
     Parameters
@@ -123,7 +123,8 @@ def selecting(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> 
     chosen : the runs that are to be selected, all of them of `among`.
     words : ``name=value`` that are given, and select more.
     """
-    ids, kept_words = {run.id for run in chosen}, list(words)
+    ids = {run.id for run in chosen}
+    kept_words = list(words)
     unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
     shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
     names = [name for name in _facts(chosen[0]) if name in shared]

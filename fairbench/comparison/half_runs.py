@@ -55,18 +55,18 @@ class HalfRuns:
         """Refuse runs without a half-split run of their own or of the reference."""
         if all(self._half_run_of(run) and self._reference_of(run) for run in runs):
             return
-        raise self._missing(runs)
+        raise self._missing_runs_error(runs)
 
-    def _missing(self, runs: Sequence[RunPredictions]) -> UserError:
+    def _missing_runs_error(self, runs: Sequence[RunPredictions]) -> UserError:
         """Return an error that names the missing runs, and the commands that make them."""
         missing: dict[str, Mapping[str, str]] = {}
         presets = Presets(self.conf)
         for run in runs:
-            words = presets.overrides(self._finished(run.id))
+            words = presets.overrides(self._find_run(run.id))
             if self._half_run_of(run) is None:
-                missing[f"run {run.id}"] = _halved(words)
+                missing[f"run {run.id}"] = _half_split_words(words)
             if self._reference_of(run) is None:
-                missing["the reference learner"] = _halved(self._reference_words(words))
+                missing["the reference learner"] = _half_split_words(self._reference_words(words))
         commands = " and ".join(presets.commands(_unique(missing)))
         return UserError(
             f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
@@ -74,17 +74,19 @@ class HalfRuns:
         )
 
     def _half_run_of(self, run: RunPredictions) -> Run | None:
-        identity = _identity(self._finished(run.id))
-        candidates = [candidate for candidate in self._all if _identity(candidate) == identity]
+        identity = _identity(self._find_run(run.id))
+        candidates = [
+            candidate for candidate in self._half_runs if _identity(candidate) == identity
+        ]
         return max(candidates, key=_halvings, default=None)
 
     def _reference_of(self, run: RunPredictions) -> Run | None:
         """Return the half-split run of the reference for a run; None if there is none."""
         if self.reference:
             return self.catalogue.one(self.reference)
-        config = self._finished(run.id).config
+        config = self._find_run(run.id).config
         candidates = [
-            candidate for candidate in self._all if self._is_of_reference(candidate, config)
+            candidate for candidate in self._half_runs if self._is_of_reference(candidate, config)
         ]
         candidates = [
             candidate
@@ -115,15 +117,15 @@ class HalfRuns:
         return other_words | components
 
     @cached_property
-    def _all(self) -> list[Run]:
+    def _half_runs(self) -> list[Run]:
         return list(self.catalogue.select(split=HALF_SPLITS))
 
-    def _finished(self, id_: str) -> Run:
+    def _find_run(self, id_: str) -> Run:
         return self.catalogue.runs[id_]
 
     def _load(self, half_run: Run | None, run: RunPredictions) -> RunPredictions:
         if half_run is None:
-            raise self._missing([run])
+            raise self._missing_runs_error([run])
         return load_predictions(half_run)
 
 
@@ -135,7 +137,7 @@ def _halvings(run: Run) -> int:
     return int(run.config["split"]["repeats"])
 
 
-def _halved(words: Mapping[str, str]) -> dict[str, str]:
+def _half_split_words(words: Mapping[str, str]) -> dict[str, str]:
     other_words = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
     return {**other_words, "split": HALF_SPLITS}
 

@@ -28,7 +28,7 @@ from fairbench.results.shapes import check_columns
 
 @dataclass(frozen=True, eq=False)
 class FoldPredictions:
-    """The test rows of one fold, the labels predicted for them, and the scores if there are any."""
+    """The predictions of one fold: the numbers of its test rows, labels and, if any, scores."""
 
     repeat: int
     rows: NDArray[np.intp]
@@ -54,7 +54,7 @@ _NOT_BINARY = {Task.REGRESSION: "of a regression", Task.MULTICLASS: "of several 
 
 
 def load_predictions(run: Run) -> RunPredictions:
-    """Read what a finished run predicted of its test rows.
+    """Read the predictions of a finished run for its test rows.
 
     Raises
     ------
@@ -62,44 +62,51 @@ def load_predictions(run: Run) -> RunPredictions:
         predictions.
     """
     people = _binary_people(run, "compared")
-    table = _labels_of(run, people, ("prediction", "score"))
+    table = _read_predictions(run, people, ("prediction", "score"))
     tested = (table["part"] == TEST).to_numpy()
     repeat, fold, row, label = (
         table[name].to_numpy()[tested] for name in ("repeat", "fold", "row", "prediction")
     )
     score = table["score"].to_numpy()[tested] if "score" in table else None
-    order = np.lexsort((fold, repeat))  # rows of a fold keep theirs
+    order = np.lexsort((fold, repeat))  # a stable sort: rows of a fold keep their order
     starts = np.flatnonzero(np.diff(repeat[order], prepend=-1) | np.diff(fold[order], prepend=-1))
     repeats: dict[int, list[FoldPredictions]] = {}
-    for rows in np.split(order, starts[1:]):
-        key = int(repeat[rows[0]]), int(fold[rows[0]])
-        if np.isnan(label[rows]).any():
+    for indices in np.split(order, starts[1:]):
+        repeat_number = int(repeat[indices[0]])
+        if np.isnan(label[indices]).any():
             raise UserError(
-                f"run {run.id}, repeat {key[0]}, fold {key[1]} has no predictions: its training "
-                "rows held one class only, or its method gave none"
+                f"run {run.id}, repeat {repeat_number}, fold {int(fold[indices[0]])} has no "
+                "predictions: its training rows held one class only, or its method gave none"
             )
-        rows_and_labels = row[rows].astype(np.intp), label[rows].astype(np.int64)
         fold_predictions = FoldPredictions(
-            key[0], *rows_and_labels, None if score is None else score[rows]
+            repeat=repeat_number,
+            rows=row[indices].astype(np.intp),
+            prediction=label[indices].astype(np.int64),
+            score=None if score is None else score[indices],
         )
-        repeats.setdefault(key[0], []).append(fold_predictions)
+        repeats.setdefault(repeat_number, []).append(fold_predictions)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
 def _binary_people(run: Run, participle: str) -> People:
-    """Return the people of a run, or refuse it if its task is not binary."""
+    """Return the people of a run, or refuse it if its task is not binary.
+
+    Parameters
+    ----------
+    participle : what binary runs are, for the message, such as ``compared``.
+    """
     people = run.people()
     if people.task is not Task.BINARY:
         raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are {participle}")
     return people
 
 
-def _labels_of(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the predictions of a run for these people: labels, and other columns if asked for.
+def _read_predictions(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
+    """Return some columns of a run's table of predictions, checked.
 
     Raises
     ------
-    UserError : the rows are not those of these people, or labels are not 0 and 1.
+    UserError : the rows are not those of `people`, or labels are not 0 and 1.
     """
     table = run.predictions(columns)
     with reading(run.path / "predictions.parquet"):
@@ -149,11 +156,11 @@ def group_columns(run: RunPredictions) -> list[str]:
 
     An attribute with the name of another column, such as ``target``, becomes ``target.1``.
     """
-    names = unique_names([*_OWN, *map(str, run.people.sensitive.columns)])
-    return names[len(_OWN) :]
+    names = unique_names([*_OTHER_COLUMNS, *map(str, run.people.sensitive.columns)])
+    return names[len(_OTHER_COLUMNS) :]
 
 
-_OWN = ("row", "fold", "target", "score", "prediction", "cluster")
+_OTHER_COLUMNS = ("row", "fold", "target", "score", "prediction", "cluster")
 
 
 def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False) -> pd.DataFrame:
@@ -185,13 +192,15 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """The predictions of k runs for the rows of one part, with labels and groups.
+    """The predictions of k runs for all test rows or all validation rows, with labels and groups.
 
     Attributes
     ----------
-    repeat, fold, row, target, group : (n,).
-    prediction : (n, k) of 0 and 1.
-    names : of the groups.
+    repeat, fold : (n,) the split of each row.
+    row : (n,) its number in the data set.
+    target, group : (n,) its label and the code of its group.
+    prediction : (n, k) labels 0 and 1.
+    names : the names of the groups.
     test_share : the share of the rows trained on or tested that a hold-out tests.
     """
 
@@ -206,19 +215,19 @@ class SharedRows:
 
     @cached_property
     def splits(self) -> Splits:
-        """How the splits share rows."""
+        """The kind of splits: how they share rows."""
         repeats = len(np.unique(self.repeat))
         folds = len(np.unique(self.fold))
         if folds > 1:
             return Splits(FOLDS, repeats, 1 / folds)
         if repeats == 1:
             return Splits(ONE)
-        same = len(np.unique(self.row)) * repeats == len(self.row)
-        return Splits(SAME if same else REPEATS, repeats, self.test_share)
+        test_same_rows = len(np.unique(self.row)) * repeats == len(self.row)
+        return Splits(SAME if test_same_rows else REPEATS, repeats, self.test_share)
 
     @cached_property
-    def same(self) -> NDArray[np.intp]:
-        """For each run, the first run with equal predictions, (k,)."""
+    def first_equal(self) -> NDArray[np.intp]:
+        """The index of the first run with equal predictions, for each run, (k,)."""
         keys = [sha256(column.tobytes()) for column in self.prediction.T]
         return np.array([keys.index(key) for key in keys], np.intp)
 
@@ -230,17 +239,18 @@ class SharedRows:
     @cached_property
     def counts(self) -> NDArray[np.float64]:
         """Confusion counts of every split, (S, k, G, 4)."""
-        places = np.stack([self.repeat, self.fold], axis=1)
-        split = np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)
-        groups, count = len(self.names), int(split.max()) + 1
-        part = split * groups + self.group
-        split_counts = [
-            confusion(self.target, prediction, part, n_groups=count * groups)
+        repeat_and_fold = np.stack([self.repeat, self.fold], axis=1)
+        split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
+        n_groups = len(self.names)
+        n_splits = int(split.max()) + 1
+        split_and_group = split * n_groups + self.group
+        counts_of_runs = [
+            confusion(self.target, prediction, split_and_group, n_groups=n_splits * n_groups)
             for prediction in self.prediction.T
         ]
         return (
-            np.stack(split_counts, axis=1)
-            .reshape(count, groups, -1, 4)
+            np.stack(counts_of_runs, axis=1)
+            .reshape(n_splits, n_groups, -1, 4)
             .swapaxes(1, 2)
             .astype(float)
         )
@@ -248,7 +258,15 @@ class SharedRows:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Runs with the rows that judge them, and the rows used for the choice if they are others."""
+    """Runs with their predictions for the rows that judge them and for those of the choice.
+
+    Attributes
+    ----------
+    runs : the runs with predictions for all test rows.
+    judging : their predictions for the test rows.
+    choosing : their predictions for validation rows; None if these overlap with the test rows.
+    notes : sentences on runs left out and on rows that belong together.
+    """
 
     runs: Sequence[Run]
     judging: SharedRows
@@ -257,7 +275,7 @@ class Shared:
 
 
 def read_shared(runs: Sequence[Run]) -> Shared:
-    """Return the predictions of runs for test rows, and for validation rows if kept apart."""
+    """Return the predictions of two runs or more, as `shared_rows` does."""
     if len(runs) < 2:
         which = "".join(f" ({run.name}, {run.id})" for run in runs)
         raise CannotChooseError(
@@ -267,39 +285,41 @@ def read_shared(runs: Sequence[Run]) -> Shared:
 
 
 def shared_rows(runs: Sequence[Run]) -> Shared:
-    """Return the same as `read_shared`, also for a single run."""
+    """Return the predictions of runs for test rows, and for validation rows if kept apart."""
     check_comparable(runs)
     _check_not_weighted(runs)
     people = _binary_people(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
-    tables = {run: _labels_of(run, people, ("prediction",)) for run in runs}
+    tables = {run: _read_predictions(run, people, ("prediction",)) for run in runs}
     table = tables[runs[0]]
     predictions = {run: run_table["prediction"].to_numpy() for run, run_table in tables.items()}
-    part = table["part"].to_numpy()
-    complete = [run for run in runs if not np.isnan(predictions[run][part == TEST]).any()]
+    is_test = table["part"].to_numpy() == TEST
+    is_validation = table["part"].to_numpy() == VALIDATION
+    complete = [run for run in runs if not np.isnan(predictions[run][is_test]).any()]
     if len(complete) < min(len(runs), 2):
         raise UserError("fewer than two of these runs predict all of their test rows")
     predicted = np.stack([predictions[run] for run in complete], axis=1)
     row = table["row"].to_numpy(np.int64)
 
-    test, validation = part == TEST, part == VALIDATION
     splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
-    share = float(test.sum() / (splits * len(people) - validation.sum()))
+    test_share = float(is_test.sum() / (splits * len(people) - is_validation.sum()))
 
-    def rows_of_part(mask: NDArray[np.bool_]) -> SharedRows:
+    def select_rows(is_selected: NDArray[np.bool_]) -> SharedRows:
+        """Return the predictions for the selected rows of the table."""
+        selected_row = row[is_selected]
         return SharedRows(
-            table["repeat"].to_numpy(np.int64)[mask],
-            table["fold"].to_numpy(np.int64)[mask],
-            row[mask],
-            people.target.to_numpy(np.int64)[row[mask]],
-            groups.cat.codes.to_numpy(np.int64)[row[mask]],
-            predicted[mask].astype(np.int64),
-            tuple(map(str, groups.cat.categories)),
-            share,
+            repeat=table["repeat"].to_numpy(np.int64)[is_selected],
+            fold=table["fold"].to_numpy(np.int64)[is_selected],
+            row=selected_row,
+            target=people.target.to_numpy(np.int64)[selected_row],
+            group=groups.cat.codes.to_numpy(np.int64)[selected_row],
+            prediction=predicted[is_selected].astype(np.int64),
+            names=tuple(map(str, groups.cat.categories)),
+            test_share=test_share,
         )
 
-    is_apart = validation.any() and not np.isin(row[validation], row[test]).any()
-    is_apart = is_apart and not np.isnan(predicted[validation]).any()
+    is_apart = is_validation.any() and not np.isin(row[is_validation], row[is_test]).any()
+    is_apart = is_apart and not np.isnan(predicted[is_validation]).any()
     notes = [
         f"{run.name} ({run.id}) is left out: it predicts nothing"
         for run in runs
@@ -311,7 +331,10 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
             "narrow"
         )
     return Shared(
-        complete, rows_of_part(test), rows_of_part(validation) if is_apart else None, notes
+        runs=complete,
+        judging=select_rows(is_test),
+        choosing=select_rows(is_validation) if is_apart else None,
+        notes=notes,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,16 +50,17 @@ class PairComparison:
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
         """Return the probabilities of the events, a row per comparison, within `regions`."""
-        inside = [None] * len(self.comparisons) if regions is None else [r.inside for r in regions]
-        pairs = zip(self.comparisons, inside, strict=True)
-        return pd.DataFrame([comparison.events(region) for comparison, region in pairs])
+        if regions is None:
+            return pd.DataFrame([comparison.events(None) for comparison in self.comparisons])
+        pairs = zip(self.comparisons, regions, strict=True)
+        return pd.DataFrame([comparison.events(region.inside) for comparison, region in pairs])
 
     def regions(self, level: float) -> list[Region]:
         """Return the highest-density region of every comparison."""
         return [highest_density_region(comparison.delta, level) for comparison in self.comparisons]
 
 
-def typical(events: pd.DataFrame) -> int:
+def typical_repeat(events: pd.DataFrame) -> int:
     """Return the position of the repeat with event probabilities nearest to the medians."""
     distance = (events - events.median()).abs().sum(axis=1)
     return int(distance.to_numpy().argmin())
@@ -76,7 +77,8 @@ def compare_pair(
 
     Parameters
     ----------
-    ratios : variance ratios, which a relative rho needs.
+    settings : how repeats are pooled, what is compared, and the prior.
+    ratios : computes the variance ratio of a run, which a relative rho needs.
 
     Raises
     ------
@@ -90,14 +92,16 @@ def compare_pair(
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
     if not repeats:
         raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
-    parts = [[repeat] for repeat in repeats] if settings.repeats == TYPICAL else [repeats]
+    is_one_by_one = settings.repeats == TYPICAL
+    repeats_of_comparisons = [[repeat] for repeat in repeats] if is_one_by_one else [repeats]
     pair = _Pair(
-        Labels.of(first, settings.protect),
-        (first, second),
-        [effective_sample_fraction(run, settings, ratios) for run in (first, second)],
-        settings,
+        labels=Labels.of(first, settings.protect),
+        runs=(first, second),
+        fractions=[effective_sample_fraction(run, settings, ratios) for run in (first, second)],
+        settings=settings,
     )
-    return PairComparison((first.name, second.name), [pair.compared(part) for part in parts])
+    comparisons = [pair.compare(some_repeats) for some_repeats in repeats_of_comparisons]
+    return PairComparison((first.name, second.name), comparisons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,24 +113,29 @@ class _Pair:
     fractions: Sequence[Floats]
     settings: Settings
 
-    def compared(self, repeats: Sequence[int]) -> Comparison:
-        """Return the comparison of the runs by some of their repeats together."""
+    def compare(self, repeats: Sequence[int]) -> Comparison:
+        """Return the comparison of the runs by some of their repeats together.
+
+        Repeats that test different rows are compared twice: by their averaged counts, deflated for
+        what repeats share, and by the spread of their tables. The wider of the two is returned.
+        """
         counts = self._counts(repeats)
         generator = rng(self.settings.seed, "comparison", self.runs[0].people.name, repeats[0])
         averaged = [np.mean(count, axis=0) for count in counts]
         share = tested_share(self.runs[0], repeats)
         if np.isnan(share):
-            return self._compared_tables(_draws(averaged, self.settings, generator))
+            return self._compare_tables(_draws(averaged, self.settings, generator))
         if self.settings.predictive:
             raise UserError("predictive=true is about one test set: it needs repeats=typical")
         factor = inflation(len(repeats), share)
-        from_counts = self._compared_tables(
+        from_counts = self._compare_tables(
             _draws([table / factor for table in averaged], self.settings, generator)
         )
-        from_repeats = self._compared_tables(_mean_draws(counts, share, self.settings, generator))
+        from_repeats = self._compare_tables(_mean_draws(counts, share, self.settings, generator))
         return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
 
-    def _compared_tables(self, tables: tuple[Floats, Floats]) -> Comparison:
+    def _compare_tables(self, tables: tuple[Floats, Floats]) -> Comparison:
+        """Return the comparison of draws of both runs' tables, in all objectives."""
         objectives = [objective(name) for name in self.settings.objectives]
         rope = self.settings.rope or tuple(goal.epsilon for goal in objectives)
         return compare(*tables, objectives, rope)
@@ -144,32 +153,36 @@ class _Pair:
                     f"run {self.runs[0].id} has {len(first_folds)} folds and {self.runs[1].id} "
                     f"{len(second_folds)}: compared runs must have the same number of folds"
                 )
-        first_places = np.cumsum([0, *(len(folds) for folds in folds_by_run[0])])[:-1]
+        repeat_starts = np.cumsum([0, *(len(folds) for folds in folds_by_run[0])])[:-1]
         first_folds, second_folds = (
             [fold for folds in folds_of_repeats for fold in folds]
             for folds_of_repeats in folds_by_run
         )
         if self.settings.paired:
-            pooled = np.add.reduceat(self.labels.joint(first_folds, second_folds), first_places)
+            pooled = np.add.reduceat(self.labels.joint(first_folds, second_folds), repeat_starts)
             return [pooled * np.minimum(*self.fractions)]
         return [
-            np.add.reduceat(self.labels.counts(folds), first_places) * fraction
+            np.add.reduceat(self.labels.counts(folds), repeat_starts) * fraction
             for folds, fraction in zip((first_folds, second_folds), self.fractions, strict=True)
         ]
 
 
 def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
-    """Return the share of rows that a hold-out repeat tests, for some repeats or for all.
+    """Return the share of all rows that a hold-out repeat tests, on average over repeats.
 
     It is NaN if every repeat tests all rows (K folds) or the same rows: such repeats are pooled,
     and count as one.
+
+    Parameters
+    ----------
+    repeats : the repeats to average over; all of the run's if empty.
     """
     folds_of_repeats = [run.repeats[repeat] for repeat in (repeats or run.repeats)]
-    rows = [folds[0].rows for folds in folds_of_repeats]
-    are_same_rows = all(np.array_equal(row, rows[0]) for row in rows[1:])
+    tested_rows = [folds[0].rows for folds in folds_of_repeats]
+    are_same_rows = all(np.array_equal(rows, tested_rows[0]) for rows in tested_rows[1:])
     if len(folds_of_repeats[0]) > 1 or are_same_rows:
         return float("nan")
-    return float(np.mean([len(row) for row in rows])) / len(run.people)
+    return float(np.mean([len(rows) for rows in tested_rows])) / len(run.people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,40 +195,64 @@ class Labels:
 
     @classmethod
     def of(cls, run: RunPredictions, protect: tuple[str, ...]) -> Labels:
-        """Return the labels of a run's data set, by the attributes `protect` or its own."""
+        """Return the labels of a run's data set; an empty `protect` means the run's attributes."""
         return _labels(run.people, protect or run.protect)
 
     def counts(self, folds: Sequence[FoldPredictions]) -> NDArray[np.int64]:
         """Return the (F, G, 4) confusion counts of F folds."""
-        target, group, (prediction,) = self._rows_of_folds(folds)
-        shape = len(folds), self.n_groups, 4
-        counts = binary_confusion(target, prediction, group, n_groups=shape[0] * shape[1])
-        return counts.reshape(shape)
+        pooled = self._pool_folds(folds)
+        counts = binary_confusion(
+            pooled.target,
+            pooled.predictions[0],
+            pooled.fold_and_group,
+            n_groups=len(folds) * self.n_groups,
+        )
+        return counts.reshape(len(folds), self.n_groups, 4)
 
     def joint(
         self, first_folds: Sequence[FoldPredictions], second_folds: Sequence[FoldPredictions]
     ) -> NDArray[np.int64]:
         """Return the (F, G, 8) joint counts of two runs' predictions on F folds."""
         if not all(
-            np.array_equal(a.rows, b.rows) for a, b in zip(first_folds, second_folds, strict=True)
+            np.array_equal(first.rows, second.rows)
+            for first, second in zip(first_folds, second_folds, strict=True)
         ):
             raise UserError(
                 "the two runs were tested on different rows (other seed or split): compare them "
                 "with paired=false"
             )
-        target, group, (first, second) = self._rows_of_folds(first_folds, second_folds)
-        shape = len(first_folds), self.n_groups, 8
-        counts = joint_confusion(target, first, second, group, n_groups=shape[0] * shape[1])
-        return counts.reshape(shape)
+        pooled = self._pool_folds(first_folds, second_folds)
+        first_prediction, second_prediction = pooled.predictions
+        counts = joint_confusion(
+            pooled.target,
+            first_prediction,
+            second_prediction,
+            pooled.fold_and_group,
+            n_groups=len(first_folds) * self.n_groups,
+        )
+        return counts.reshape(len(first_folds), self.n_groups, 8)
 
-    def _rows_of_folds(
-        self, *runs: Sequence[FoldPredictions]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Return target, group and predictions of all rows; groups are numbered fold by fold."""
-        rows = np.concatenate([fold.rows for fold in runs[0]])
-        fold = np.repeat(np.arange(len(runs[0])), [len(fold.rows) for fold in runs[0]])
-        predictions = [np.concatenate([fold.prediction for fold in folds]) for folds in runs]
-        return self.target[rows], fold * self.n_groups + self.group[rows], predictions
+    def _pool_folds(self, *folds_of_runs: Sequence[FoldPredictions]) -> _PooledRows:
+        """Return the rows of all folds, one after another; runs must have the same rows."""
+        folds = folds_of_runs[0]
+        rows = np.concatenate([fold.rows for fold in folds])
+        fold_number = np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds])
+        return _PooledRows(
+            target=self.target[rows],
+            fold_and_group=fold_number * self.n_groups + self.group[rows],
+            predictions=[
+                np.concatenate([fold.prediction for fold in folds_of_run])
+                for folds_of_run in folds_of_runs
+            ],
+        )
+
+
+class _PooledRows(NamedTuple):
+    """The rows of several folds: target, code of fold and group, and predictions of each run."""
+
+    target: NDArray[np.int64]
+    fold_and_group: NDArray[np.int64]
+    predictions: list[NDArray[np.int64]]
 
 
 @lru_cache(maxsize=8)
@@ -241,7 +278,7 @@ def effective_sample_fraction(
 def _draws(
     counts: Sequence[Floats], settings: Settings, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return draws of both runs' tables."""
+    """Return draws from the posterior of both runs' tables, given their effective counts."""
     options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
     if settings.paired:
         return paired_draws(counts[0], settings.draws, generator, **options)
@@ -251,7 +288,13 @@ def _draws(
 def _mean_draws(
     counts: Sequence[Floats], share: float, settings: Settings, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return draws of both runs' mean tables over fits, on new people."""
+    """Return draws of both runs' mean tables over fits, on new people.
+
+    Parameters
+    ----------
+    counts : the effective counts of repeats: one joint table for paired runs, otherwise one each.
+    share : the share of rows that a repeat tests.
+    """
     tables = np.stack(margins(counts[0]) if settings.paired else counts, axis=1)
     tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
     draw = partial(mean_table_draws, draws=settings.draws, generator=generator)
@@ -269,18 +312,18 @@ def every_pair(
     If repeats are compared one by one, these are medians over repeats.
     """
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
-    for i, j in combinations(range(len(runs)), 2):
-        comparisons = compare_pair(runs[i], runs[j], settings, ratios).comparisons
-        events = [comparison.events() for comparison in comparisons]
-        better[i, j], better[j, i], equivalent[i, j] = (
-            np.median([event[name] for event in events]) for name in _PLAIN
+    for first, second in combinations(range(len(runs)), 2):
+        comparisons = compare_pair(runs[first], runs[second], settings, ratios).comparisons
+        events_of_repeats = [comparison.events() for comparison in comparisons]
+        better[first, second], better[second, first], equivalent[first, second] = (
+            np.median([events[name] for events in events_of_repeats]) for name in _PLAIN
         )
         mixed = [
-            sum(probability for name, probability in event.items() if name not in _PLAIN)
-            for event in events
+            sum(probability for name, probability in events.items() if name not in _PLAIN)
+            for events in events_of_repeats
         ]
-        equivalent[j, i] = equivalent[i, j]
-        traded[i, j] = traded[j, i] = np.median(mixed)
+        equivalent[second, first] = equivalent[first, second]
+        traded[first, second] = traded[second, first] = np.median(mixed)
     return Pairs(better, equivalent, traded)
 
 

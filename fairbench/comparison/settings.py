@@ -28,7 +28,7 @@ SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
 
 @dataclass(frozen=True)
 class Settings:
-    """How two runs are compared: the options of `fairbench compare`."""
+    """Options for comparing two runs: those of `fairbench compare`."""
 
     objectives: tuple[str, ...] = option(
         ("accuracy", "equal_opportunity"), "What the runs are compared by.", shown="[METRIC,...]"
@@ -102,8 +102,8 @@ class Settings:
 
         Parameters
         ----------
-        ratio : of the run's variance to the reference learner's, a number or (G, 1), which a
-            relative rho needs.
+        ratio : the run's variance divided by the reference learner's, a number or (G, 1); a
+            relative rho needs it.
         """
         if folds == 1:
             return np.asarray(1.0)
@@ -179,7 +179,7 @@ def _is_share(metric: Metric) -> bool:
     return len(metric.rates) == 1 and set(weights) <= {0, 1}
 
 
-def minimised(name: str) -> Metric:
+def minimised_metric(name: str) -> Metric:
     """Return a metric by name, if smaller values are better: a gap, or an overall rate.
 
     Raises

@@ -23,8 +23,8 @@ from fairbench.data.spreadsheet import sheet_as_text
 from fairbench.data.totals import (
     LeftOut,
     as_note,
+    left_out_text,
     refuse_another_table,
-    said,
     without_totals,
 )
 from fairbench.data.unpacking import ARROW, EXCEL, PARQUET, Content, content_of
@@ -40,8 +40,8 @@ class TextTable:
     Attributes
     ----------
     names : the header, blanks around names removed.
-    guessed : what a reader should know of how the file was read.
-    left_out : totals and notes below the table, which `data` is without.
+    guessed : a note for the reader on how the file was read.
+    left_out : totals and notes below the table, which are not in `data`.
     """
 
     data: bytes
@@ -237,7 +237,8 @@ def _check_written_out(column: pa.ChunkedArray, name: str, file: str) -> None:
         check_memory(sum(map(written_out, column.chunks)), file)
     elif str(kind).endswith("_view"):
         text = "string" if str(kind).startswith("string") else "binary"
-        rows, total = max(_AT_ONCE // max(column.nbytes, 1), 1), 0
+        rows = max(_AT_ONCE // max(column.nbytes, 1), 1)
+        total = 0
         for start in range(0, len(column), rows):
             total += column.slice(start, rows).cast(text).nbytes
             check_memory(total, file)
@@ -278,7 +279,7 @@ def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> Te
     refuse_another_table(table.data, table.separator, table.names, file, place)
     data, left_out = without_totals(table.data, table.separator, table.names, file)
     return replace(
-        table, data=data, guessed=(*table.guessed, *said(left_out)), left_out=left_out
+        table, data=data, guessed=(*table.guessed, *left_out_text(left_out)), left_out=left_out
     )  # fmt: skip
 
 

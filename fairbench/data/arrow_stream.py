@@ -1,4 +1,4 @@
-"""What a stream of Arrow unfolds to, by its own buffers, before any is unpacked.
+"""The unpacked size of a stream of Arrow, by its own buffers, before any is unpacked.
 
 A batch lists its buffers as bytes of its message. Where they are packed, each begins with the
 number of bytes that it unfolds to, which reading asks the system for.
@@ -33,22 +33,22 @@ def stream_size(source: pa.NativeFile) -> int:
     try:
         for message in MessageReader.open_stream(source):
             body = message.body
-            total += _unfolded(message.metadata.to_pybytes(), body) if body else 0
+            total += _unfolded_size(message.metadata.to_pybytes(), body) if body else 0
     except (struct.error, IndexError, OverflowError) as error:
         raise DataError("a batch of the Arrow file is damaged") from error
     return total
 
 
-def _unfolded(head: bytes, body: Any) -> int:
+def _unfolded_size(head: bytes, body: Any) -> int:
     """Return how many bytes a batch takes."""
     table = _number_at(head, 0, _ROOT)
     kind = _field(head, table, _HEADER_TYPE)
-    batch = _followed(head, _field(head, table, _HEADER))
+    batch = _follow(head, _field(head, table, _HEADER))
     if not batch or not kind or head[kind] not in (_DICTIONARY, _RECORDS):
         return 0
     if head[kind] == _DICTIONARY:
-        batch = _followed(head, _field(head, batch, _DATA))
-    listed = _followed(head, _field(head, batch, _BUFFERS))
+        batch = _follow(head, _field(head, batch, _DATA))
+    listed = _follow(head, _field(head, batch, _BUFFERS))
     packed = bool(_field(head, batch, _PACKING))
     count = _number_at(head, listed, "<I") if listed else 0
     total = 0
@@ -66,7 +66,7 @@ def _number_at(data: bytes, place: int, form: str) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Return where a field of a table of FlatBuffers stands; 0 if it has none."""
+    """Return the position of a field of a table of FlatBuffers; 0 if it has none."""
     layout = table - _number_at(data, table, "<i")
     place = 4 + 2 * number
     if place >= _number_at(data, layout, "<H"):
@@ -75,6 +75,6 @@ def _field(data: bytes, table: int, number: int) -> int:
     return table + offset if offset else 0
 
 
-def _followed(data: bytes, place: int) -> int:
-    """Return where something begins that a field leads to."""
+def _follow(data: bytes, place: int) -> int:
+    """Return the position that a field points to."""
     return place + _number_at(data, place, "<I") if place else 0

@@ -65,7 +65,7 @@ def with_bands(frame: pd.DataFrame, cuts: Iterable[str], file: str) -> pd.DataFr
 
     Parameters
     ----------
-    cuts : each as ``age:25,40,62``; a limit is in the band above it.
+    cuts : texts such as ``age:25,40,62``; a limit belongs to the band above it.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def _limits(values: pd.Series, spec: str) -> list[float]:
 
 
 def _names(limits: Sequence[float]) -> list[str]:
-    """Return what bands are called."""
+    """Return the names of bands."""
     if not limits:
         return ["everyone"]
     texts = [f"{limit:.10g}" for limit in limits]
@@ -115,14 +115,14 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def _begin(name: str) -> tuple[float, bool]:
-    """Return where a band begins, and that it is not the lowest; names of no band come last."""
+    """Return a key that sorts bands by their lower limit; names of no band come last."""
     band = _BAND.fullmatch(name)
     limit = (band["top"] or band["low"]) if band else ""
     return (float(limit), not band["top"]) if band and is_number(limit) else (np.inf, True)
 
 
 def are_quantities(values: Sequence[str]) -> bool:
-    """Say whether values are numbers of something, such as years of age, rather than codes.
+    """Return whether values are numbers of something, such as years of age, rather than codes.
 
     They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
     codes begin at 0 or 1.

@@ -18,7 +18,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, read_table, set_aside, write_table
 from fairbench.core.fingerprint import code_digest, digest, versions
 from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.download import Archive, unpacked
+from fairbench.data.download import Archive, unpack
 from fairbench.data.sequences import Sequences
 
 _META = b"fairbench"
@@ -39,7 +39,7 @@ _PLAIN = (
 def load(
     archive: Archive, options: Mapping[str, Any], loader: Callable[[Archive], Dataset]
 ) -> Dataset:
-    """Return what `loader` makes of the archive, from the cache where that is the same.
+    """Return the result of `loader` for the archive, from the cache if nothing has changed.
 
     A cached data set is found by its options, the code of its loader and the versions of the
     packages behind it, and used only if every raw file it was made of is found and still has the
@@ -56,7 +56,7 @@ def load(
     path = cache_path(archive, options)
     if archive.verify and (cached := _read(path, archive)) is not None:
         return cached
-    data = _identified(loader(archive), archive)
+    data = _add_checksums(loader(archive), archive)
     if archive.verify and _cacheable(data, archive):
         _write(path, data)
     return data
@@ -71,7 +71,7 @@ def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
     return Path(folder) / f"{place.rpartition('.')[2]}-{key}.parquet"
 
 
-def _identified(data: Dataset, archive: Archive) -> Dataset:
+def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
     """Give sources that were not verified the checksum of what was read: results depend on it."""
     sources = tuple(
         source
@@ -84,10 +84,11 @@ def _identified(data: Dataset, archive: Archive) -> Dataset:
 
 def _sha256(source: Source, archive: Archive) -> str | None:
     path = archive.locate(source)
-    return None if path is None else hashlib.sha256(unpacked(path, source.member)).hexdigest()
+    return None if path is None else hashlib.sha256(unpack(path, source.member)).hexdigest()
 
 
 def _cacheable(data: Dataset, archive: Archive) -> bool:
+    """Return whether a data set can be cached: columns from files, with texts as labels."""
     if isinstance(data.features, Sequences):
         return False  # which are files of arrays already, and read as fast as a cache of them
     located = all(archive.locate(source) for source in data.sources)
@@ -112,7 +113,8 @@ def _columns(data: Dataset) -> Iterator[tuple[str, pd.Series]]:
 
 def _write(path: Path, data: Dataset) -> None:
     """Write codes and numbers as columns; categories, names and the rest as metadata."""
-    arrays, described = {}, []
+    arrays = {}
+    described = []
     for number, (part, column) in enumerate(_columns(data)):
         categorical = isinstance(column.dtype, pd.CategoricalDtype)
         labels = list(column.cat.categories) if categorical else None
@@ -145,7 +147,7 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
         )
         if any(_sha256(source, archive) != source.sha256 for source in sources):
             return None
-        return _restored(table, meta, sources)
+        return _restore(table, meta, sources)
     except DamagedError:
         with contextlib.suppress(OSError):  # on a read-only disk
             set_aside(path, "the data set is read anew")
@@ -154,7 +156,8 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
     return None
 
 
-def _restored(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ...]) -> Dataset:
+def _restore(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ...]) -> Dataset:
+    """Return the data set that a cached table holds."""
     parts: dict[str, dict[str, pd.Series]] = {}
     for number, column in enumerate(meta["columns"]):
         values = table[str(number)].to_pandas()

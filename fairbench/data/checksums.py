@@ -17,17 +17,17 @@ _MASK = (1 << 64) - 1
 
 
 def texts_of(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return what every row has in these columns as one text."""
+    """Return each row's values in these columns as one text."""
     parts = (frame[name].astype(str) for name in columns)
     return ["\x1f".join(row) for row in zip(*parts, strict=True)]
 
 
-def ordered(rows: Iterable[str]) -> str:
+def ordered_checksum(rows: Iterable[str]) -> str:
     """Return the checksum of rows in their order, 32 signs."""
     return sha256(b"".join(_lines(rows)))[:32]
 
 
-def unordered(rows: Iterable[str]) -> str:
+def unordered_checksum(rows: Iterable[str]) -> str:
     """Return the checksum of rows in any order, 16 signs."""
     parts = (hashlib.blake2b(line, digest_size=8).digest() for line in _lines(rows))
     return f"{sum(map(int.from_bytes, parts)) & _MASK:016x}"

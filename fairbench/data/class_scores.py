@@ -62,7 +62,7 @@ class MulticlassScores:
         return np.where(self.target == UNKNOWN, np.nan, right)
 
     def showing(self, rows: Codes) -> MulticlassScores:
-        """Return the same pool with the labels of `rows` alone."""
+        """Return this pool with only the labels of `rows`."""
         target = np.full(len(self), UNKNOWN)
         target[rows] = self.target[rows]
         return replace(self, target=target)
@@ -71,7 +71,8 @@ class MulticlassScores:
         """Return (n, C) probabilities; what a lone confidence leaves is shared by the others."""
         if self.probabilities is not None:
             return self.probabilities
-        n, other_classes = len(self), max(len(self.classes) - 1, 1)
+        n = len(self)
+        other_classes = max(len(self.classes) - 1, 1)
         shares = np.repeat(
             ((1 - self.confidence) / other_classes)[:, None], len(self.classes), axis=1
         )
@@ -94,7 +95,7 @@ def read_class_scores(
     ----------
     frame : columns of strings, or numbers where they are probabilities; an empty label is unknown.
     file : the name for messages.
-    columns : of the probability of the predicted class alone, or of those of all `classes`.
+    columns : the column with the probability of the predicted class, or one for each of `classes`.
     prediction : column of predicted classes; if left out, the most probable of all is predicted.
     classes : their names in order; if left out, what the columns of all of them are called, or
         those that occur, in sorted order.
@@ -106,7 +107,7 @@ def read_class_scores(
     shares = np.column_stack([scores_of(frame, Place(file, name)) for name in columns])
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
-    names = tuple(classes) or _sorted({*labels, *predicted} - {""})
+    names = tuple(classes) or _sort_names({*labels, *predicted} - {""})
     if len(columns) > 1:
         _check_sums(shares, columns, file, "classes", _SLACK)
         names = tuple(classes) or _classes(columns, labels)
@@ -128,7 +129,7 @@ def class_names(column: pd.Series) -> pd.Series:
     return text.mask(whole, value.where(whole, 0).astype(np.int64).astype(str))
 
 
-def _sorted(names: set[str]) -> tuple[str, ...]:
+def _sort_names(names: set[str]) -> tuple[str, ...]:
     """Return names in the order of their numbers where all are numbers, or of the alphabet."""
     numeric = all(name.lstrip("-").isdigit() for name in names)
     return tuple(sorted(names, key=int if numeric else str))

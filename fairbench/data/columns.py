@@ -28,12 +28,12 @@ class RowError(DataError):
 
 
 @contextmanager
-def naming_rows(frame: pd.DataFrame, column: str) -> Iterator[None]:
-    """Have messages on a row of a table say whom it is of, too.
+def name_rows_in_errors(frame: pd.DataFrame, column: str) -> Iterator[None]:
+    """Add the identifier of a row to messages about it.
 
     Parameters
     ----------
-    column : of identifiers; messages stay as they are if it is empty.
+    column : the column of identifiers; messages stay as they are if it is empty.
     """
     try:
         yield
@@ -154,7 +154,8 @@ def shares_of(column: pd.Series, place: Place) -> pd.Series:
         return column / 100
     text = column.astype(str)
     values = to_numbers(text.str.rstrip("% \u00a0"))
-    signed, given = text.str.endswith("%").to_numpy(bool), (text != "").to_numpy(bool)
+    signed = text.str.endswith("%").to_numpy(bool)
+    given = (text != "").to_numpy(bool)
     if (signed & given).any() and (bare := given & ~signed).any():
         rows = int(np.flatnonzero(bare)[0]), int(np.flatnonzero(signed)[0])
         raise _two_kinds(rows, text, place)
@@ -175,7 +176,7 @@ def within_one(values: Floats) -> NDArray[np.bool_]:
 
 
 def mixes_scales(values: Floats) -> bool:
-    """Say whether some values (n,) are plainly shares of 1, and others percents.
+    """Return whether some values (n,) are plainly shares of 1, and others percents.
 
     Percents are about as many just under 1 as just above; of shares and percents together, the
     shares crowd under 1.
@@ -197,7 +198,8 @@ def mixed_scales(values: Floats, text: pd.Series, place: Place, hint: str = "") 
 
 
 def _two_kinds(rows: tuple[int, int], text: pd.Series, place: Place, hint: str = "") -> UserError:
-    (share, percent), (row, other) = (text.iloc[list(rows)], rows)
+    (share, percent) = text.iloc[list(rows)]
+    (row, other) = rows
     return place.fault(
         f"holds shares and percents, such as {quoted(share)} in row {row + 1} and "
         f"{quoted(percent)} in row {other + 1}: write all in one way{hint}"
@@ -209,7 +211,7 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
 
     Parameters
     ----------
-    positive : which label is 1, where that is not plain from their names.
+    positive : the label that is 1; needed if their names do not tell.
 
     Raises
     ------
@@ -228,13 +230,13 @@ def labels_of(text: pd.Series, place: Place, positive: str) -> tuple[Floats, tup
         wrong = np.array([value not in ("", *present[:2]) for value in values])
         place.refuse(text, wrong[codes], f"{first} or {second}, and a label has two values{hint}")
     names = _label_names(present, place, spelled(positive))
-    return named_labels(text, place, names)
+    return labels_with_names(text, place, names)
 
 
-def named_labels(
+def labels_with_names(
     text: pd.Series, place: Place, names: Sequence[str]
 ) -> tuple[Floats, tuple[str, str]]:
-    """Return what :func:`labels_of` does, where the names of labels 0 and 1 are known.
+    """Like :func:`labels_of`, but the names of labels 0 and 1 are given.
 
     Raises
     ------
@@ -249,7 +251,7 @@ def named_labels(
 
 
 def _label_names(present: Sequence[str], place: Place, positive: str) -> tuple[str, str]:
-    """Return what labels 0 and 1 are called, of the one or two that are present."""
+    """Return the names of labels 0 and 1, from the one or two that are present."""
     holds = "holds " + " and ".join(quoted(label, 40) for label in sorted(present))
     if not positive:
         if pair := plain_pair(present):
@@ -290,8 +292,8 @@ def decisions_of(
 
     Parameters
     ----------
-    names : of labels 0 and 1, which decisions have too.
-    others : what decisions for either label are called, where they have other names.
+    names : the names of labels 0 and 1, which decisions use too.
+    others : the names of decisions for either label, if they are others.
 
     Raises
     ------
@@ -314,12 +316,12 @@ _NO = ("0", "no", "n", "false", "f", "nein", "non", "nej", "nee")
 
 
 def names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple[str, str]:
-    """Return what decisions 0 and 1 are called: as labels are, or by a plain pair such as 0 and 1.
+    """Return the names of decisions 0 and 1: those of labels, or a plain pair such as 0 and 1.
 
     Parameters
     ----------
-    values : the decisions that there are.
-    names : of labels 0 and 1.
+    values : the decisions that occur.
+    names : the names of labels 0 and 1.
 
     Returns
     -------

@@ -134,7 +134,7 @@ def read_table(
     file : its name, for messages.
     names : the columns, for a file without a header line; without them the first line names them.
     only : the columns to keep, of a wide file; refused where one is not there.
-    skip : lines before the table.
+    skip : the number of lines before the table.
     exact : the columns whose blanks stay: labels that differ in them are different labels.
 
     Raises
@@ -159,7 +159,7 @@ def read_table(
     wrong: list[tuple[int, int]] = []
     convert = dict.fromkeys(kept, "large_string")  # as pandas holds texts: nothing is copied
     try:
-        table = _parsed(content, columns, separator, convert, start=start, wrong=wrong)
+        table = _parse(content, columns, separator, convert, start=start, wrong=wrong)
     except (ArrowInvalid, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
@@ -175,7 +175,7 @@ def read_table(
     return pd.DataFrame({name: trimmed.get(name, table[name]).to_pandas() for name in kept})
 
 
-def _parsed(
+def _parse(
     content: bytes,
     columns: Sequence[str],
     separator: str,
@@ -221,7 +221,7 @@ def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.Data
     convert = {name: "int32" if name in wide else "int16" for name in columns}
     wrong: list[tuple[int, int]] = []
     try:
-        table = _parsed(content, columns, ",", convert, start=start, wrong=wrong)
+        table = _parse(content, columns, ",", convert, start=start, wrong=wrong)
     except (ArrowInvalid, UnicodeDecodeError):
         wrong = [(0, 0)]
     if not wrong:
@@ -249,9 +249,10 @@ def read_typed(
     from pyarrow import ArrowInvalid
 
     given, start = (names, 0) if names is not None else _header(content, file, separator)
-    columns, wrong = unique_names(given), list[tuple[int, int]]()
+    columns = unique_names(given)
+    wrong = list[tuple[int, int]]()
     try:
-        table = _parsed(content, columns, separator, types, start=start, wrong=wrong)
+        table = _parse(content, columns, separator, types, start=start, wrong=wrong)
         if not wrong:
             frame: pd.DataFrame = table.to_pandas()
             return frame
@@ -298,9 +299,11 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     def lines() -> Iterator[str]:
         nonlocal read
         for end in _END_OF_LINE.finditer(content, start):
-            line, read = content[read : end.end()], end.end()
+            line = content[read : end.end()]
+            read = end.end()
             yield line.decode("utf-8")
-        line, read = content[read:], len(content)
+        line = content[read:]
+        read = len(content)
         yield line.decode("utf-8")
 
     try:
@@ -337,12 +340,12 @@ _KINDS = {
 
 
 def _kind(content: bytes) -> str:
-    """Return what a file that is no text is instead, if its first bytes say so."""
+    """Return the kind of a file that is no text, if its first bytes tell it."""
     return next((kind for start, kind in _KINDS.items() if content.startswith(start)), "")
 
 
 def _not_text(content: bytes) -> str:
-    """Say where the first byte is that is not UTF-8."""
+    """Return the position of the first byte that is not UTF-8."""
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -32,7 +32,7 @@ _TIMES = "times"
 
 
 def times_of(frame: pd.DataFrame) -> Times | None:
-    """Return how often each row of a table comes (n,); None where every row is there by itself."""
+    """Return how often each row of a table occurs, (n,); None if no row is repeated."""
     times = frame.attrs.get(_TIMES)
     return None if times is None else np.array(times, np.int64)
 
@@ -56,7 +56,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
 
     Parameters
     ----------
-    columns : those that are read.
+    columns : the columns that are read.
 
     Returns
     -------

@@ -38,8 +38,8 @@ class Archive:
     Attributes
     ----------
     search_path : folders, first match wins; files may be plain or gzip-compressed.
-    verify : refuse a file whose sha256 is not the recorded one.
-    download : fetch a missing file from its mirrors into `store`.
+    verify : whether a file is refused whose sha256 is not the recorded one.
+    download : whether a missing file is fetched from its mirrors into `store`.
     """
 
     search_path: tuple[Path, ...]
@@ -71,7 +71,7 @@ class Archive:
         path = self.locate(source)
         if path is None:
             path = self._download(source)
-        content = unpacked(path, source.member, source.size if self.verify else 0)
+        content = unpack(path, source.member, source.size if self.verify else 0)
         refuse_web_page(content, str(path), source.page)
         if not (self.verify and source.sha256):
             return content
@@ -91,7 +91,7 @@ class Archive:
         return None
 
     def _download(self, source: Source) -> Path:
-        """Return where a file was put that the first of its addresses to work gave."""
+        """Download a file from the first of its addresses that works; return its path."""
         if not source.urls:
             raise DataError(self._missing(source, "no address to download it from is known"))
         if not self.download:
@@ -99,13 +99,13 @@ class Archive:
         reasons = []
         for url in source.urls:
             try:
-                content = _fetched(url, source, source.size if self.verify else 0)
+                content = _fetch(url, source, source.size if self.verify else 0)
                 if self.verify and source.sha256:
                     _check_download(content, source)
             except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
-                return _written(content, self.store / source.path)
+                return _write(content, self.store / source.path)
         raise DataError(self._missing(source, "; ".join(reasons)))
 
     def _missing(self, source: Source, why: str) -> str:
@@ -118,13 +118,13 @@ class Archive:
         )
 
 
-def unpacked(path: Path, member: str = "", size: int = 0) -> bytes:
+def unpack(path: Path, member: str = "", size: int = 0) -> bytes:
     """Return a file's content: out of gzip by its name, out of a zip archive by its first bytes.
 
     Parameters
     ----------
     member : the file inside a zip archive.
-    size : bytes that it has, where that is known: no more are unpacked.
+    size : the number of its bytes if it is known; no more are unpacked.
 
     Raises
     ------
@@ -154,7 +154,7 @@ _LEAST, _RATIO = 1 << 26, 100
 
 
 def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
-    """Return what a file unfolds to, unless that is more than it has, or than any table would."""
+    """Return the unpacked content of a file; refuse one that unfolds to too much."""
     most = size or min(_LEAST + _RATIO * path.stat().st_size, most_memory())
     with packed:
         content = packed.read(most + 1)
@@ -184,7 +184,7 @@ def refuse_web_page(content: bytes, place: str, page: str) -> None:
         )
 
 
-def _fetched(url: str, source: Source, size: int) -> bytes:
+def _fetch(url: str, source: Source, size: int) -> bytes:
     """Download `url` into a temporary folder and return the content of the file it leads to.
 
     Of a file whose size is known (0: it is not) no byte more is fetched.
@@ -205,7 +205,7 @@ def _fetched(url: str, source: Source, size: int) -> bytes:
             in_time(load, idle_s=_IDLE_S, total_s=_TOTAL_S)
         except GivenUpError as error:
             raise DataError(f"given up: {error}") from error
-        content = unpacked(Path(folder) / name, source.member, size)
+        content = unpack(Path(folder) / name, source.member, size)
     refuse_web_page(content, url, source.page)
     return content
 
@@ -218,7 +218,10 @@ class _Meter:
     """Counts the bytes of a download; pooch takes it for a progress bar, and sets `total`."""
 
     def __init__(self, progress: Progress, most: int) -> None:
-        self.progress, self.most, self.total, self.bytes = progress, most, 0, 0
+        self.progress = progress
+        self.most = most
+        self.total = 0
+        self.bytes = 0
 
     def update(self, count: int) -> None:
         """Note that so many bytes more have come.
@@ -233,7 +236,7 @@ class _Meter:
             raise DataError(f"larger than {self.most:,} bytes")
 
     def reset(self) -> None:
-        """Begin again; pooch does so when it is done, to show the whole."""
+        """Restart the progress display; pooch does so when it is done, to show the total."""
         self.bytes = 0
 
     def close(self) -> None:
@@ -247,7 +250,7 @@ def _check_download(content: bytes, source: Source) -> None:
         )
 
 
-def _written(content: bytes, path: Path) -> Path:
+def _write(content: bytes, path: Path) -> Path:
     """Write a verified download, whole or not at all."""
     write_bytes(path, content)
     return path

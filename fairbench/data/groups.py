@@ -24,7 +24,7 @@ _POOLED = "other groups"
 _RARE = 10  # rows of a group, of which hardly anything can be said
 
 
-def crossed(frame: pd.DataFrame, name: str) -> pd.Series:
+def cross_groups(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the groups of a column, or of the combinations of several, such as ``sex x race``."""
     leading, *following = (
         frame[column].astype(str).replace("", MISSING) for column in name.split(CROSSED)
@@ -36,7 +36,8 @@ def without_groups(
     frame: pd.DataFrame, left_out: Sequence[str], groups: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table without the rows of some groups, each as ``race=Other``, and notes on it."""
-    keep, notes = np.ones(len(frame), bool), []
+    keep = np.ones(len(frame), bool)
+    notes = []
     for asked in left_out:
         name, equals, label = asked.partition("=")
         if not equals:
@@ -58,7 +59,8 @@ def with_rare_pooled(
     Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
     name.
     """
-    notes, changed = [], {}
+    notes = []
+    changed = {}
     for name in groups if rare else ():
         sizes = frame[name].value_counts()
         small = sorted(sizes.index[sizes < rare].astype(str))
@@ -79,7 +81,7 @@ def groups_of(
 
     Parameters
     ----------
-    most : how many groups there may be.
+    most : the most groups that are allowed.
     option : the one that names the column.
 
     Raises
@@ -88,7 +90,8 @@ def groups_of(
     """
     codes, values = each_value(text, lambda value: value or MISSING)
     names = in_order(set(values))
-    column, hint = place.column, ""
+    column = place.column
+    hint = ""
     holds = f"holds {len(names)} different"
     if are_quantities(names):
         hint = f": make bands of them, such as {option}={column}:25,40,62 or {column}:quantiles(4)"
@@ -131,7 +134,8 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
 
 def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
-    codes, names = groups.cat.codes.to_numpy(np.intp), list(map(str, groups.cat.categories))
+    codes = groups.cat.codes.to_numpy(np.intp)
+    names = list(map(str, groups.cat.categories))
     present = np.bincount(codes + 1, minlength=len(names) + 1)[1:] > 0  # -1 is no group
     if present.all():
         return codes, names
@@ -154,7 +158,7 @@ def group_columns(
 
 
 def has_many_groups(groups: pd.DataFrame) -> bool:
-    """Say whether columns hold too many groups, or combinations, to compare each two."""
+    """Return whether columns hold too many groups, or combinations, to compare each two."""
     return (
         bool((groups.nunique() > MOST_GROUPS).any()) or len(groups.drop_duplicates()) > MOST_CELLS
     )
@@ -173,7 +177,7 @@ def read_groups(
     Parameters
     ----------
     names : the attributes.
-    asked : their references, as :func:`references_of` has them.
+    asked : their references, as in :func:`references_of`.
     many : there may be thousands of combinations, which are then all that is returned.
 
     Raises

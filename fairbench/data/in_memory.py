@@ -20,7 +20,7 @@ Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as
 
 
 def is_table(source: object) -> bool:
-    """Say whether something is a table in memory."""
+    """Return whether something is a table in memory."""
     has_names = hasattr(source, "columns") or hasattr(source, "column_names")
     return isinstance(source, pd.DataFrame) or (has_names and hasattr(source, "__arrow_c_stream__"))
 
@@ -41,7 +41,7 @@ def texts_of_table(
 
     Parameters
     ----------
-    file : what messages call the table.
+    file : the name of the table in messages.
     only : the columns to keep, all by default.
     numeric : columns that stay numbers if they are.
 
@@ -73,6 +73,7 @@ def frame_of(source: Table) -> pd.DataFrame:
 
 
 def _numbers_or_texts(column: pd.Series, file: str, numeric: bool) -> pd.Series:
+    """Return a column as numbers if it is numeric, otherwise as texts."""
     plain = column.reset_index(drop=True)
     if numeric and plain.dtype.kind in "iuf":
         return plain.astype(np.float64)
@@ -98,7 +99,7 @@ def text_of(value: object) -> str:
 
 
 def is_column(value: object) -> bool:
-    """Say whether something is a column given by value, or several, and not by name."""
+    """Return whether something is a column given by value, or several, and not by name."""
     if isinstance(value, str | bytes | Path) or not hasattr(value, "__len__"):
         return False
     if isinstance(value, list | tuple | set | frozenset):
@@ -115,7 +116,7 @@ def with_columns(
 
     Parameters
     ----------
-    file : what messages call the table.
+    file : the name of the table in messages.
     given : option -> a Series, an array or a list of values, a DataFrame, or a list of these and
         of names of columns.
 
@@ -138,7 +139,7 @@ def with_columns(
             if isinstance(part, str):
                 called.append(part)
                 continue
-            column = _aligned(part, option, frame, file)
+            column = _align(part, option, frame, file)
             if name in frame and column.equals(frame[name]):
                 called.append(name)
                 continue
@@ -172,16 +173,16 @@ def _listed_columns(
 
 
 def _lists_columns(value: Sequence[Any], names: Sequence[str], rows: int) -> bool:
-    """Say whether a list is of columns, by name or by value, and not the values of one."""
+    """Return whether a list is of columns, by name or by value, and not the values of one."""
     if all(isinstance(item, str) for item in value):
         return len(value) != rows or {*value} <= {*names}
     return any(hasattr(item, "__len__") and not isinstance(item, str | bytes) for item in value)
 
 
-def _aligned(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
+def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
     """Return a column given by value in the order of a table's rows."""
     if isinstance(value, pd.Series):
-        return _by_index(value, option, frame, file)
+        return _align_by_index(value, option, frame, file)
     if hasattr(value, "to_pandas"):
         value = value.to_pandas()
     array = value if isinstance(value, pd.Categorical | pd.Index | pd.Series) else _array(value)
@@ -206,7 +207,7 @@ def _array(value: Any) -> NDArray[Any]:
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
-def _by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
+def _align_by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: str) -> pd.Series:
     """Return a series in the order of a table's index; refuse one of another index."""
     if column.index.equals(frame.index):
         return column

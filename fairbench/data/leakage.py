@@ -50,16 +50,17 @@ def notes_on_labels(
     columns: tuple[str, str],
     times: NDArray[np.int64] | None = None,
 ) -> Iterator[str]:
-    """Yield what a reader should know of labels that are all the same, or that a column holds.
+    """Yield warnings about labels that are all the same, or that a column copies.
 
     Parameters
     ----------
-    names : of labels 0 and 1.
-    columns : of scores and of decisions, empty where there is none.
-    times : (n,) how often each row comes; once by default.
+    names : the names of labels 0 and 1.
+    columns : the names of the columns of scores and of decisions, empty if there is none.
+    times : (n,) how often each row occurs; once by default.
     """
     labelled = np.isfinite(label)
-    present, rows = np.unique(label[labelled]), count(tally(labelled, times, least=2)[1])
+    present = np.unique(label[labelled])
+    rows = count(tally(labelled, times, least=2)[1])
     if len(present) == 1:
         missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
         if present[0]:
@@ -89,6 +90,6 @@ def notes_on_labels(
 
 
 def _tells(label: Floats, times: NDArray[np.int64] | None = None) -> bool:
-    """Say whether there are enough labels of both kinds to know a copy of them."""
+    """Return whether there are enough labels of both kinds to know a copy of them."""
     zeros, ones = (tally(label == value, times, least=2)[1] for value in (0, 1))
     return bool(zeros + ones >= _ENOUGH and min(zeros, ones) >= _FEWEST)

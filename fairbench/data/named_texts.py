@@ -26,10 +26,12 @@ def read_named_texts(path: str, option: str) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = refused(error) if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UserError(f"{where} cannot be read: {reason}") from error
-    return _of_json(text, where) if Path(path).suffix == ".json" else dict(_of_lines(text, where))
+    return (
+        _read_json(text, where) if Path(path).suffix == ".json" else dict(_read_lines(text, where))
+    )
 
 
-def _of_json(text: str, where: str) -> dict[str, str]:
+def _read_json(text: str, where: str) -> dict[str, str]:
     try:
         texts = json.loads(text)
     except json.JSONDecodeError as error:
@@ -39,7 +41,7 @@ def _of_json(text: str, where: str) -> dict[str, str]:
     return texts
 
 
-def _of_lines(text: str, where: str) -> Iterator[tuple[str, str]]:
+def _read_lines(text: str, where: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.splitlines(), start=1):
         name, colon, value = line.partition(":")
         if not line.strip() or line.lstrip().startswith("#"):

@@ -84,12 +84,12 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return what periods are sorted by: numbers in a name, which are every other part, by size."""
+    """Return a key that sorts names of periods by the numbers in them."""
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def spelling(name: str) -> str:
-    """Return what names have in common that are of one period: ``Week 7`` and ``week 07``."""
+    """Return a spelling that names of one period share: ``Week 7`` and ``week 07``."""
     return re.sub(r"\d+", lambda digits: f"{int(digits[0])}", " ".join(name.split()).casefold())
 
 
@@ -102,9 +102,10 @@ def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
 
     Parameters
     ----------
-    names : of periods, in order.
+    names : the names of periods, in order.
     """
-    gaps, usual = [], 1
+    gaps = []
+    usual = 1
     for first, last in pairwise(names):
         (kind, start), (other, stop) = _place(first), _place(last)
         if kind != other or stop - start <= (usual if kind == "day" else 1):
@@ -115,7 +116,7 @@ def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
 
 
 def _place(name: str) -> tuple[str, int]:
-    """Return of what kind a period is, and its number among all of them."""
+    """Return the kind of a period, and its number among all periods of that kind."""
     for unit, form in _NAMES.items():
         if match := re.fullmatch(form, name):
             year, *parts = map(int, match.groups())
@@ -129,7 +130,7 @@ def _place(name: str) -> tuple[str, int]:
     return f"{start} {end}", int(number or 0)
 
 
-def by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
+def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     """Return a table in the order of its periods, ``week 2`` before ``week 10``; dates as periods.
 
     Parameters

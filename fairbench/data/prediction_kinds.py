@@ -1,4 +1,4 @@
-"""What predictions are of, by their columns: numbers, several classes, or labels 0 and 1."""
+"""The kind of predictions, by their columns: numbers, several classes, or labels 0 and 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FEWEST_VALUES = 20  # of a target of numbers, which is not one of classes
 
 
 def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
-    """Say whether targets and their predictions are numbers rather than labels or classes.
+    """Return whether targets and their predictions are numbers rather than labels or classes.
 
     They are where both are numbers, of which there are many, and not all predictions are whole
     numbers that a target has, as the codes of classes are.
@@ -33,7 +33,7 @@ def is_given(text: pd.Series) -> NDArray[np.bool_]:
 
 
 def are_classes(target: pd.Series, prediction: pd.Series) -> bool:
-    """Say whether targets and their predictions are of classes rather than labels 0 and 1.
+    """Return whether targets and their predictions are of classes rather than labels 0 and 1.
 
     They are where predictions have more than three values, or have three and targets too: a third
     value in one of them alone is a mistake in it.

@@ -28,7 +28,7 @@ class Fold:
 
     @property
     def rows(self) -> int:
-        """How many rows it has, all parts together."""
+        """The number of rows of all parts together."""
         return len(self.train) + len(self.validation) + len(self.test)
 
 
@@ -70,6 +70,7 @@ class RepeatedHoldout:
         return [self._fold(dataset, seed, repeat) for repeat in range(self.repeats)]
 
     def _fold(self, dataset: Dataset, seed: int, repeat: int) -> Fold:
+        """Return the fold of one repeat."""
         generator = rng(seed, "split", dataset.name, repeat)
         units = _units(dataset)
         order = generator.permutation(units.max() + 1)
@@ -238,7 +239,8 @@ class SameTest:
         held_out = np.unique(units[first.validation])
         trained_on = np.setdiff1d(units[not_tested], held_out)
         order = np.concatenate([held_out, rng(seed, "tune", dataset.name).permutation(trained_on)])
-        size, folds = len(held_out), [first]
+        size = len(held_out)
+        folds = [first]
         for repeat in range(1, self.repeats):
             validates = np.isin(
                 units[not_tested], np.take(order, np.arange(size) + repeat * size, mode="wrap")

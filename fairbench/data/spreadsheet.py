@@ -30,8 +30,8 @@ def sheet_as_text(
     Parameters
     ----------
     data : the content of the file.
-    name : of the file, for messages.
-    named : columns, by which the sheet and the row of its header are found.
+    name : the name of the file, for messages.
+    named : columns that the table must have, by which its sheet and header are found.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def sheet_as_text(
         _check_archive(data, name)
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         titles = list(book.sheetnames)
-        sheets = [(sheet.title, _filled(sheet.iter_rows(values_only=True), name))
+        sheets = [(sheet.title, _text_rows(sheet.iter_rows(values_only=True), name))
                   for sheet in book.worksheets]  # fmt: skip
     except _BROKEN as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -104,12 +104,12 @@ def _check_sheet(xml: bytes, name: str) -> None:
 
 
 def _below_header(cells: bytes) -> bool:
-    """Say whether merged cells go over several rows: a title over columns is none of the table."""
+    """Return whether merged cells span several rows: a title over columns is not in the table."""
     first_row, last_row = (re.sub(rb"[A-Z]", b"", corner) for corner in cells.split(b":"))
     return first_row != last_row
 
 
-def _filled(rows: Iterable[Sequence[Any]], name: str) -> Rows:
+def _text_rows(rows: Iterable[Sequence[Any]], name: str) -> Rows:
     """Return the rows as texts, without empty ones at the end.
 
     Raises
@@ -153,6 +153,7 @@ _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
 def _check_cells(rows: Rows, named: Sequence[str], title: str, name: str) -> None:
+    """Refuse errors of formulas in the named columns."""
     header = [cell.strip() for cell in rows[0]]
     places = [header.index(column) for column in named]
     for i, row in enumerate(rows):
@@ -166,11 +167,11 @@ def _check_cells(rows: Rows, named: Sequence[str], title: str, name: str) -> Non
 
 def _written(rows: Rows) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(_unspoiled(rows))
+    csv.writer(text, lineterminator="\n").writerows(_mark_empty_rows(rows))
     return text.getvalue().encode()
 
 
-def _unspoiled(rows: Rows) -> Iterator[list[str]]:
+def _mark_empty_rows(rows: Rows) -> Iterator[list[str]]:
     """Yield rows; a single empty cell would be written as an empty line, and skipped."""
     for row in rows:
         yield row if len(row) > 1 or row[0] else [" "]

@@ -1,4 +1,4 @@
-"""How often rows came, told apart by a checksum each, and whether one of them had a label.
+"""Counts of rows, identified by checksums, and whether one of them had a label.
 
 As text, a tally is the checksum and a digit: twice the times that the row came, up to :data:`MOST`,
 and one more where it had a label.

@@ -48,7 +48,7 @@ class LeftOut:
 
     Attributes
     ----------
-    row : counted from 1 below the header.
+    row : the number of the row, counted from 1 below the header.
     text : its cells; empty where the row is blank.
     """
 
@@ -56,17 +56,17 @@ class LeftOut:
     text: str
 
 
-def said(rows: Sequence[LeftOut]) -> tuple[str, ...]:
+def left_out_text(rows: Sequence[LeftOut]) -> tuple[str, ...]:
     """Return that rows at the end were left out, as part of a sentence; nothing of none."""
-    return (f"without what stands below the table ({_listed(rows)})",) if rows else ()
+    return (f"without what stands below the table ({_list_text(rows)})",) if rows else ()
 
 
 def as_note(rows: Sequence[LeftOut], file: str) -> str:
     """Return that rows at the end of a file were left out, as a sentence for a page."""
-    return f"What stands below the table in {file} is left out: {_listed(rows)}."
+    return f"What stands below the table in {file} is left out: {_list_text(rows)}."
 
 
-def _listed(rows: Sequence[LeftOut]) -> str:
+def _list_text(rows: Sequence[LeftOut]) -> str:
     """Return the rows left out as a list of words, of many the first two and the last."""
     written = [f"row {count(row.row)} {quoted(row.text, 40)}" for row in rows if row.text]
     blank = len(rows) - len(written)
@@ -84,7 +84,7 @@ def without_totals(
 
     Parameters
     ----------
-    names : of the header.
+    names : the names of the columns, from the header.
     """
     start = _rows_begin(data, separator)
     lines = list(islice(_lines_from_end(data, start, separator), _LAST))[::-1]
@@ -132,7 +132,7 @@ def _first_candidate(rows: Sequence[Cells], width: int) -> int:
 
 
 def _may_be_no_row(cells: Cells, width: int) -> bool:
-    """Say whether a row may be none of the table's: it has gaps, or is called a total."""
+    """Return whether a row may be none of the table's: it has gaps, or is called a total."""
     filled = [cell for cell in cells if cell]
     if width > 1 and (len(filled) <= 1 or len(cells) < width or not cells[0]):
         return True
@@ -177,7 +177,7 @@ def _is_total(text: str) -> bool:
 
 
 def _is_note(filled: Cells, *, short: bool, after_blank: bool) -> bool:
-    """Say whether a row is one sentence, which may hold separators.
+    """Return whether a row is one sentence, which may hold separators.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def _is_note(filled: Cells, *, short: bool, after_blank: bool) -> bool:
 
 
 def _is_named_total(cells: Cells, body: Sequence[Cells]) -> bool:
-    """Say whether a row is called a total, and all its other cells are numbers or such words."""
+    """Return whether a row is called a total, and all its other cells are numbers or such words."""
     filled = [place for place, cell in enumerate(cells) if cell]
     label = filled[0]
     if not _is_total(cells[label]) or any(cells[label] == row[label] for row in body):
@@ -201,7 +201,7 @@ def _is_named_total(cells: Cells, body: Sequence[Cells]) -> bool:
 
 
 def _adds_up(cells: Cells, numbers: Numbers) -> bool:
-    """Say whether all numbers of a row are sums or means of their columns, one beyond doubt.
+    """Return whether all numbers of a row are sums or means of their columns, one beyond doubt.
 
     A sum above all values is beyond doubt, and so is an exact mean that no row has.
     """
@@ -215,7 +215,9 @@ def _adds_up(cells: Cells, numbers: Numbers) -> bool:
         values = numbers(place)
         if len(values) < 2 or not np.isfinite(values).all():
             return False
-        value, total, mean = _number(cells[place]), float(values.sum()), float(values.mean())
+        value = _number(cells[place])
+        total = float(values.sum())
+        mean = float(values.mean())
         is_total = abs(value - total) <= _rounding(cells[place], total) and value > values.max()
         off = abs(value - mean)
         if not is_total and off > _rounding(cells[place], mean):
@@ -264,8 +266,8 @@ def refuse_another_table(
 
     Parameters
     ----------
-    names : of the header.
-    place : returns what messages call a line of the text, counted from 1.
+    names : the names of the columns, from the header.
+    place : returns the name that messages use for a line of the text, counted from 1.
 
     Raises
     ------
@@ -295,7 +297,7 @@ def _refuse(file: str, where: str, header: Sequence[str]) -> None:
 def _below(
     data: bytes, start: int, separator: str, names: Sequence[str]
 ) -> tuple[int, Sequence[str]] | None:
-    """Return where another header stands behind a blank row, and the header."""
+    """Return the position of another header behind a blank row, and the header."""
     sign = re.escape(separator.encode())
     blank = re.compile(rb"\n(?:[ \t\"]|" + sign + rb")*\r?(?=\n)")
     for match in islice(blank.finditer(data, max(start - 1, 0)), _MOST_BLANK):
@@ -314,7 +316,7 @@ def _below(
 
 
 def _is_header(cells: Cells, row: Cells, above: Sequence[Cells], names: Sequence[str]) -> bool:
-    """Say whether cells are names of columns, with a row of values below."""
+    """Return whether cells are names of columns, with a row of values below."""
     header = [cell for cell in cells if cell]
     if header == [name for name in names if name]:
         return True

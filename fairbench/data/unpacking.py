@@ -25,14 +25,14 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Content:
-    """What a file of a table holds.
+    """The content of a file with a table.
 
     Attributes
     ----------
     data : the bytes, unpacked; of a text UTF-8 without a byte-order mark. Empty of a Parquet or
         Arrow file that is not packed, which is read where it is.
     kind : ``text``, ``Parquet``, ``Arrow`` or ``Excel``.
-    guessed : what a reader of the table should know of how it was read.
+    guessed : a note for the reader of the table on how it was read.
     """
 
     data: bytes
@@ -41,7 +41,7 @@ class Content:
 
 
 def content_of(path: Path) -> Content:
-    """Return what a file holds, unpacked and as UTF-8.
+    """Return the content of a file, unpacked and as UTF-8.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def content_of(path: Path) -> Content:
         if kind in (PARQUET, ARROW):
             return Content(b"", kind)
         file.seek(0)
-        data = _unpacked(file, packing, path.name) if packing else _whole_file(file, path)
+        data = _unpack(file, packing, path.name) if packing else _whole_file(file, path)
     kind = _kind_of(data[:_START])
     content = Content(data, kind, (packing,) if packing else ())
     if kind != TEXT:
@@ -81,11 +81,12 @@ def _whole_file(file: IO[bytes], path: Path) -> bytes:
     return file.read()
 
 
-def _unpacked(file: IO[bytes], packing: str, name: str) -> bytes:
+def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
+    """Return the content of a packed file, if it fits into memory."""
     parts: list[bytes] = []
     size = 0
     try:
-        for part in _unpacked_blocks(file, packing):
+        for part in _unpack_blocks(file, packing):
             parts.append(part)
             size += len(part) * 3 + part.count(b"\n") * FIELD
             check_memory(size, name)
@@ -97,10 +98,10 @@ def _unpacked(file: IO[bytes], packing: str, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _unpacked_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
-    """Yield what a packed file holds, block by block."""
+def _unpack_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
+    """Yield the content of a packed file, block by block."""
     if packing == "zstandard":
-        yield from _of_zstandard(file)
+        yield from _unpack_zstandard(file)
         return
     kinds: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
     with kinds[packing](file, "rb") as unpacking:
@@ -111,7 +112,8 @@ def _unpacked_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
 _LITTLE = 4096  # of zstandard, which may unfold some ten thousand times
 
 
-def _of_zstandard(file: IO[bytes]) -> Iterator[bytes]:
+def _unpack_zstandard(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a zstandard file, frame by frame."""
     from zstandard import ZstdDecompressor, ZstdError
 
     frame = None

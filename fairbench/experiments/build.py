@@ -31,7 +31,7 @@ class Components:
     Attributes
     ----------
     protect : the attributes that learners and interventions protect, together.
-    family : of the data set.
+    family : the family of the data set.
     verified : whether the data set's raw files were compared with the checksums that are known.
     """
 
@@ -64,9 +64,9 @@ def components(config: Config) -> Components:
         method,
         evaluator,
         consistency,
-        _protected(config, dataset),
+        _protected_attributes(config, dataset),
         _family(config, dataset),
-        _verified(config, dataset),
+        _is_verified(config, dataset),
     )
 
 
@@ -121,6 +121,7 @@ def check_settings(config: Config) -> None:
 
 
 def _component(config: Config, group: str) -> Any:
+    """Make the component that the configuration names for a group."""
     make = constructor(group, config[group])
     try:
         return make()
@@ -136,7 +137,7 @@ def _component(config: Config, group: str) -> Any:
 
 
 def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return what makes a component: what ``_target_`` names, with the other options.
+    """Return the constructor of a component: what ``_target_`` names, with the other options.
 
     Raises
     ------
@@ -156,7 +157,7 @@ def check_varied(config: Config) -> None:
         raise unknown_name(f"option of {group}={choice(config, group)} to vary", option, valid)
 
 
-def _protected(config: Config, dataset: Dataset) -> tuple[str, ...]:
+def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
     """Return the attributes that `protect` names, the data set's first by default.
 
     Raises
@@ -171,8 +172,8 @@ def _protected(config: Config, dataset: Dataset) -> tuple[str, ...]:
     return names
 
 
-def _verified(config: Config, dataset: Dataset) -> bool:
-    """Say whether the raw files of a data set were compared with the checksums that are known.
+def _is_verified(config: Config, dataset: Dataset) -> bool:
+    """Return whether the raw files of a data set were compared with the checksums that are known.
 
     A table of the user's has none, nor has what is simulated.
     """

@@ -54,7 +54,7 @@ class Combination:
     names: Mapping[str, str]
 
     def of(self, group: str) -> Capabilities:
-        """Return what the choice for a group declares.
+        """Return the capabilities that the choice for a group declares.
 
         Raises
         ------
@@ -64,12 +64,12 @@ class Combination:
         if not hasattr(parts[group], "capabilities"):
             kind = f"{type(parts[group]).__name__}({group.capitalize()})"
             raise UserError(
-                f"{self.named(group)} declares no capabilities: write class {kind}, with "
+                f"{self.display(group)} declares no capabilities: write class {kind}, with "
                 f"{group.capitalize()} from fairbench.experiments.contracts"
             )
         return parts[group].capabilities
 
-    def named(self, group: str) -> str:
+    def display(self, group: str) -> str:
         """Return a choice as it is written: ``learner=xgboost``."""
         return f"{group}={self.names[group]}"
 
@@ -123,32 +123,33 @@ def _check_sequences(dataset: Dataset, learner: Learner, evaluator: Evaluator) -
 def _objections(combination: Combination) -> Iterator[Objection]:
     """Yield the reasons against a combination, the most obvious first."""
     for group in ("method", "learner", "intervention"):
-        yield from _about_data(combination, group)
-    yield from _about_needs(combination, "intervention")
-    yield from _about_needs(combination, "method")
+        yield from _data_reasons(combination, group)
+    yield from _needs_reasons(combination, "intervention")
+    yield from _needs_reasons(combination, "method")
     if combination.of("method").needs and not combination.of("intervention").gives_members:
-        sentence = f"{combination.named('method')} reads the members of one fitted learner"
+        sentence = f"{combination.display('method')} reads the members of one fitted learner"
         yield (
-            f"{sentence}, which {combination.named('intervention')} does not pass on",
+            f"{sentence}, which {combination.display('intervention')} does not pass on",
             "intervention",
         )
-    yield from _about_losses(combination)
+    yield from _loss_reasons(combination)
     reads_score = (
         combination.dataset.task is not Task.REGRESSION and combination.of("method").reads_score
     )
     if reads_score and not combination.of("intervention").gives_score:
-        sentence = f"{combination.named('method')} reads a probability"
-        yield f"{sentence}, and {combination.named('intervention')} predicts labels only", "method"
-    yield from _about_groups(combination)
+        sentence = f"{combination.display('method')} reads a probability"
+        yield (
+            f"{sentence}, and {combination.display('intervention')} predicts labels only",
+            "method",
+        )
+    yield from _group_reasons(combination)
 
 
-def _about_data(combination: Combination, group: str) -> Iterator[Objection]:
+def _data_reasons(combination: Combination, group: str) -> Iterator[Objection]:
     """Yield why one component cannot be used here: its packages, the task, the number of rows."""
-    capabilities, choice, data = (
-        combination.of(group),
-        combination.named(group),
-        f"dataset={combination.dataset.name}",
-    )
+    capabilities = combination.of(group)
+    choice = combination.display(group)
+    data = f"dataset={combination.dataset.name}"
     for module in capabilities.requires:
         if find_spec(module) is None:
             sentence = f"{choice} needs the package {module}, which is not installed"
@@ -170,18 +171,20 @@ def _about_data(combination: Combination, group: str) -> Iterator[Objection]:
         yield f"{choice} takes {most} rows and {data} has {rows} (raise {option})", group
 
 
-def _about_needs(combination: Combination, group: str) -> Iterator[Objection]:
-    """Yield that the learner does not have what an intervention or a method needs."""
+def _needs_reasons(combination: Combination, group: str) -> Iterator[Objection]:
+    """Yield the objection that the learner lacks what an intervention or a method needs."""
     capabilities = combination.of(group)
     if capabilities.needs and capabilities.needs not in combination.of("learner").gives:
-        lacks = f"{combination.named('learner')} has not"
+        lacks = f"{combination.display('learner')} has not"
         yield (
-            f"{combination.named(group)} needs a learner with {capabilities.needs}, which {lacks}",
+            f"{combination.display(group)} needs a learner with {capabilities.needs}, which "
+            f"{lacks}",
             "learner",
         )
 
 
-def _about_losses(combination: Combination) -> Iterator[Objection]:
+def _loss_reasons(combination: Combination) -> Iterator[Objection]:
+    """Yield that the learner or the intervention cannot take the method's loss."""
     loss = combination.method.fitter.loss(
         combination.dataset.task, len(combination.dataset.classes)
     ).name
@@ -191,17 +194,18 @@ def _about_losses(combination: Combination) -> Iterator[Objection]:
     ):
         losses = combination.of(group).losses
         if losses is not None and loss not in losses:
-            only = f"{combination.named(group)} only {verb} {', '.join(sorted(losses))}"
-            yield f"{combination.named('method')} minimises {loss}, and {only}", other_group
+            only = f"{combination.display(group)} only {verb} {', '.join(sorted(losses))}"
+            yield f"{combination.display('method')} minimises {loss}, and {only}", other_group
 
 
-def _about_groups(combination: Combination) -> Iterator[Objection]:
+def _group_reasons(combination: Combination) -> Iterator[Objection]:
+    """Yield that the intervention compares fewer groups than there are."""
     most = combination.of("intervention").groups_at_most
     if most is None:
         return
     count = len(combination.dataset.groups(combination.protect).unique())
     if count > most:
-        sentence = f"{combination.named('intervention')} compares at most {most} groups"
+        sentence = f"{combination.display('intervention')} compares at most {most} groups"
         count_text = (
             f"{' x '.join(combination.protect)} of dataset={combination.dataset.name} has {count}"
         )

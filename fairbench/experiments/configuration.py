@@ -1,4 +1,4 @@
-"""What a run is: its configuration as plain values, and the id and the names that it has by it."""
+"""The identity of a run: its configuration as plain values, and the id and names made from it."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def container(node: Any) -> Any:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run is: the same command is the same run, wherever it is given.
+    """The identity of a run: the same command is the same run, wherever it is given.
 
     Attributes
     ----------
     choices : the option chosen for every group of components.
-    config : what is stored: every component by its name, never by where its code lies.
+    config : the stored configuration: every component by its name, not by the path of its code.
     """
 
     choices: dict[str, str]
@@ -61,7 +61,7 @@ class Identity:
 
     @classmethod
     def of(cls, cfg: DictConfig | Config, *, verified: bool = True) -> Identity:
-        """Return what the run of a configuration is.
+        """Return the identity of the run of a configuration.
 
         Parameters
         ----------
@@ -78,7 +78,8 @@ class Identity:
         if not verified:
             stored["dataset"][VERIFIED] = False
             choices["dataset"] += UNVERIFIED
-        seed, protect = int(config["seed"]), config["protect"]
+        seed = int(config["seed"])
+        protect = config["protect"]
         return cls(choices, {**stored, "seed": seed, "protect": protect})
 
     @cached_property
@@ -113,17 +114,18 @@ def run_name(chosen: Mapping[str, str]) -> str:
     return ", ".join(name for name in names if name != "none")
 
 
-def telling_name(name: str, stored: Mapping[str, Any]) -> str:
+def full_name(name: str, stored: Mapping[str, Any]) -> str:
     """Return a run's name with every option that is not as its configuration file has it.
 
     Two runs of one name differ in what was chosen or set, so that this tells them apart.
 
     Parameters
     ----------
-    name : of the run: its data set, learner, intervention and method.
-    stored : its configuration, as an `Identity` has it.
+    name : the run's short name: its data set, learner, intervention and method.
+    stored : the run's configuration, as an `Identity` has it.
     """
-    usual, main_groups = _usual_choices(), ("dataset", "learner", "intervention", "method")
+    usual = _usual_choices()
+    main_groups = ("dataset", "learner", "intervention", "method")
     parts = []
     for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
         chosen = str(stored[group]["name"])
@@ -153,7 +155,7 @@ def _short(value: Any) -> str:
 
 @cache
 def _usual_choices() -> dict[str, Any]:
-    """Return what a run chooses and sets that is told nothing; nothing outside of a checkout."""
+    """Return the choices and options of a run by default; empty outside of a checkout."""
     path = HOME / "conf" / "config.yaml"
     if not path.is_file():
         return {}

@@ -27,30 +27,30 @@ ANY_FEATURES = COLUMNS | SEQUENCES
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a component can do, and what it needs of the others; the defaults suit a plain one.
+    """The abilities of a component, and its needs of the others; the defaults suit a plain one.
 
     Only :mod:`fairbench.experiments.compatibility` refuses combinations, and it reads nothing else.
 
     Attributes
     ----------
-    tasks : what it works on: `BINARY`, `MULTICLASS`, `REGRESSION`, or a union of them.
-    features : of a learner or an intervention, which ones it takes: `COLUMNS`, `SEQUENCES`, or
-        `ANY_FEATURES`.
+    tasks : the tasks it works on: `BINARY`, `MULTICLASS`, `REGRESSION`, or a union of them.
+    features : the kind of features that a learner or an intervention takes: `COLUMNS`,
+        `SEQUENCES`, or `ANY_FEATURES`.
     packages : distributions whose version can change its predictions.
     reads_groups : its predictions depend on the protected groups beyond the features.
     group_at_prediction : the group of a new row must be known to predict it, beside its features.
     requires : modules that must be installed, which not every machine can have.
-    losses : of a learner, the names of the losses it can minimise; of an intervention, those whose
-        estimators it can wrap. None is every loss.
+    losses : the names of the losses that a learner can minimise, or whose estimators an
+        intervention can wrap. None is every loss.
     seeded : a learner's fits depend on their seed.
     rows_at_most : the largest data set a learner takes, and the option that raises it.
     gives : what a learner's estimators have that an intervention or a method may need, such as
         ``"a kernel"``.
-    needs : what an intervention or a method needs a learner to give; empty for nothing.
-    advice : what to choose where no learner, as it is configured, gives that.
+    needs : the one of `gives` that an intervention or a method needs; empty for none.
+    advice : a sentence on what to choose if no learner, as configured, gives that.
     gives_score : an intervention's models give a probability, not labels alone.
     gives_members : an intervention's models pass on the members that the learner's estimator gives.
-    groups_at_most : how many groups an intervention can compare; None for any number.
+    groups_at_most : the most groups that an intervention can compare; None for any number.
     reads_score : a method cannot read a binary task's labels without their probability.
     keep_invalid : a method's definition allows impossible values, such as a negative standard
         deviation. They are kept, and metrics over them are undefined; else they are refused.
@@ -76,11 +76,11 @@ class Capabilities:
 
 
 class Component(Protocol):
-    """What learners, interventions, fitters and methods have in common."""
+    """The base of learners, interventions, fitters and methods."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do and what it needs; a plain component inherits this."""
+        """Its abilities and needs; a plain component inherits this."""
         return Capabilities()
 
 
@@ -89,17 +89,17 @@ class Loss(Protocol):
 
     @property
     def name(self) -> str:
-        """What learners list in their `losses`."""
+        """The name that learners list in their `losses`."""
         ...
 
     @property
     def outputs(self) -> int:
-        """How many raw scores a row has, k."""
+        """The number of raw scores of a row, k."""
         return 1
 
     @property
     def classes(self) -> int:
-        """How many classes the labels are of; 0 where they are values."""
+        """The number of classes of the labels; 0 if they are values."""
         return 0
 
     @property
@@ -124,7 +124,7 @@ class Loss(Protocol):
         ...
 
     def value(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what judges a fit on rows it has not seen, (n,): the lower the better.
+        """Return the criterion that judges a fit on unseen rows, (n,); lower is better.
 
         `gradient` need not be its derivative.
         """
@@ -170,7 +170,7 @@ class Model(Protocol):
 
     @property
     def diagnostics(self) -> Mapping[str, float]:
-        """What it says of its fit: listed beside the run's metrics, averaged over a cell."""
+        """Diagnostics of its fit: listed beside the run's metrics, averaged over a cell."""
         return {}
 
     def fit(

@@ -52,17 +52,17 @@ class Family:
 
     @property
     def count(self) -> float:
-        """How many candidates it has."""
+        """The number of its candidates."""
         return float(np.prod([dimension.count for dimension in self.space]))
 
     @property
     def name(self) -> str:
-        """What it is made of."""
+        """The names of its components."""
         return " ".join(f"{group}={name}" for group, name in self.choices.items())
 
     @property
     def stated(self) -> dict[str, str]:
-        """What its options are drawn from, as it is typed, by name."""
+        """The distribution of each option, as it is typed, by name."""
         return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
 
     @property
@@ -79,7 +79,7 @@ class DrawnSearch(Search):
 
     Attributes
     ----------
-    families : each is as likely as any other in every draw.
+    families : the families of candidates, equally likely in every draw.
     within : by how much the error of a candidate may be above that of the model in use.
     worth : the search ends when one more candidate surely lowers the gap by less, on average.
     """
@@ -111,7 +111,7 @@ class DrawnSearch(Search):
 
     @cached_property
     def searched(self) -> dict[str, str]:
-        """What each family is drawn from, by its name."""
+        """The distributions of each family's options, by its name."""
         return {family.name: family.options for family in self.families}
 
     @property
@@ -123,7 +123,7 @@ class DrawnSearch(Search):
     def values(self) -> Floats:
         """Gap and error of the model in use and of every candidate, (k, 2); NaN where none."""
         missing = [np.nan, np.nan]
-        return np.array([missing if t.error else self._found(t) for t in self.everyone])
+        return np.array([missing if t.error else self._objective_values(t) for t in self.everyone])
 
     @property
     def place(self) -> int:
@@ -143,14 +143,14 @@ class DrawnSearch(Search):
 
     @property
     def tried_all(self) -> bool:
-        """Whether every candidate there is was tried; never of an interval of real numbers."""
+        """Whether all possible candidates were tried; never if an option is a real number."""
         tried = {tuple(trial.values.items()) for trial in self.trials}
         return len(tried) >= sum(family.count for family in self.families)
 
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough
 
-    def _proposed(self, number: int) -> Values:
+    def _propose(self, number: int) -> Values:
         """Return the candidate of a number, fitted with the next ones where there are processes."""
         if self.jobs > 1 and number % self.jobs == 0 and self.default_plan.config["resume"]:
             self._fit_ahead(range(number, min(number + self.jobs, self.tuning.trials)))

@@ -49,11 +49,11 @@ class Plan:
     ----------
     config : the resolved configuration.
     cells : the ids of its cells, each once.
-    finished, drawn : whether its folder, and its figures, are there, made from these very cells.
-    cost_key : the same for runs whose cells cost about the same.
-    rows : of each cell.
-    noted : whether a finished run says already what it is made for.
-    key : what a worker knows the prepared run by; no two plans share it.
+    finished, drawn : whether its folder, and its figures, exist, made from these very cells.
+    cost_key : a key that runs share whose cells cost about the same.
+    rows : the number of rows of each cell.
+    noted : whether the record of a finished run already has its purposes.
+    key : the key by which a worker finds the prepared run; no two plans share it.
     """
 
     config: Mapping[str, Any]
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class WorkUnit:
-    """What a worker does: compute one cell of a run or, where `cell` is None, evaluate the run.
+    """A task of a worker: compute one cell of a run or, if `cell` is None, evaluate the run.
 
     `wait` says to wait for a cell that another process is computing, instead of leaving it.
     """
@@ -106,7 +106,7 @@ class Executor(Protocol):
     """Something that carries out tasks, in this process or elsewhere, in any order."""
 
     def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
-        """Yield what became of each task, as it ends."""
+        """Yield the result of each task as it ends."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Here:
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run ended: the cells fitted for it and the seconds they took, or why it failed."""
+    """The end of a run: the cells fitted for it and the seconds they took, or why it failed."""
 
     run: Plan
     computed: int
@@ -129,7 +129,7 @@ class RunEnd:
     trace: str = ""
 
     def describe(self, seconds: float) -> str:
-        """Return what was done in some seconds, as a line for the user."""
+        """Return a line for the user on the work done in some seconds."""
         cells = len(self.run.cells)
         if self.computed == 0:
             return f"nothing to fit: all {cells} cells were in the store ({seconds:.1f} s)"
@@ -205,14 +205,15 @@ class Execution:
         self.computed = dict.fromkeys((run.id for run in self.distinct), 0)
         self.seconds = dict.fromkeys(self.computed, 0.0)
         for run in self.distinct:
-            self._list(run)
+            self._list_missing(run)
 
     @property
     def cells(self) -> int:
-        """How many distinct cells the runs have."""
+        """The number of distinct cells of the runs."""
         return len(self.stored) + len(self.owner)
 
-    def _list(self, run: Plan) -> None:
+    def _list_missing(self, run: Plan) -> None:
+        """Sort a run's cells into stored and missing ones."""
         missing = set()
         for cell in () if run.finished else run.cells:
             if cell not in self.owner and cell not in self.stored:
@@ -249,7 +250,7 @@ class Execution:
         return [replace(self.ends[run.id], run=run) for run in self.runs]
 
     def _note_begun(self) -> list[Path]:
-        """Have no cell collected as garbage before the runs have ended; return the notes."""
+        """Protect all cells from garbage collection until the runs have ended; return the notes."""
         by_store: dict[Store, list[Plan]] = {}
         for run in self.distinct:
             by_store.setdefault(run.store, []).append(run)
@@ -260,17 +261,19 @@ class Execution:
         ]
 
     def _waiting(self) -> Iterator[WorkUnit]:
-        """Yield what there is to do, evaluations first; they become ready while cells are made."""
+        """Yield tasks, evaluations first; these become ready while cells are computed."""
         while self.evaluations or self.missing:
             yield (self.evaluations or self.missing).popleft()
 
     def _settle(self, done: Done) -> None:
+        """Record the result of a task, of a cell or of an evaluation."""
         if done.task.cell is None:
             self._end(done.task.run, done)
         else:
-            self._cell(done.task.run, done.task.cell, done)
+            self._settle_cell(done.task.run, done.task.cell, done)
 
-    def _cell(self, run: Plan, cell: str, done: Done) -> None:
+    def _settle_cell(self, run: Plan, cell: str, done: Done) -> None:
+        """Record the result of a cell, and evaluate the runs that waited for it alone."""
         self.computed[run.id] += done.computed
         self.seconds[run.id] += done.seconds
         self.on_cell(None if done.error else bool(done.computed))
@@ -281,7 +284,7 @@ class Execution:
             self._evaluate_if_ready(user)
 
     def _evaluate_if_ready(self, run: Plan) -> None:
-        """Have a run evaluated if its cells are there, or end it if one of them failed."""
+        """Queue the evaluation of a run if its cells exist, or end it if one of them failed."""
         if self.needed[run.id]:
             return
         if run.id in self.errors:
@@ -292,6 +295,7 @@ class Execution:
             self.evaluations.append(WorkUnit(run, draw=self.draw))
 
     def _end(self, run: Plan, done: Done) -> None:
+        """Record how a run ended, and report it."""
         failed_cell = done.task.cell is not None
         computed = self.computed[run.id] + (0 if failed_cell else done.computed)
         seconds = self.seconds[run.id] + (0.0 if failed_cell else done.seconds)
@@ -309,8 +313,8 @@ def carry_out(
 
     Parameters
     ----------
-    executor : does the tasks; by default this process.
-    draw : draws the figures of the run, which without has none until they are asked for.
+    executor : the executor of the tasks; by default this process.
+    draw : draws the figures of the run; without it, no figures are drawn.
 
     Raises
     ------
@@ -342,6 +346,7 @@ def work(task: WorkUnit) -> Done:
 
 
 def _work(task: WorkUnit) -> int:
+    """Compute a cell, or evaluate a run; return the number of cells that were computed."""
     run, cells = _with_cells(task.run)
     again = not task.run.config["resume"]
     if task.cell is None:

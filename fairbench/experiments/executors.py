@@ -31,9 +31,9 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
 
     Parameters
     ----------
-    options : of ``conf/hydra/launcher``; no `executor` among them means this process.
-    n_jobs : processes for cells; those of ``hydra/launcher=joblib`` are counted by its own option.
-    minutes : that one task may take.
+    options : the options of ``conf/hydra/launcher``; without `executor`, it is this process.
+    n_jobs : processes for cells; ``hydra/launcher=joblib`` has its own option for that.
+    minutes : the minutes that one task may take.
     """
     launcher_options = dict(options)
     kind = launcher_options.pop("executor", None)
@@ -41,10 +41,8 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
         return processes(n_jobs, minutes)
     if kind == "joblib":
         return processes(int(launcher_options["n_jobs"]), minutes)
-    folder, per_task = (
-        Path(launcher_options.pop("submitit_folder")),
-        launcher_options.pop("cells_per_task"),
-    )
+    folder = Path(launcher_options.pop("submitit_folder"))
+    per_task = launcher_options.pop("cells_per_task")
     if kind in ("local", "slurm"):
         return Submitit(kind, folder, launcher_options, n_jobs, per_task, minutes)
     raise UserError(f"executor is '{kind}' in the launcher's file: valid: joblib, local, slurm")
@@ -67,7 +65,7 @@ class Workers:
 
     Attributes
     ----------
-    minutes : that one task may take; its process is killed when it takes longer.
+    minutes : the minutes that one task may take; after them its process is killed.
     """
 
     n_jobs: int
@@ -85,15 +83,16 @@ class Workers:
     def _together(
         self, tasks: Iterable[WorkUnit], n_jobs: int, lost: list[WorkUnit]
     ) -> Iterator[Done]:
-        """Yield what becomes of tasks, and add to `lost` those whose workers were killed."""
-        source, busy = iter(tasks), list[_Worker]()
+        """Yield the results of tasks, and add to `lost` those whose workers were killed."""
+        source = iter(tasks)
+        busy = list[_Worker]()
         try:
             while True:
                 while len(busy) < n_jobs and (task := next(source, None)) is not None:
-                    busy.append(_Worker.given(task))
+                    busy.append(_Worker.give_task(task))
                 if not busy:
                     return
-                for worker in self._ended(busy):
+                for worker in self._wait_for_end(busy):
                     busy.remove(worker)
                     if done := worker.outcome(self.minutes):
                         yield done
@@ -103,7 +102,7 @@ class Workers:
             for worker in busy:
                 worker.kill()
 
-    def _ended(self, busy: Sequence[_Worker]) -> list[_Worker]:
+    def _wait_for_end(self, busy: Sequence[_Worker]) -> list[_Worker]:
         """Wait until workers have ended their tasks, or must end; return them."""
         seconds_left = None
         if self.minutes is not None:
@@ -124,16 +123,17 @@ class _Worker:
     since: float = 0.0
 
     @classmethod
-    def given(cls, task: WorkUnit) -> _Worker:
+    def give_task(cls, task: WorkUnit) -> _Worker:
         """Return a worker that does a task: one that has nothing to do, or a new one."""
-        worker = _idle.pop() if _idle else cls._started(task)
-        worker.task, worker.since = task, time.monotonic()
+        worker = _idle.pop() if _idle else cls._start(task)
+        worker.task = task
+        worker.since = time.monotonic()
         with suppress(OSError):  # it was killed while it had nothing to do
             worker.pipe.send((work, task))
         return worker
 
     @classmethod
-    def _started(cls, task: WorkUnit) -> _Worker:
+    def _start(cls, task: WorkUnit) -> _Worker:
         context = multiprocessing.get_context("spawn")
         pipe, other = context.Pipe()
         process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
@@ -142,11 +142,11 @@ class _Worker:
         return cls(pipe, process, task)
 
     def late(self, minutes: float | None) -> bool:
-        """Say whether its task has taken longer than some minutes."""
+        """Return whether its task has taken longer than some minutes."""
         return minutes is not None and time.monotonic() - self.since >= 60 * minutes
 
     def outcome(self, minutes: float | None) -> Done | None:
-        """Return what became of its task: None if the worker was killed, by whom is not known."""
+        """Return the result of its task; None if something killed the worker."""
         with suppress(EOFError, OSError):
             if self.pipe.poll():
                 done: Done = self.pipe.recv()
@@ -173,11 +173,11 @@ class Submitit:
 
     Attributes
     ----------
-    options : of submitit, without the prefix ``slurm_``.
+    options : the options of submitit, without the prefix ``slurm_``.
     n_jobs : processes for the cells of a job, at most its ``cpus_per_task``.
     per_task : tasks in a job; None makes four jobs for each that Slurm may run at once, and one
         for each that this machine can.
-    minutes : that one task may take; those of a whole job are among the options.
+    minutes : the minutes that one task may take; those of a whole job are among the options.
     """
 
     cluster: str
@@ -199,7 +199,7 @@ class Submitit:
         place = self.folder.parent
         try:
             with naming(place):
-                for batch in self._submitted(self._batches(list(unfinished.values()))):
+                for batch in self._submit_all(self._batches(list(unfinished.values()))):
                     for done in batch:
                         del unfinished[done.task.run.key, done.task.cell]
                         yield done
@@ -228,14 +228,15 @@ class Submitit:
             return int(self.options["array_parallelism"])
         return max(1, int(cpu_count()) // (self.options.get("cpus_per_task") or 1))
 
-    def _submitted(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[Iterator[Done]]:
+    def _submit_all(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[Iterator[Done]]:
         """Submit, Slurm's all at once and others as cores come free, and look after them."""
-        waiting, running = list(reversed(batches)), list[_Batch]()
+        waiting = list(reversed(batches))
+        running = list[_Batch]()
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
             job_arguments = [[argument] * len(batches) for argument in (n_jobs, self.minutes)]
-            with _taken_by_slurm():
+            with _explain_slurm_errors():
                 jobs = self.submitter().map_array(work_all, batches, *job_arguments)
             running = [self._batch(job, batch) for job, batch in zip(jobs, batches, strict=True)]
             waiting = []
@@ -275,8 +276,8 @@ class Submitit:
 
 
 @contextmanager
-def _taken_by_slurm() -> Iterator[None]:
-    """Say in a sentence why Slurm did not take jobs; submitit's errors are all RuntimeErrors.
+def _explain_slurm_errors() -> Iterator[None]:
+    """Turn a RuntimeError of submitit into a sentence on why Slurm did not take jobs.
 
     Raises
     ------
@@ -320,9 +321,9 @@ class _Batch:
     since: float = field(default_factory=time.monotonic)
 
     def look(self) -> Iterator[Done]:
-        """Yield what is known by now."""
+        """Yield the results that are known by now."""
         if not self.job.done():
-            for task in [task for task in self.tasks if _stored(task)]:
+            for task in [task for task in self.tasks if _is_stored(task)]:
                 self.tasks.remove(task)
                 yield Done(task, computed=1)
             return
@@ -351,15 +352,15 @@ class _Batch:
         return too_long(self.minutes, "hydra.launcher.timeout_min") if late else KILLED
 
 
-def _stored(task: WorkUnit) -> bool:
-    """Say whether a cell that was missing is in the store by now."""
+def _is_stored(task: WorkUnit) -> bool:
+    """Return whether a cell that was missing is in the store by now."""
     resumed = bool(task.run.config["resume"])
     return resumed and task.cell is not None and task.run.store.has(task.cell)
 
 
 def _lost(task: WorkUnit, why: str) -> Done:
-    """Return what became of a task whose job gave no results."""
-    return Done(task, computed=1) if _stored(task) else Done(task, error=why)
+    """Return the result of a task whose job gave none: it is stored, or it failed."""
+    return Done(task, computed=1) if _is_stored(task) else Done(task, error=why)
 
 
 @dataclass

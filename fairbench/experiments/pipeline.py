@@ -87,7 +87,7 @@ class PlannedRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the run is there as it would be made now, and whole."""
+        """Whether the run is stored completely, as it would be made now."""
         return self.writer.finished(self.fingerprint)
 
     @cached_property
@@ -118,7 +118,8 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
     components = build.components(config)
     identity = Identity.of(config, verified=components.verified)
     check(components, identity.choices)
-    method, seed = components.method, int(config["seed"])
+    method = components.method
+    seed = int(config["seed"])
     study = Study(
         components.dataset,
         components.learner,
@@ -128,7 +129,8 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
         components.protect,
     )
     folds = _folds(components.split, components.dataset, seed)
-    cells, methods = cells_of(study, folds), {"": method}
+    cells = cells_of(study, folds)
+    methods = {"": method}
     for variant in components.consistency.variants(study, method):
         cells += cells_of(variant.study, folds, variant.label)
         methods[variant.label] = variant.method
@@ -151,7 +153,7 @@ def _folds(split: Split, dataset: Dataset, seed: int) -> list[Fold]:
 
 
 def ensure(cell: Cell, store: Store, *, recompute: bool = False, wait: bool = True) -> bool:
-    """Compute and store a cell unless it is there and whole; return whether it was computed.
+    """Compute and store a cell unless it is stored undamaged; return whether it was computed.
 
     Raises
     ------
@@ -215,7 +217,8 @@ def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
     """Write the folder of a run; nothing in it depends on when or how fast that is done."""
-    per_cell, cells = _seconds_per_cell(metrics), list(dict.fromkeys(cell.id for cell in run.cells))
+    per_cell = _seconds_per_cell(metrics)
+    cells = list(dict.fromkeys(cell.id for cell in run.cells))
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
@@ -239,7 +242,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
 
 
 def task_facts(run: PlannedRun) -> dict[str, Any]:
-    """Return what is known of a task before anything is fitted: of the rows that the run uses.
+    """Return the facts about a task before anything is fitted, on the rows that the run uses.
 
     Returns
     -------
@@ -264,5 +267,6 @@ def task_facts(run: PlannedRun) -> dict[str, Any]:
 
 
 def _seconds_per_cell(metrics: pd.DataFrame) -> float:
-    values, names = metrics["value"].to_numpy(float), metrics["metric"].to_numpy()
+    values = metrics["value"].to_numpy(float)
+    names = metrics["metric"].to_numpy()
     return float(sum(values[names == name].mean() for name in COSTS))

@@ -135,14 +135,14 @@ class Presets:
         ]
 
     def _params(self, name: str) -> dict[str, Any]:
-        """Return what an experiment's file, and those it builds on, sweep over."""
+        """Return the words that an experiment's file, and those it builds on, sweep over."""
         params: dict[str, Any] = {}
         for file in experiment_files(self.conf, name):
             params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
         return params
 
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
-        """Return what of the sweep a run chose, or None if it is none of its jobs."""
+        """Return the choices of a run in the sweep, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
         options = options_of(run.config, IDENTITY)
         if any(
@@ -194,7 +194,7 @@ class Presets:
         return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
 
     def overrides(self, run: Run) -> dict[str, str]:
-        """Return what a run's command line says: choices, and options that differ from theirs."""
+        """Return the words of a run's command line: choices, and options that are no defaults."""
         options = options_of(run.config, IDENTITY)
         chosen = run.choices
         chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
@@ -225,6 +225,7 @@ class Presets:
         return [self._command(job) for job in merged]
 
     def _command(self, job: Mapping[str, str]) -> str:
+        """Return the command line of a job, without what is the default."""
         leading = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
         options = {
             name: text
@@ -244,7 +245,7 @@ def experiments_in(conf: Path, folder: str = "") -> list[str]:
 
 
 def experiment_files(conf: Path, name: str) -> list[dict[str, Any]]:
-    """Return what an experiment's file says, after what the experiments that it builds on say."""
+    """Return the contents of the files that an experiment builds on, and last of its own."""
     config = yaml.safe_load((conf / "experiment" / f"{name}.yaml").read_text("utf-8"))
     bases = [
         base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"
@@ -270,7 +271,7 @@ class Provenance:
     runs : ids of the runs, which are hashes of their resolved configurations.
     data : file -> sha256; empty for simulated data.
     versions : package -> version, several where runs differ.
-    commits : of this project, with ``+`` where files were changed since.
+    commits : the commits of this project, with ``+`` if files were changed since.
     commands : the commands that compute the runs again.
     """
 
@@ -291,14 +292,14 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
     }
     return Provenance(
         tuple(run.id for run in runs),
-        _merged(environment["data_sha256"] for environment in environments),
-        _merged(environment["versions"] for environment in environments),
+        _merge(environment["data_sha256"] for environment in environments),
+        _merge(environment["versions"] for environment in environments),
         tuple(sorted(commits)),
         tuple(presets.commands([presets.overrides(run) for run in runs])),
     )
 
 
-def _merged(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
+def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
     values: dict[str, dict[str, None]] = {}
     for table in tables:
         for name, value in table.items():

@@ -1,4 +1,4 @@
-"""What fits that are not yet made will cost, by the finished runs of a results folder."""
+"""The expected cost of fits that are not yet made, by the finished runs of a results folder."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Prices:
 
     Attributes
     ----------
-    exact : by the `cost_key` of a study.
-    alike : by the names of the data set and the components.
+    exact : `cost_key` of a study -> the cost of its fits.
+    alike : names of the data set and the components -> the cost of such fits.
     """
 
     exact: dict[str, _Cost] = field(default_factory=dict)
@@ -38,7 +38,8 @@ class Prices:
         prices = cls()
         for run in catalogue:
             environment = run.environment
-            cost, rows = environment.get("cost", {}), environment.get("task", {}).get("rows", 0)
+            cost = environment.get("cost", {})
+            rows = environment.get("task", {}).get("rows", 0)
             if "key" in cost:
                 paid = _Cost(float(cost["seconds_per_cell"]), int(rows))
                 prices.exact[cost["key"]] = prices.alike[_names(run.choices)] = paid
@@ -50,7 +51,7 @@ class Prices:
         Parameters
         ----------
         key : the `cost_key` of its study.
-        rows : of the data set that its run uses.
+        rows : the number of rows that its run uses of the data set.
         choices : the option that the run chose for every group.
         """
         paid = self.exact.get(key) or self.alike.get(_names(choices))

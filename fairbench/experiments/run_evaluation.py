@@ -38,8 +38,12 @@ Part: TypeAlias = "dict[str, NDArray[Any]]"  # columns of some rows
 class Reading:
     """One cell read: the predictions of its test and validation rows.
 
-    `rows` are the tested rows of the data set; `notes` are costs and diagnostics of its fits:
-    values, and the rows they are about.
+    Attributes
+    ----------
+    rows : the numbers of the tested rows in the data set.
+    test, validation : the predictions of both parts, with labels; no validation rows are None.
+    invalid : why the cell has no predictions; empty if it has.
+    notes : costs and diagnostics of its fits: the value, and the number of rows it is about.
     """
 
     cell: Cell
@@ -50,7 +54,7 @@ class Reading:
     notes: dict[str, tuple[float, int]]
 
     def predictions(self, fold: Fold) -> Iterator[Part]:
-        """Yield what was predicted of the validation and of the test rows."""
+        """Yield the columns of predictions of the validation rows and of the test rows."""
         test = None if self.invalid else self.test
         parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
         return (
@@ -80,7 +84,7 @@ def _prediction_columns(
     return columns | {str(name): labelled.column(name) for name in labelled.predictions}
 
 
-def _joined(parts: Sequence[Part]) -> pd.DataFrame:
+def _join_tables(parts: Sequence[Part]) -> pd.DataFrame:
     """Return parts as one table, with NaN where a column is missing."""
 
     def column(name: str) -> NDArray[Any]:
@@ -123,23 +127,25 @@ class RunEvaluation:
         variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
         splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
         number = {
-            (*fold, variant): f * (len(variants) + 2) + v
-            for f, fold in enumerate(folds)
-            for v, variant in enumerate(("", *variants, None))
+            (*fold, variant): fold_number * (len(variants) + 2) + variant_number
+            for fold_number, fold in enumerate(folds)
+            for variant_number, variant in enumerate(("", *variants, None))
         }
         readings = [self.read(cell, {} if cell.variant else groups) for cell in ordered]
-        of_run = [reading for reading in readings if not reading.cell.variant]
-        of_variants = [reading for reading in readings if reading.cell.variant]
-        tables = [*self._tables(of_run, number), *self._tables(of_variants, number)]
+        own_readings = [reading for reading in readings if not reading.cell.variant]
+        variant_readings = [reading for reading in readings if reading.cell.variant]
+        tables = [*self._tables(own_readings, number), *self._tables(variant_readings, number)]
         for fold in folds:
-            of_fold = [reading for reading in of_variants if reading.cell.place == fold]
+            fold_readings = [reading for reading in variant_readings if reading.cell.place == fold]
             consistency = MetricTable(
                 frequentist=self.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
             )
-            evaluate_consistency(consistency, _uncertainties(of_fold))
+            evaluate_consistency(consistency, _uncertainties(fold_readings))
             tables.append(consistency)
-        parts = [part for reading in of_run for part in reading.predictions(reading.cell.fold)]
-        return concatenate(tables, splits), _joined(parts)
+        parts = [
+            part for reading in own_readings for part in reading.predictions(reading.cell.fold)
+        ]
+        return concatenate(tables, splits), _join_tables(parts)
 
     def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
@@ -151,16 +157,16 @@ class RunEvaluation:
             notes[name] = float(value), int(stored.notes["train_rows"])
         invalid = stored.notes.get("invalid", "")
         rows = stored.columns["row"][parts == TEST].astype(np.intp)
-        test = self._labelled(cell, stored.columns, parts == TEST, groups, invalid)
+        test = self._select_rows(cell, stored.columns, parts == TEST, groups, invalid)
         if not cell.variant:
-            test = self._described(test, cell, rows)
+            test = self._add_features(test, cell, rows)
         held_out = parts == VALIDATION
         validation = None
         if held_out.any() and not invalid:
-            validation = self._labelled(cell, stored.columns, held_out, groups, invalid)
+            validation = self._select_rows(cell, stored.columns, held_out, groups, invalid)
         return Reading(cell, rows, test, validation, invalid, notes)
 
-    def _described(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
+    def _add_features(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
         """Return test rows with the features that the evaluator's settings need."""
         features = self.dataset.features
         if isinstance(features, Sequences):
@@ -173,28 +179,28 @@ class RunEvaluation:
             test = replace(test, encoded=encoded)
         return test
 
-    def _labelled(
+    def _select_rows(
         self,
         cell: Cell,
         columns: Mapping[str, NDArray[np.generic]],
-        chosen: NDArray[np.bool_],
+        is_selected: NDArray[np.bool_],
         groups: dict[str, pd.Series],
         invalid: str,
     ) -> Labelled:
-        """Return some of a cell's rows, with their predictions and what they are judged by.
+        """Return the selected rows of a cell, with their predictions, labels and groups.
 
         Parameters
         ----------
         columns : the stored outputs of the cell.
-        chosen : which of their rows, such as those tested.
-        invalid : why the cell has no predictions; empty where it has. Zeros then stand for them.
+        is_selected : which of these rows to return, such as the tested ones.
+        invalid : why the cell has no predictions, which are then 0; empty if it has.
         """
-        rows = columns["row"][chosen].astype(np.intp)
+        rows = columns["row"][is_selected].astype(np.intp)
         if invalid:
             predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
         else:
             predictions = self._read_outputs(
-                cell, {name: values[chosen] for name, values in columns.items()}
+                cell, {name: values[is_selected] for name, values in columns.items()}
             )
         truth = self.dataset.truth
         return Labelled(
@@ -209,7 +215,8 @@ class RunEvaluation:
 
     def _read_outputs(self, cell: Cell, columns: Mapping[str, NDArray[np.generic]]) -> pd.DataFrame:
         """Return the predictions that the cell's method reads from stored outputs."""
-        method, task = self.methods[cell.variant], self.dataset.task
+        method = self.methods[cell.variant]
+        task = self.dataset.task
         generator = rng(self.seed, "read", *self._keys(cell))
         return read_predictions(
             method.read(raw_outputs(columns), task, generator),
@@ -233,33 +240,35 @@ class RunEvaluation:
     def _tables(
         self, readings: Sequence[Reading], number: Mapping[Any, int]
     ) -> Iterator[MetricTable]:
-        """Yield the metrics of cells, all of those together that are evaluated alike.
+        """Yield tables of metrics; cells that are evaluated alike share one.
 
         Parameters
         ----------
-        number : of the split of each repeat, fold and variant.
+        number : (repeat, fold, variant) -> the number of the split.
         """
         alike: dict[Any, list[Reading]] = {}
         for reading in readings:
-            columns, held_out = tuple(reading.test.predictions), reading.validation is not None
+            columns = tuple(reading.test.predictions)
+            held_out = reading.validation is not None
             encoding = repr(reading.cell.study.learner.encoding)  # what sequences are cut to
             # Clusters are those of one split, so that sampled rows are evaluated split by split.
-            alone = reading.cell.id if reading.test.design is not None else ""
-            key = reading.invalid, held_out, columns, encoding, alone
+            split = reading.cell.id if reading.test.design is not None else ""
+            key = reading.invalid, held_out, columns, encoding, split
             alike.setdefault(key, []).append(reading)
-        for several in alike.values():
-            cells = [reading.cell for reading in several]
-            places = [number[*cell.place, cell.variant] for cell in cells]
-            table = self._evaluate(several, places)
-            for name in dict.fromkeys(name for reading in several for name in reading.notes):
-                noted = [reading.notes.get(name) for reading in several]
-                value, rows = zip(*(note or (np.nan, 0) for note in noted), strict=True)
-                has_note = [[note is not None] for note in noted]
-                arrays = np.reshape(value, (-1, 1)), np.reshape(rows, (-1, 1))
+        for readings_alike in alike.values():
+            cells = [reading.cell for reading in readings_alike]
+            splits = [number[*cell.place, cell.variant] for cell in cells]
+            table = self._evaluate(readings_alike, splits)
+            names = dict.fromkeys(name for reading in readings_alike for name in reading.notes)
+            for name in names:
+                notes = [reading.notes.get(name) for reading in readings_alike]
+                value, n_rows = zip(*(note or (np.nan, 0) for note in notes), strict=True)
+                has_note = [[note is not None] for note in notes]
+                arrays = np.reshape(value, (-1, 1)), np.reshape(n_rows, (-1, 1))
                 table.add(name, *arrays, is_row=np.array(has_note))
             yield table
 
-    def _evaluate(self, readings: Sequence[Reading], places: Sequence[int]) -> MetricTable:
+    def _evaluate(self, readings: Sequence[Reading], splits: Sequence[int]) -> MetricTable:
         """Return the metrics of cells whose predictions have the same columns."""
         test = Labelled.joined([reading.test for reading in readings])
         held_out = [reading.validation for reading in readings if reading.validation is not None]
@@ -269,7 +278,7 @@ class RunEvaluation:
             [rng(self.seed, "posterior", *self._keys(cell)) for cell in cells],
             validation=Labelled.joined(held_out) if held_out else None,
             protect=" x ".join(self.protect),
-            splits=places,
+            splits=splits,
         )
         features, encoding = self.dataset.features, cells[0].study.learner.encoding
         if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
@@ -285,4 +294,5 @@ class RunEvaluation:
         return table.without_values(invalid) if invalid else table
 
     def _keys(self, cell: Cell) -> tuple[str, int, int]:
+        """Return the keys of a cell's random generators."""
         return self.dataset.name, cell.fold.repeat, cell.fold.fold

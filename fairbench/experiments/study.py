@@ -49,7 +49,7 @@ class Study:
         return digest([self.dataset.digest, *parts])
 
     def identity(self) -> dict[str, Any]:
-        """Return what, with the rows, determines the raw outputs.
+        """Return everything but the rows that determines the raw outputs.
 
         The data count by their content, not by who loaded them; components by the names of their
         classes and their options; code by what it computes.
@@ -162,7 +162,7 @@ class Consistency:
 
 
 def variant_label(vary: str, value: Any) -> str:
-    """Return what the variant is called that has a value of an option such as ``learner.gamma``."""
+    """Return the name of the variant with a value of an option such as ``learner.gamma``."""
     return f"{vary.partition('.')[2]}={value}"
 
 

@@ -53,9 +53,12 @@ class Dimension:
 
     Attributes
     ----------
-    text : as it was typed.
-    values : all values there are, as they are typed; none of an interval.
-    low, high : of an interval; whole numbers where `whole`; its logarithm is searched if `log`.
+    name : the name of the option.
+    text : the dimension as it was typed.
+    values : all values, as they are typed; empty for an interval.
+    low, high : the limits of an interval.
+    whole : whether its values are whole numbers.
+    log : whether its logarithm is searched.
     """
 
     name: str
@@ -84,7 +87,7 @@ class Dimension:
 
     @property
     def count(self) -> float:
-        """How many values there are."""
+        """The number of values."""
         return len(self.values) or (self.high - self.low + 1 if self.whole else np.inf)
 
     def sample(self, generator: np.random.Generator) -> str | float:
@@ -105,8 +108,8 @@ class Search:
     Attributes
     ----------
     compose : returns the configuration of the default with some options set.
-    executor : fits cells.
-    show : is called with each trial as it ends.
+    executor : the executor that fits cells.
+    show : a function that is called with each trial as it ends.
     """
 
     tuning: Tuning
@@ -126,7 +129,7 @@ class Search:
 
     @cached_property
     def goals(self) -> tuple[Goal, ...]:
-        """What is to be small."""
+        """The objectives to minimise."""
         return goals(self.tuning.objectives, str(self._run.dataset.task))
 
     @property
@@ -135,12 +138,12 @@ class Search:
 
     @property
     def _kind(self) -> tuple[str, ...]:
-        """What sets the studies of other searches apart."""
+        """The settings that tell this study from those of other searches."""
         return ()
 
     @property
     def jobs(self) -> int:
-        """How many repeats of a trial are fitted at a time."""
+        """The number of repeats of a trial that are fitted at a time."""
         wanted = int(self.default_plan.config["n_jobs"])
         return wanted if wanted > 0 else os.cpu_count() or 1
 
@@ -192,12 +195,12 @@ class Search:
 
     @property
     def searched(self) -> dict[str, str]:
-        """What is searched, as it was typed, by name."""
+        """The dimensions of the search, as they were typed, by name."""
         return {dimension.name: dimension.text for dimension in self.space}
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        """Have the study alone."""
+    def _lock(self) -> Iterator[None]:
+        """Lock the study, so that no other process works on it."""
         path = self.default_plan.store.root / "locks" / f"tuning-{self.record.folder.name}.lock"
         try:
             with locked(path, seconds=0.0):
@@ -209,21 +212,21 @@ class Search:
         """Search until the budget is spent; return the default and all trials, in order."""
         self.check()
         starts_anew = not self.default_plan.config["resume"]
-        with self._held():
+        with self._lock():
             self.record.begin(self.searched, again=starts_anew)
             stored = self.record.trials()
-            self.default = self._judged({}, None)
+            self.default = self._judge({}, None)
             if self.default.error:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
             self.show(0, self.default)
             for number, line in enumerate(stored[: self.tuning.trials]):
-                trial = self._judged(line["values"], int(line["folds"]))
+                trial = self._judge(line["values"], int(line["folds"]))
                 trial.stopped = bool(line["stopped"])
                 self._add(number, trial)
             while self._goes_on():
-                trial = self._judged(self._proposed(len(self.trials)), None)
+                trial = self._judge(self._propose(len(self.trials)), None)
                 self._add(len(self.trials), trial)
-                self.record.add(trial.line(self._found(trial)))
+                self.record.add(trial.line(self._objective_values(trial)))
                 self._refuse_if_all_fail()
         return [self.default, *self.trials]
 
@@ -231,7 +234,7 @@ class Search:
         self.trials.append(trial)
         self.show(number + 1, trial)
 
-    def _found(self, trial: Trial) -> list[float]:
+    def _objective_values(self, trial: Trial) -> list[float]:
         return [] if trial.error else [estimate.value for estimate in trial.estimates(self.goals)]
 
     def _refuse_if_all_fail(self) -> None:
@@ -240,7 +243,7 @@ class Search:
             raise UserError(f"none of {len(errors)} trials has a value; the first: {errors[0]}")
 
     def _goes_on(self) -> bool:
-        """Say whether another trial is begun."""
+        """Return whether the budget allows another trial."""
         limit = self.tuning.cpu_seconds
         if len(self.trials) >= self.tuning.trials:
             return False
@@ -257,7 +260,7 @@ class Search:
         tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
         return bool(len(tried) >= np.prod([dimension.count for dimension in self.space]))
 
-    def _proposed(self, number: int) -> Values:
+    def _propose(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""
         import optuna
 
@@ -271,17 +274,19 @@ class Search:
         for trial in self.trials:
             if not trial.error:
                 finished = optuna.trial.create_trial(
-                    params=trial.values, distributions=distributions, values=self._found(trial)
+                    params=trial.values,
+                    distributions=distributions,
+                    values=self._objective_values(trial),
                 )
                 study.add_trial(finished)
         return dict(study.ask(distributions).params)
 
-    def _judged(self, values: Values, folds: int | None) -> Trial:
+    def _judge(self, values: Values, folds: int | None) -> Trial:
         """Fit a trial's cells that are missing, and read what they predict of validation rows.
 
         Parameters
         ----------
-        folds : how many repeats a trial of which all is known took; None stops when it is sure.
+        folds : the number of repeats to fit, for a trial of the record; None stops when it is sure.
         """
         trial = Trial(values)
         try:
@@ -296,7 +301,8 @@ class Search:
     def _fit(self, trial: Trial, folds: int | None) -> None:
         """Fit a trial fold by fold, until all are done, or it is surely worse than the best."""
         assert trial.plan is not None
-        run, parts = prepared(trial.plan), list[GoalRows]()
+        run = prepared(trial.plan)
+        parts = list[GoalRows]()
         cells = sorted(
             (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.place
         )[:folds]
@@ -307,7 +313,8 @@ class Search:
                 stored = stored_cell(run, cell)
                 trial.seconds += sum(float(stored.notes[name]) for name in COSTS)
                 parts.append(validation_rows(run, cell, stored, len(parts)))
-                trial.rows, trial.folds = together(parts), len(parts)
+                trial.rows = together(parts)
+                trial.folds = len(parts)
                 if not np.isfinite(
                     [estimate.value for estimate in trial.estimates(self.goals)]
                 ).all():
@@ -327,7 +334,7 @@ class Search:
         return list(dict.fromkeys([*ids, *(cell.id for cell in cells)]))
 
     def _fit_cells(self, planned: Plan, cells: Sequence[Cell]) -> None:
-        """Have the missing cells fitted.
+        """Fit the missing cells.
 
         Raises
         ------
@@ -345,14 +352,15 @@ class Search:
             missing = [WorkUnit(planned, d.task.cell, wait=True) for d in done if d.busy]
 
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
-        """Say whether one finished trial is better in every objective, on the same rows."""
+        """Return whether one finished trial is better in every objective, on the same rows."""
         finished = [self.default, *self.trials]
         rivals = [other for other in finished if other.folds == folds and not other.error]
-        scores = [self.tuning.score(np.array(self._found(rival))) for rival in rivals]
+        scores = [self.tuning.score(np.array(self._objective_values(rival))) for rival in rivals]
         best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
-        return any(self._behind(trial, rivals[place]) for place in best)
+        return any(self._is_behind(trial, rivals[place]) for place in best)
 
-    def _behind(self, trial: Trial, rival: Trial) -> bool:
+    def _is_behind(self, trial: Trial, rival: Trial) -> bool:
+        """Return whether a trial is surely worse than a rival in every objective."""
         pairs = zip(
             trial.estimates(self.goals), rival.estimates(self.goals, trial.folds), strict=True
         )

@@ -1,4 +1,4 @@
-"""How options are tuned: what is made small, and how much may be spent on it."""
+"""Settings of tuning: the objectives, and how much may be spent on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS = ("text", "json", "html", "markdown", "latex")
 
 @dataclass(frozen=True)
 class Tuning:
-    """How options are tuned: what is made small, and how much may be spent on it."""
+    """Settings of tuning: the objectives, and how much may be spent on them."""
 
     objectives: tuple[str, ...] = option(
         ("error_rate",),

@@ -46,8 +46,8 @@ class Trial:
 
     Attributes
     ----------
-    folds : how many repeats were fitted; fewer than all where it was stopped.
-    error : why it has no value.
+    folds : the number of repeats that were fitted; fewer than all if it was stopped.
+    error : the reason why it has no value; empty if it has one.
     """
 
     values: Values
@@ -180,7 +180,7 @@ def stored_cell(run: PlannedRun, cell: Cell) -> StoredCell:
 
 
 def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:
-    """Return what a cell predicts of its validation rows; test rows are dropped before any use."""
+    """Return a cell's predictions for its validation rows; test rows are dropped before any use."""
     held_out = stored.columns["part"] == VALIDATION
     columns = {name: values[held_out] for name, values in stored.columns.items()}
     rows = columns["row"].astype(np.intp)
@@ -196,10 +196,10 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
         classes=len(data.classes),
     )
     numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
-    return labelled(data, run.study.protect, rows, numbers, fold)
+    return label_rows(data, run.study.protect, rows, numbers, fold)
 
 
-def labelled(
+def label_rows(
     data: Dataset,
     protect: tuple[str, ...],
     rows: NDArray[np.intp],

@@ -90,7 +90,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Difference:
-    """How a cell computed again differs from the stored one; `largest` is infinite for a shape."""
+    """How a recomputed cell differs from the stored one; `largest` is infinite for a shape."""
 
     cell: str
     what: str
@@ -149,8 +149,8 @@ def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = Non
     return True
 
 
-def damaged(run: Run, store: Store) -> list[str]:
-    """Return what is wrong with each cell of a run that is missing or not as it was written."""
+def damaged_cells(run: Run, store: Store) -> list[str]:
+    """Return the fault of each cell of a run that is missing or not as it was written."""
     problems = []
     for cell in run.cells():
         try:
@@ -215,8 +215,9 @@ def _largest(stored: NDArray[Any], fresh: NDArray[Any]) -> float:
 
 
 def changes_since(run: Run, cell: Cell) -> dict[str, str]:
-    """Return what differs between where a run was made and here: CPU, commit, versions."""
-    recorded, now = run.environment, machine()
+    """Return the differences between the machine of a run and this one: CPU, commit, versions."""
+    recorded = run.environment
+    now = machine()
     versions = cell.study.identity()["versions"]
     pairs = {
         "CPU": (recorded["cpu"], now["cpu"]),

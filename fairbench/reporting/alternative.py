@@ -46,9 +46,9 @@ def alternative_document(answer: Alternative, command: str) -> Document:
 
     Parameters
     ----------
-    command : that makes it again.
+    command : the command that makes the document again.
     """
-    sections = [Section("What was searched", [*_searched(answer), _tried(answer)])]
+    sections = [Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])]
     if answer.search:
         sections.insert(0, Section("What further search may gain", [_bounds_table(answer.search)]))
     if answer.place:
@@ -59,12 +59,12 @@ def alternative_document(answer: Alternative, command: str) -> Document:
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
-        origin=f"Made by fairbench {VERSION}; {_drawn_with(answer)}",
+        origin=f"Made by fairbench {VERSION}; {_drawn_options_text(answer)}",
         summary=ExecutiveSummary(
             found=list(_result_sentences(answer)),
             sure=list(_basis_sentences(answer)),
-            unseen=list(_unseen(answer)),
-            todo=list(_to_do(answer)),
+            unseen=list(_unsearched_sentences(answer)),
+            todo=list(_advice_sentences(answer)),
             titles=(
                 "What was found", "How sure this is", "What was not searched", "What to do next",
             ),
@@ -75,7 +75,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     )  # fmt: skip
 
 
-def _drawn_with(answer: Alternative) -> str:
+def _drawn_options_text(answer: Alternative) -> str:
     if answer.search is None:
         return "nothing was drawn or fitted."
     return f"seed {answer.search.seed}; the study is {answer.search.folder}."
@@ -90,7 +90,7 @@ def _estimate_text(estimate: Estimate) -> str:
     return f"{number(value)} ({interval(lower, upper)})"
 
 
-def _shown_change(estimate: Estimate) -> str:
+def _change_text(estimate: Estimate) -> str:
     value, lower, upper = estimate
     return f"{signed(value)} ({interval(lower, upper)})"
 
@@ -103,8 +103,9 @@ def _candidates(answer: Alternative) -> str:
 
 
 def _result_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield what was found, the most important first."""
-    comparison, gap = answer.comparison, _name(answer.comparison.metric)
+    """Yield the findings, the most important first."""
+    comparison = answer.comparison
+    gap = _name(answer.comparison.metric)
     if not answer.place:
         yield (
             f"No alternative is better: of {_candidates(answer)}, none has a smaller {gap} on the "
@@ -124,15 +125,16 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
         yield (
             f"{verdict_text}: on the {count(comparison.people)} test rows, "
             f"{_estimate_text(comparison.gaps[1])} against {_estimate_text(comparison.gaps[0])} of "
-            f"the model in use, a change of {_shown_change(comparison.gap_change)}."
+            f"the model in use, a change of {_change_text(comparison.gap_change)}."
         )
         yield (
             f"Its error is {_estimate_text(comparison.errors[1])} against "
             f"{_estimate_text(comparison.errors[0])}, a change of "
-            f"{_shown_change(comparison.error_change)}; {_allowed(answer)}."
+            f"{_change_text(comparison.error_change)}; {_allowed_error_text(answer)}."
         )
         everyone = comparison.flips[-1]
-        changed, share = everyone.gained + everyone.lost, everyone.share
+        changed = everyone.gained + everyone.lost
+        share = everyone.share
         yield (
             f"It decides otherwise for {count(changed)} of {count(everyone.people)} people "
             f"({percent(share[0])} %; {percent(share[1])} to {percent(share[2])} %): "
@@ -144,7 +146,7 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
         yield _bound(answer.search)
 
 
-def _allowed(answer: Alternative) -> str:
+def _allowed_error_text(answer: Alternative) -> str:
     """Return whether the error on the test rows is within the allowed limit, in words."""
     _, lower, upper = answer.comparison.error_change
     by = f"{answer.within:g} above that of the model in use"
@@ -175,7 +177,7 @@ def _on_groups(answer: Alternative) -> Iterator[str]:
 
 
 def _bound(search: Searched) -> str:
-    """Return what further search may gain."""
+    """Return the gain that further search may bring."""
     certificate = search.certificate
     if certificate.whole:
         return "Further search gains nothing: every candidate there is was tried."
@@ -188,7 +190,7 @@ def _bound(search: Searched) -> str:
 
 
 def _basis_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield what the statements rest on."""
+    """Yield the basis of the statements."""
     comparison = answer.comparison
     yield (
         f"{count(answer.chosen_by)} validation rows chose; the test rows chose nothing, so that "
@@ -214,7 +216,7 @@ def _basis_sentences(answer: Alternative) -> Iterator[str]:
         )
 
 
-def _unseen(answer: Alternative) -> Iterator[str]:
+def _unsearched_sentences(answer: Alternative) -> Iterator[str]:
     """Yield what was not searched."""
     if answer.read:
         yield (
@@ -236,8 +238,8 @@ def _unseen(answer: Alternative) -> Iterator[str]:
         yield f"{failed} candidate{'s' if failed > 1 else ''} failed; the log has the reasons."
 
 
-def _to_do(answer: Alternative) -> Iterator[str]:
-    """Yield what would say more."""
+def _advice_sentences(answer: Alternative) -> Iterator[str]:
+    """Yield suggestions that would tell more."""
     search = answer.search
     if search and search.ended in (TRIALS, SECONDS):
         yield (
@@ -289,7 +291,8 @@ def _terms(answer: Alternative) -> list[tuple[str, Text]]:
 
 def _both_models_table(answer: Alternative) -> Table:
     """Return the table of both models."""
-    comparison, better = answer.comparison, bool(answer.place)
+    comparison = answer.comparison
+    better = bool(answer.place)
     columns = [Column("on the test rows"), Column("in use", "estimate")]
     rows: list[list[object]] = [
         [_name(comparison.metric), comparison.gaps[0]],
@@ -348,7 +351,7 @@ def _bounds_table(search: Searched) -> Table:
     return Table(columns, rows, "bounds on further search", caption)
 
 
-def _searched(answer: Alternative) -> Iterator[Table]:
+def _search_blocks(answer: Alternative) -> Iterator[Table]:
     """Yield the table of drawn candidates, and the list of combinations left out."""
     search = answer.search
     if search is None:
@@ -415,7 +418,7 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
     ]
 
 
-def _tried(answer: Alternative) -> Table:
+def _candidates_table(answer: Alternative) -> Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
     def order(place: int) -> tuple[bool, bool, float]:
@@ -437,13 +440,14 @@ def _tried(answer: Alternative) -> Table:
         for tried in [answer.tried[place]]
     ]
     if not any(tried.reason for tried in answer.tried):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
+        columns = columns[:-1]
+        rows = [row[:-1] for row in rows]
     caption = "on the validation rows; log.csv has all of it, in the order of the draws"
     return Table(columns, rows, "what was tried", caption, most=_SHOWN)
 
 
 def _data(answer: Alternative) -> dict[str, Any]:
-    """Return the same as plain values."""
+    """Return the document's content as plain values."""
     comparison, search = answer.comparison, answer.search
     figures: dict[str, Any] = {
         "data": answer.data,

@@ -53,12 +53,15 @@ class Series:
 
     Attributes
     ----------
-    x, y : (n,). band : how far a shaded band reaches to either side of y, (n,), or
-        below and above, (2, n).
-    shape : the number of the marker. dashed : the number of the kind of dashes, 0 for none; it
-        tells outlines apart too. filled : whether it is. hint : what the pointer shows.
-    outline : a closed curve around it, (m, 2). label : letters beside the first point.
-    tags : what it is about, by which a page filters.
+    x, y : (n,) the points.
+    shape : the number of the marker.
+    filled : whether markers are filled.
+    dashed : the number of the kind of dashes, 0 for none; outlines have them too.
+    band : the distance of a shaded band to either side of y, (n,), or below and above, (2, n).
+    outline : a closed curve around the points, (m, 2).
+    label : letters beside the first point.
+    hint : the text that the pointer shows.
+    tags : tags by which a page filters.
     """
 
     name: str
@@ -83,8 +86,8 @@ class Panel:
 
     Attributes
     ----------
-    from_zero : the axes that begin at 0. spans : the ends of an axis, ``x`` or ``y``, where not all
-        that is drawn must fit.
+    from_zero : the axes that begin at 0.
+    spans : the limits of an axis, ``x`` or ``y``, if not all that is drawn must fit.
     """
 
     series: Sequence[Series]
@@ -102,19 +105,20 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     """
     height = _TOP + HEIGHT + _BOTTOM
     place = f'<g transform="translate({_LEFT} {_TOP})">'
-    drawings = [drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
+    drawings = [svg_drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
     if key:
         lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
-        parts, top = [], 12
+        parts = []
+        top = 12
         for series, texts in lines:
             entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
             parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
-        drawings.append(drawing("".join(parts), top))
+        drawings.append(svg_drawing("".join(parts), top))
     return drawings
 
 
-def drawing(content: str, height: float) -> str:
+def svg_drawing(content: str, height: float) -> str:
     """Return SVG elements as a drawing of this height and the width of a panel."""
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
@@ -129,7 +133,8 @@ LOOKS = (  # how a drawing looks in a page
 
 def file_of(drawings: Sequence[str]) -> str:
     """Return drawings of a figure, one below the other, as an SVG file that needs nothing else."""
-    parts, top = [], 0
+    parts = []
+    top = 0
     for drawing in drawings:
         height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', drawing)[1])  # type: ignore[index]
         placed = f'<svg y="{top}" width="{PANEL}" height="{height}"'
@@ -157,11 +162,14 @@ def forest(
 
     Parameters
     ----------
-    parts : names with value, lower and upper; a line stands between two parts.
-    span : the ends of the scale. mark : where a dashed line stands, if anywhere.
-    band : the ends of what is shaded, if anything is. decimals : of the numbers.
+    parts : names with value, lower and upper; a line separates two parts.
+    span : the lower and the upper limit of the scale.
+    mark : the value at which a dashed line is drawn; NaN for none.
+    band : the limits of a shaded band; None for none.
+    decimals : the number of decimals of the numbers.
     """
-    left, width = 6, PANEL - 12
+    left = 6
+    width = PANEL - 12
     low, high = span
 
     def place_of(value: float) -> float:
@@ -192,7 +200,7 @@ def forest(
         ends += [(f"{end:g}", "middle", place_of(end)) for end in band if low < end < high]
     for text, anchor, x in ends:
         elements.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
-    return drawing("".join(elements), top + 18)
+    return svg_drawing("".join(elements), top + 18)
 
 
 def _estimate(
@@ -203,7 +211,7 @@ def _estimate(
     ends = interval(lower, upper, decimals)
     numbers = f"{number(value, decimals)}{f' ({ends})' if ends else ''}"
     hint = f"<title>{escape(name)}</title>"
-    yield f'<text x="6" y="{top + 12}">{escape(shortened(name))}{hint}</text>'
+    yield f'<text x="6" y="{top + 12}">{escape(shorten_name(name))}{hint}</text>'
     yield f'<text x="{PANEL - 6}" y="{top + 12}" text-anchor="end">{numbers}</text>'
     y = top + 20
     yield f'<line class="grid" x1="6" x2="{PANEL - 6}" y1="{y}" y2="{y}"/>'
@@ -213,7 +221,7 @@ def _estimate(
         yield f'<circle cx="{at(value):.1f}" cy="{y}" r="4"/>'
 
 
-def shortened(name: str, most: int = 34) -> str:
+def shorten_name(name: str, most: int = 34) -> str:
     """Return a name in at most so many letters, its middle left out."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
@@ -226,15 +234,18 @@ def track(
     bound: float,
     events: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Draw an estimate as it went on with its interval, dashed lines at a bound, and events.
+    """Draw an estimate and its interval over time, with dashed lines at a bound, and events.
 
     Parameters
     ----------
-    x : (n,). limits : (n, 3), value, lower and upper. labels : of both axes.
-    bound : a line stands so far on either side of 0.
-    events : squares on the line, each where it was and what the pointer shows.
+    x : (n,) positions on the horizontal axis.
+    limits : (n, 3) value, lower and upper.
+    labels : the labels of both axes.
+    bound : dashed lines are drawn at this distance on either side of 0.
+    events : squares on the line: the position of each, and the text that the pointer shows.
     """
-    along, (value, lower, upper) = np.asarray(x, float), limits.T
+    along = np.asarray(x, float)
+    (value, lower, upper) = limits.T
     across = [0.0, along[-1] if len(along) else 1.0]
     band = np.array([value - lower, upper - value])
     series = [
@@ -266,7 +277,8 @@ class _Scale:
             (step * multiple for multiple in (0.1, 0.2, 0.5, 1, 2, 5)),
             key=lambda size: abs((self.high - self.low) / size - 4.5),
         )
-        first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
+        first = ceil(self.low / step - 1e-9)
+        last = floor(self.high / step + 1e-9)
         return [round(step * k, 10) for k in range(first, last + 1)]
 
 
@@ -329,7 +341,8 @@ def _reach(series: Series) -> tuple[Floats, Floats]:
 
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     """Yield the SVG of a series: outline, band, line, markers and label."""
-    across, up = x(series.x), HEIGHT - y(series.y)
+    across = x(series.x)
+    up = HEIGHT - y(series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:
         path = _path(x(series.outline[:, 0]), HEIGHT - y(series.outline[:, 1]))
@@ -411,7 +424,7 @@ def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
     return {name: looks[i % len(looks)] for i, name in enumerate(names)}
 
 
-def listed(letters: Sequence[str]) -> str:
+def letters_text(letters: Sequence[str]) -> str:
     """Return sorted letters in a few characters: ``a-d,f``."""
     runs: list[list[str]] = []
     for letter in letters:

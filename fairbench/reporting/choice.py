@@ -16,16 +16,17 @@ from fairbench.reporting.document.model import Column, Document, Paragraph, Sect
 
 
 def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
-    """Return what is known of the run that was chosen out of many.
+    """Return a document on the run that was chosen out of many.
 
     Parameters
     ----------
     names : a label for each run, by id.
     """
-    by, data = choice.runs[0].protect, choice.runs[0].choices["dataset"]
+    by = choice.runs[0].protect
+    data = choice.runs[0].choices["dataset"]
     title = f"The best of {len(choice.runs)} runs of {data} by {by}"
     lead = [Paragraph(_sentences(choice, names))]
-    tables = [_judged_table(choice), _runs_table(choice, names)]
+    tables = [_chosen_run_table(choice), _runs_table(choice, names)]
     notes = [*choice.notes, *_why_table_differs(choice)]
     return Document(title, [Section("", tables)], lead=lead, notes=notes)
 
@@ -47,10 +48,12 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
     objective, *bounded = choice.judged
-    best, k, level = choice.runs[choice.place], len(choice.runs), f"{choice.level:.0%}"
+    best = choice.runs[choice.place]
+    k = len(choice.runs)
+    level = f"{choice.level:.0%}"
     rows = "validation rows" if choice.apart else "test rows"
     rows += f", as means over {choice.repeats} repeats," if choice.repeats > 1 else ""
-    words = " and ".join(_kept_to(bound) for bound in choice.bounds)
+    words = " and ".join(_bounds_text(bound) for bound in choice.bounds)
     within = f"{choice.eligible.sum()} of {k} runs have {words} on the {rows}".rstrip(",")
     beginning_text = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
     text = [
@@ -77,7 +80,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     return " ".join([*text, _near_text(choice, names)])
 
 
-def _kept_to(bound: Bound) -> str:
+def _bounds_text(bound: Bound) -> str:
     side = {"<=": "of at most", "<": "under", ">=": "of at least", ">": "over"}[bound.operator]
     article = "an" if bound.metric.label[0] in "aeiou" else "a"
     return f"{article} {bound.metric.label} {side} {bound.limit:g}"
@@ -89,7 +92,8 @@ def _name(metric: Metric) -> str:
 
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be told from the best, the first five by name."""
-    order, best = np.argsort(choice.objectives, kind="stable"), choice.runs[choice.place]
+    order = np.argsort(choice.objectives, kind="stable")
+    best = choice.runs[choice.place]
     near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
     same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
     tied = ""
@@ -114,7 +118,7 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     )
 
 
-def _judged_table(choice: Choice) -> Table:
+def _chosen_run_table(choice: Choice) -> Table:
     """Return the table of the chosen run."""
     level = f"{choice.level:.0%}"
     columns = [Column("metric"), Column("value", "number"), Column(f"{level} interval", "interval")]
@@ -148,7 +152,8 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     order = np.lexsort((choice.objectives, ~choice.eligible))
     rows: list[list[object]] = []
     for i in order:
-        run, values = choice.runs[i], [choice.objectives[i], *choice.values[i]]
+        run = choice.runs[i]
+        values = [choice.objectives[i], *choice.values[i]]
         rows.append([names[run.id], run.id, *values, _standing(choice, int(i))])
     rule = int(choice.eligible.sum())
     rules = frozenset({rule} if 0 < rule < len(rows) else ())

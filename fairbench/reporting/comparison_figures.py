@@ -23,7 +23,7 @@ from fairbench.inference.comparing.practical_difference import (
     Region,
     event_name,
 )
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, listed, with_looks
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_looks
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
@@ -40,7 +40,7 @@ def comparison_figure(
     ----------
     comparison : two objectives; on both axes, A is better to the right and upwards.
     region : the highest-density region, to which the probabilities are restricted.
-    names : what A and B are.
+    names : the names of A and B.
     """
     figure = Figure(figsize=(6.4, 6.0), dpi=110)
     FigureCanvasAgg(figure)
@@ -74,6 +74,7 @@ def _limits(axes: Axes, comparison: Comparison, region: Region) -> None:
 
 
 def _rope(axes: Axes, rope: NDArray[np.float64]) -> None:
+    """Draw the region of practical equivalence, and dotted lines at its limits."""
     x, y = rope
     style: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
     for end in (-1, 1):
@@ -149,10 +150,10 @@ def tradeoff_figure(
 
     Parameters
     ----------
-    table : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
-    curve : of :func:`fairbench.inference.comparing.objectives.frontier`.
-    base : what the curve was made of.
-    spread : whose posterior the ellipses are of.
+    table : the result of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
+    curve : the result of :func:`fairbench.inference.comparing.objectives.frontier`.
+    base : the name of the model that the curve was made from.
+    spread : the quantity whose posterior the ellipses describe.
     """
     table = with_looks(table)
     metrics = list(dict.fromkeys(table["metric"]))
@@ -179,6 +180,7 @@ def tradeoff_figure(
 
 
 def _points(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw the point of every run, with its posterior ellipse."""
     for row in rows[rows["gap"].notna()].sort_values("best").to_dict("records"):
         colour, best = row["colour"], row["best"]
         ellipse = _ellipse(row)
@@ -202,7 +204,7 @@ def _letters(axes: Axes, best: pd.DataFrame) -> None:
         near.setdefault(next(places_nearby, (place[0], place[1])), []).append(str(letter))
     for at, letters in near.items():
         axes.annotate(
-            listed(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
+            letters_text(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
             fontsize=15, fontweight="bold", zorder=5, path_effects=[outline],
             color=best.loc[best["letter"] == letters[0], "colour"].iloc[0],
         )  # fmt: skip
@@ -228,6 +230,7 @@ def _frontier(axes: Axes, curve: pd.DataFrame) -> None:
 
 
 def _key(table: pd.DataFrame, base: str) -> list[Line2D]:
+    """Return the entries of the legend."""
     key = []
     for row in table.drop_duplicates("run").sort_values("letter").to_dict("records"):
         best = isinstance(row["letter"], str)

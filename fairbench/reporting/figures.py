@@ -34,7 +34,8 @@ _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_
 def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
-    metrics, title = without_classes(every), mathtext(title)
+    metrics = without_classes(every)
+    title = mathtext(title)
     names = set(metrics["metric"])
     if "reliability_mean_score" in names:
         yield "reliability", reliability_figure(metrics, title)
@@ -154,14 +155,16 @@ def group_rates_figure(
 
 
 def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
-    """Draw intervals one below the other, and what makes no practical difference shaded.
+    """Draw intervals one below the other; the region of practical equivalence is shaded.
 
     Parameters
     ----------
-    rows : with the columns title, value, lower and upper. label : of the axis.
+    rows : a frame with the columns title, value, lower and upper.
+    label : the label of the axis.
     """
     figure = DrawnFigure(figsize=(7.0, 1.2 + 0.3 * len(rows)), dpi=110, layout="constrained")
-    axes, places = figure.add_subplot(), np.arange(len(rows))
+    axes = figure.add_subplot()
+    places = np.arange(len(rows))
     axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}")
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.hlines(
@@ -203,7 +206,7 @@ def group_reliability_figure(groups: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def _groups_and_title(metrics: pd.DataFrame, title: str) -> tuple[list[str], str]:
-    """Return the groups that there is room for, the largest ones, and a title that says so."""
+    """Return the largest groups, as many as fit, and a title that tells so."""
     sizes = metrics.groupby("group", sort=False, observed=True)["n"].max()
     if len(sizes) <= MOST_GROUPS:
         return list(sizes.index), title
@@ -237,7 +240,7 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
 
 
 def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
-    """Draw the features that abstention moves most, at the highest rate there is."""
+    """Draw the features that abstention moves most, at the highest rate of abstention."""
     shifts = feature_shifts(metrics)
     rate = shifts["rate"].max()
     shifts_by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
@@ -277,7 +280,7 @@ def short(name: str, length: int = 28) -> str:
 
 @cache
 def _font_has(sign: str) -> bool:
-    """Say whether the font of the figures has a sign."""
+    """Return whether the font of the figures has a sign."""
     return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
 
 
@@ -299,7 +302,7 @@ def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 
 def quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
-    """Return the box of ``consistency`` or ``noise``, means over repeats, where there is one."""
+    """Return the box of ``consistency`` or ``noise``, means over repeats; None without one."""
     rows = metrics[metrics["metric"] == f"{name}_sd"]
     if rows["value"].notna().sum() == 0:
         return None

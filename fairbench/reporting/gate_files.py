@@ -27,7 +27,7 @@ def to_junit(gate: Gate, name: str) -> str:
 
     Parameters
     ----------
-    name : of what was judged, such as a file.
+    name : the name of what was judged, such as a file.
     """
     verdicts = [_verdict(statement, gate) for statement in gate.statements]
     numbers = {
@@ -58,7 +58,7 @@ def to_sarif(gate: Gate, path: str) -> str:
 
     Parameters
     ----------
-    path : of what was judged, seen from the folder that tools look from.
+    path : the file that was judged, relative to the folder that tools run in.
     """
     rules = list(dict.fromkeys(statement.condition for statement in gate.statements))
     location = {"physicalLocation": {"artifactLocation": {"uri": _uri(path)},
@@ -147,7 +147,8 @@ def gate_table(gate: Gate) -> Table:
 def with_gate(document: Document, gate: Gate) -> Document:
     """Return the report of an audit with the gate's verdict before all else, and in its data."""
     section = Section(f"Gate: {gate.outcome}", [gate_table(gate)], "gate")
-    data, summary = {**document.data, "gate": gate.data}, document.summary
+    data = {**document.data, "gate": gate.data}
+    summary = document.summary
     if summary is not None:
         sentence = f"{gate.line[:1].upper()}{gate.line[1:]}."
         if gate.outcome == OPEN:

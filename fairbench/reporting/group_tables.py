@@ -69,7 +69,7 @@ def table_of(
     ----------
     rows : mappings, or objects with the fields as attributes.
     by : the field at whose changes a rule is drawn; empty for none.
-    about : what else a :class:`Table` has, such as its caption.
+    about : further fields of the :class:`Table`, such as its caption.
     """
     rows = list(rows)
 
@@ -120,9 +120,11 @@ def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
 
 def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
     """Return the line of the g-th group, with a band where it has intervals."""
-    value, band = y, None
+    value = y
+    band = None
     if isinstance(y, Limits):
-        value, band = y.value, (y.value - y.lower, y.upper - y.value)
+        value = y.value
+        band = (y.value - y.lower, y.upper - y.value)
     colour = COLOURS[g % len(COLOURS)]
     return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
@@ -142,7 +144,7 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
 
     Parameters
     ----------
-    what : what a score is called.
+    what : the word for a score.
     """
     deciles = [
         (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))

@@ -34,7 +34,7 @@ _OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
 
 class Style(NamedTuple):
-    """How a method looks in every panel; two that coincide are both seen."""
+    """The style of a method in every panel; two that coincide can both be seen."""
 
     colour: str
     marker: str
@@ -42,7 +42,7 @@ class Style(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return what :meth:`matplotlib.axes.Axes.plot` takes, hollow markers among it."""
+        """Return options for :meth:`matplotlib.axes.Axes.plot`, with hollow markers."""
         return {"color": self.colour, "marker": self.marker, "markerfacecolor": "none"}
 
 
@@ -125,7 +125,8 @@ def _panels(metrics: pd.DataFrame, draw: Draw, *, columns: int = 3, height: floa
     }
     datasets = list(dict.fromkeys(metrics["dataset"]))
     columns = min(columns, len(datasets))
-    rows, width = ceil(len(datasets) / columns), 9.6 / max(columns, 2)
+    rows = ceil(len(datasets) / columns)
+    width = 9.6 / max(columns, 2)
     with rc_context({"font.size": 12}):
         figure = Figure((width * columns, height * rows), dpi=110, layout="constrained")
         FigureCanvasAgg(figure)
@@ -196,6 +197,7 @@ def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> N
 
 
 def _curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
+    """Draw each method's mean over repeats, with a band of one standard deviation."""
     for method, style in styles.items():
         curve: Any = rows[rows["method"] == method].groupby("rate")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)

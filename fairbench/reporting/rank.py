@@ -32,7 +32,7 @@ from fairbench.comparison.rank.sentences import (
     simultaneous_sentence,
     units_in_words,
 )
-from fairbench.comparison.rank.sources import as_read, recognised
+from fairbench.comparison.rank.sources import as_read, read_recognised
 from fairbench.comparison.rank.table import ScoreTable, read_scores
 from fairbench.core import VERSION
 from fairbench.core.errors import unknown_name
@@ -124,7 +124,7 @@ def report_of(
 ) -> RankReport:
     """Return the report of scores from a path, a table in memory, or a table already `read`."""
     if source is None and read is None:
-        read = recognised(options)
+        read = read_recognised(options)
     if read is not None:
         options = as_read(options, read)
     table = read_scores(options, source, read)
@@ -138,7 +138,7 @@ class RankReport(DocumentReport):
 
     Attributes
     ----------
-    answers : what each score says.
+    answers : the ranking by each score.
     """
 
     answers: tuple[Ranking, ...] = ()
@@ -179,8 +179,9 @@ class RankReport(DocumentReport):
 
 
 def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Document:
-    """Return what the scores say."""
-    several, summary = len(rankings) > 1, _summary(table, rankings, options)
+    """Return the report on the rankings."""
+    several = len(rankings) > 1
+    summary = _summary(table, rankings, options)
     sections: list[Section] = []
     for answer in rankings:
         prefix = f"{answer.scores.score}: " if several else ""
@@ -213,7 +214,8 @@ def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankO
 
 def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
     """Return the warnings, with all findings if the first page has no room for them."""
-    warning, first_page = " ".join(table.warnings), summary.shortened()
+    warning = " ".join(table.warnings)
+    first_page = summary.shortened()
     if first_page.found == summary.found and first_page.still_open == summary.still_open:
         return Verdict((), (), warning=warning) if warning else None
     return Verdict(summary.found, summary.still_open, warning=warning)
@@ -342,7 +344,8 @@ def _interval_bars(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> list[B
 
 def _rank_columns(answer: Ranking, *, short: bool) -> list[Any]:
     """Return the columns of a table of ranks, each with the function or field that fills it."""
-    decimals, units = _decimals(answer), PLURALS[answer.unit]
+    decimals = _decimals(answer)
+    units = PLURALS[answer.unit]
 
     def rank_range(row: Mapping[str, Any]) -> str:
         first, last = row["first_rank"], row["last_rank"]
@@ -413,7 +416,8 @@ def ends_in_words(lower: float, upper: float, decimals: int) -> str:
 
 def _pair_table(answer: Ranking, rows: Sequence[PairedDifference], title: str = "") -> Table:
     """Return the table of differences of pairs of methods."""
-    decimals, units = _decimals(answer), PLURALS[answer.unit]
+    decimals = _decimals(answer)
+    units = PLURALS[answer.unit]
     return table_of(
         rows,
         [
@@ -470,12 +474,12 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
 
 
 def _has_noise(answer: Ranking) -> bool:
-    """Say whether it is known how much of a variance is noise of the splits or questions."""
+    """Return whether it is known how much of a variance is noise of the splits or questions."""
     return any(not isnan(plan.noise) for plan in answer.plans)
 
 
 def _has_cost(answer: Ranking) -> bool:
-    """Say whether the scores have a cost."""
+    """Return whether the scores have a cost."""
     return any(not isnan(plan.cost) for plan in answer.plans)
 
 
@@ -484,9 +488,10 @@ def _plan_columns(answer: Ranking, cells: str) -> list[Any]:
 
     Parameters
     ----------
-    cells : what tasks have several of, such as ``splits``.
+    cells : the plural word for the cells of a task, such as ``splits``.
     """
-    decimals, units = _decimals(answer), PLURALS[answer.unit]
+    decimals = _decimals(answer)
+    units = PLURALS[answer.unit]
 
     def units_needed(plan: ResolutionPlan) -> Any:
         if isnan(plan.units_needed):
@@ -573,7 +578,7 @@ def _figure(answer: Ranking) -> Figure | None:
 
 
 def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Iterator[str]:
-    """Yield what the results rest on, and how they are to be read."""
+    """Yield the basis of the results, and how they are to be read."""
     ranking = rankings[0]
     yield from table.notes
     yield _estimand(ranking, table, options)
@@ -628,6 +633,7 @@ def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
 
 
 def _plain_plan(plan: ResolutionPlan) -> dict[str, Any]:
+    """Return a plan as plain values, for JSON."""
     return {
         "first": plan.first,
         "second": plan.rival,
@@ -670,7 +676,7 @@ def _pair_frame(answer: Ranking) -> pd.DataFrame:
 def _data(
     table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
 ) -> Mapping[str, Any]:
-    """Return the same as plain values, for JSON."""
+    """Return the document's content as plain values, for JSON."""
     return {
         "version": VERSION,
         "options": {**asdict(options), "path": options.path.name},

@@ -1,4 +1,4 @@
-"""What rounds of further splits bought, as a document: who may be the best, and why it ends."""
+"""The document on rounds of further splits: which may be the best, and why it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import isfinite
 from fairbench.comparison.rank.answer import WRONG, Ranking
 from fairbench.comparison.rank.further_splits import RivalBound, TaskNoise
 from fairbench.comparison.rank.rounds import BOUND, BUDGET, ONE_SPLIT, RESOLVED, Round
-from fairbench.comparison.rank.sentences import PLURALS, joined, units_in_words
+from fairbench.comparison.rank.sentences import PLURALS, join_words, units_in_words
 from fairbench.core import VERSION
 from fairbench.core.formats import count, percent, two_digits
 from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section, Table
@@ -27,14 +27,17 @@ def resolving_document(
     *,
     methods: int,
 ) -> Document:
-    """Return what the rounds bought.
+    """Return a document on the rounds of further splits, and what they told apart.
 
     Parameters
     ----------
-    answer : of the last round. bounds : how far splits can help with each rival that is left.
-    reason : why there is no further round. methods : how many approaches were compared.
+    answer : the ranking after the last round.
+    bounds : how far splits can help with each rival that is left.
+    reason : why there is no further round.
+    methods : the number of approaches that were compared.
     """
-    metric, last_round = answer.scores.score, rounds[-1]
+    metric = answer.scores.score
+    last_round = rounds[-1]
     summary = ExecutiveSummary(
         _findings(answer, rounds, methods),
         sure=[
@@ -79,7 +82,7 @@ def _findings(answer: Ranking, rounds: Sequence[Round], methods: int) -> list[st
         f"itself it was {count(len(rounds[0].best))}."
     ]
     if len(best) <= _SHOWN:
-        findings.append(f"These are {joined(best)}." if best[1:] else f"It is {best[0]}.")
+        findings.append(f"These are {join_words(best)}." if best[1:] else f"It is {best[0]}.")
     further = rounds[1:]
     if further:
         fits = sum(round_.fits for round_ in further)
@@ -102,7 +105,7 @@ def _time(rounds: Sequence[Round]) -> str:
 
 
 def _open_questions(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterator[str]:
-    """Yield what further splits cannot tell, and what they may."""
+    """Yield the questions that further splits cannot answer, and those that they may."""
     units = PLURALS[answer.unit]
     out_of_reach = [bound for bound in bounds if bound.is_out_of_reach]
     if reason == RESOLVED:
@@ -121,6 +124,7 @@ def _open_questions(answer: Ranking, bounds: Sequence[RivalBound], reason: str) 
 
 
 def _todo(answer: Ranking, bounds: Sequence[RivalBound], reason: str) -> Iterator[str]:
+    """Yield what to do next."""
     units = PLURALS[answer.unit]
     if reason == BUDGET:
         yield "Give the same command again: it goes on where it stopped."
@@ -191,6 +195,7 @@ def _bounds_table(answer: Ranking, bounds: Sequence[RivalBound]) -> Table:
 
 
 def _tasks_table(noise: Sequence[TaskNoise], last: Round) -> Table:
+    """Return the table of tasks with their splits, the most increased ones first."""
     return table_of(
         sorted(noise, key=lambda task: task.splits - last.splits[task.task]),
         [

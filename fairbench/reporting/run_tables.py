@@ -26,8 +26,8 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
 
     Parameters
     ----------
-    metrics : what is shown of each run; error, log loss and gap by default.
-    most : how many rows a terminal shows; 0 for all.
+    metrics : the metrics that are shown of each run; error, log loss and gap by default.
+    most : the most rows that a terminal shows; 0 for all.
 
     Raises
     ------
@@ -35,7 +35,9 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     """
     summary_of_run = {run.id: run.summary() for run in runs}
     _check(metrics, summary_of_run.values())
-    names, rows, tasks = runs.label(), [], dict[str, None]()
+    names = runs.label()
+    rows = []
+    tasks = dict[str, None]()
     for run in runs:
         summary = summary_of_run[run.id]
         tasks[task_of(summary)] = None
@@ -89,7 +91,7 @@ _OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}
 
 
 def _meanings(tasks: Iterable[str]) -> str:
-    """Say which metrics the columns are, for each task that there is."""
+    """Return a text on the metrics of the columns, for each task."""
     parts = []
     for task in tasks:
         declared = metrics_of(task)
@@ -111,7 +113,7 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
 
     Parameters
     ----------
-    metrics : which ones; those that the table of a run shows by default.
+    metrics : the metrics to return; by default those that the table of a run shows.
 
     Returns
     -------
@@ -132,6 +134,7 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def _rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of one run, with its choices in the first columns."""
     summary_of_run = summary[summary["variant"] == ""]
     selected = (
         summary_of_run[summary_of_run["metric"].isin(metrics)]

@@ -75,9 +75,9 @@ def run_document(
 
     Parameters
     ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     protect : the attribute whose gaps and groups are shown.
-    unlike : of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
+    unlike : the result of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
     """
     headlines = headline(summary, protect)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
@@ -85,7 +85,10 @@ def run_document(
     table = Table(
         _COLUMNS, list(_rows(headlines)), "", _CAPTION.format(about(headlines)), rules=rules
     )
-    tables = [table, *(t for of in (_classes, set_tables, _pooled) for t in of(summary, protect))]
+    tables = [
+        table,
+        *(t for of in (_classes, set_tables, _pooled_groups_table) for t in of(summary, protect)),
+    ]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
     return Document(name, [Section("", tables)])
@@ -148,7 +151,7 @@ _POOLED_CAPTION = (
 )
 
 
-def _pooled(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the table of groups estimated together, where an attribute has three or more."""
     group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
     group_rows = group_rows[group_rows["outcome"].isna()]
@@ -211,7 +214,7 @@ def about(summary: pd.DataFrame) -> str:
 
 
 def has_means_of_gaps(summary: pd.DataFrame) -> bool:
-    """Say whether gaps are means over splits, and their intervals of the gap of mean rates."""
+    """Return whether gaps are means over splits, and their intervals of the gap of mean rates."""
     return any(str(text).endswith(": their mean rates") for text in summary.get("estimand", ()))
 
 
@@ -249,9 +252,9 @@ def tradeoff_document(
 
     Parameters
     ----------
-    rows : of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
-    base : whose thresholds the last column is about; empty where there is none.
-    spread : whose posterior the sd are of.
+    rows : the result of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
+    base : the name of the model whose thresholds the last column is about; empty for none.
+    spread : the quantity whose posterior the standard deviations describe.
     """
     caption = _TRADEOFF_CAPTION.format(spread)
     if base:
@@ -300,10 +303,10 @@ def pair_document(
     ----------
     everywhere, inside : (repeats, events) probabilities over all draws, and within the region.
     shown : the repeat whose differences are shown.
-    names : of A and B.
-    level : of the intervals.
-    looked_at : what the comparison is of and rests on, such as ``of these fits, by 500 rows``;
-        where it is given, the document says which differences can hardly be seen.
+    names : the names of A and B.
+    level : the level of the intervals.
+    looked_at : what is compared and by how many rows, such as ``of these fits, by 500 rows``; with
+        it, the document tells which differences can hardly be seen.
     """
     title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
     tables = [_events(everywhere, inside), _differences(shown, level, looked_at)]
@@ -402,7 +405,7 @@ _UNVERIFIED = "not verified (data.verify=false): they may be other files than th
 
 
 def where_from(run: Run) -> RichTable:
-    """Return where a run comes from, as a table: machine, code, versions and data."""
+    """Return the origin of a run as a table: machine, code, versions and data."""
     environment = run.environment
     dirty = " (with changes)" if environment.get("git_dirty") else ""
     versions = environment["versions"] | {"python": environment["python"]}

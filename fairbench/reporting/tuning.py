@@ -1,10 +1,10 @@
-"""What tuning gained: the answer in sentences, the gains, the values, and the trials."""
+"""The document on a tuning study: the answer in sentences, the gains, the values, the trials."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fairbench.comparison.tuned import Promise, Tested, Tuned
+from fairbench.comparison.tuning_result import GainOnTestRows, PromisedGain, TuningResult
 from fairbench.core.formats import interval, number, signed
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
@@ -12,12 +12,12 @@ from fairbench.inference.comparing.objectives import is_dominated
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 
 
-def tuning_document(answer: Tuned, search: Search, *, ids: tuple[str, str]) -> Document:
-    """Return the answer of a study.
+def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> Document:
+    """Return the result of a study as a document.
 
     Parameters
     ----------
-    ids : of the run of the untuned default, and of that of the chosen trial.
+    ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
     run = prepared(search.default_plan)
     title = f"Tuning {run.name} by {run.protect}"
@@ -30,8 +30,8 @@ def tuning_document(answer: Tuned, search: Search, *, ids: tuple[str, str]) -> D
     return Document(title, [Section("", blocks)], lead=lead, notes=_notes(answer, search))
 
 
-def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
-    """Return what was tried and what was chosen."""
+def _sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
+    """Return how many trials were made and which was chosen, in sentences."""
     count = len(answer.trials) - 1
     failed = sum(bool(trial.error) for trial in answer.trials)
     stopped = sum(trial.stopped for trial in answer.trials)
@@ -50,9 +50,10 @@ def _sentences(answer: Tuned, ids: tuple[str, str]) -> str:
     )
 
 
-def _promise(promise: Promise, tested: Tested, answer: Tuned) -> str:
+def _promise(promise: PromisedGain, tested: GainOnTestRows, answer: TuningResult) -> str:
     """Return the expected gain in one objective, and the gain on the test rows."""
-    label, level = promise.goal.label, f"{answer.level:.0%}"
+    label = promise.goal.label
+    level = f"{answer.level:.0%}"
     verb = "larger" if promise.goal.sign < 0 else "smaller"
     return (
         f"{label[0].upper()}{label[1:]}: {number(promise.value)} on the validation rows, untuned "
@@ -65,8 +66,8 @@ def _promise(promise: Promise, tested: Tested, answer: Tuned) -> str:
     )
 
 
-def _verdict(promise: Promise, tested: Tested) -> str:
-    """Return what follows of one objective."""
+def _verdict(promise: PromisedGain, tested: GainOnTestRows) -> str:
+    """Return the conclusion on one objective, in a sentence."""
     if tested.interval[0] > 0:
         return "Tuning helped."
     if tested.interval[1] < 0:
@@ -76,7 +77,7 @@ def _verdict(promise: Promise, tested: Tested) -> str:
     return "Whether tuning helped at all is not resolved."
 
 
-def _gains(answer: Tuned) -> Table:
+def _gains(answer: TuningResult) -> Table:
     """Return the table of gains: what validation promises, and what test rows show."""
     columns = [Column("gain over untuned in"), Column("on validation rows", "number")]
     columns += [Column(f"{answer.level:.0%}, expected", "interval")]
@@ -101,7 +102,7 @@ def _gains(answer: Tuned) -> Table:
     return Table(columns, rows, "what tuning gains", caption)
 
 
-def _values(answer: Tuned) -> Table:
+def _values(answer: TuningResult) -> Table:
     """Return the table of values of the untuned default and of the tuned run."""
     columns = [Column("value of"), Column("untuned", "number"), Column("tuned", "number")]
     columns += [Column("by itself", "interval"), Column("corrected", "interval")]
@@ -122,7 +123,7 @@ def _values(answer: Tuned) -> Table:
     return Table(columns, rows, "the values themselves", caption)
 
 
-def _trials(answer: Tuned, search: Search) -> Table:
+def _trials(answer: TuningResult, search: Search) -> Table:
     """Return the table of the trials, the best first."""
     names = [dimension.name for dimension in search.space]
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
@@ -147,7 +148,7 @@ def _trials(answer: Tuned, search: Search) -> Table:
         trial = answer.trials[place]
         values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
         standing = (["untuned"] if place == 0 else []) + (
-            ["chosen"] if place == answer.place else []
+            ["chosen"] if place == answer.position else []
         )
         standing += ["frontier"] if place in frontier else []
         standing += ["stopped: surely worse"] if trial.stopped else []
@@ -158,8 +159,8 @@ def _trials(answer: Tuned, search: Search) -> Table:
     return Table(columns, rows, "the trials", caption, most=15)
 
 
-def _notes(answer: Tuned, search: Search) -> list[str]:
-    """Return what a reader has to know beside."""
+def _notes(answer: TuningResult, search: Search) -> list[str]:
+    """Return notes on the repeats, the CPU time and an early end of the search."""
     notes = [f"{len(search.default_plan.cells)} repeats, each with validation rows of its own, and "
              "one test part that no trial was judged by"]  # fmt: skip
     wished = search.tuning.cpu_seconds

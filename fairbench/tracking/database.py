@@ -50,7 +50,7 @@ def quiet() -> None:
 
 
 def template() -> Path:
-    """Return where the migrated, empty database of this MLflow version is kept."""
+    """Return the path of the migrated, empty database of this MLflow version."""
     version = importlib.metadata.version("mlflow")
     return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
 
@@ -72,9 +72,9 @@ def ask(
 
     Parameters
     ----------
-    address : of a server, or ``sqlite:///`` and a file, which is made if need be.
-    idle_s, total_s : as of :func:`fairbench.core.deadline.in_time`.
-    whole : whether a local database is read whole before, however large, to see that it is.
+    address : the address of a server, or ``sqlite:///`` and a file, which is created if missing.
+    idle_s, total_s : as in :func:`fairbench.core.deadline.in_time`.
+    whole : whether a local database, however large, is first read completely to check it.
     reading : whether `work` only reads: a local database is then not held, and one that is damaged
         is not set aside.
 
@@ -142,7 +142,7 @@ def _reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[None]:
-    """Hold a local database while it is opened and written; a server needs no such care.
+    """Lock a local database while it is opened and written; a server needs no lock.
 
     Several processes that open a new sqlite store at once would all migrate it. A damaged database
     is set aside, and a new one made.
@@ -164,20 +164,20 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
     with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
         if path.is_dir():  # for which MLflow would wait two minutes
             raise UserError(f"{path} is a folder: move it away")
-        if path.exists() and damaged(path, seconds, whole=whole):
+        if path.exists() and is_damaged(path, seconds, whole=whole):
             set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
             for journal in ("wal", "shm"):
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
         if not path.exists() and template().is_file():
             content = template().read_bytes()
-            write_bytes(path, _written_ahead(content) if local(path) else content)
+            write_bytes(path, _write_ahead_database(content) if local(path) else content)
         yield
 
 
 _CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
 
 
-def damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
+def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
     """Return whether a file is not a database that can be written and read completely.
 
     It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
@@ -223,7 +223,7 @@ _COLUMNS = (
 
 
 def _lacks_columns(path: Path) -> bool:
-    """Say whether a database lacks tables or columns that one of its version has."""
+    """Return whether a database lacks tables or columns that one of its version has."""
     if not template().is_file():
         return False
     versions, columns = [], []
@@ -234,7 +234,7 @@ def _lacks_columns(path: Path) -> bool:
     return versions[0] == versions[1] and not columns[0] <= columns[1]
 
 
-def _written_ahead(content: bytes) -> bytes:
+def _write_ahead_database(content: bytes) -> bytes:
     """Return a database that sqlite writes ahead to: a commit then costs far less.
 
     The two versions of the file's format (https://www.sqlite.org/fileformat.html, 1.3.3) say so.
@@ -243,7 +243,7 @@ def _written_ahead(content: bytes) -> bytes:
 
 
 def stamp(path: Path) -> Stamp:
-    """Return what changes whenever a local database is written; nothing if there is no file."""
+    """Return a stamp that changes whenever a local database is written; empty without a file."""
     try:
         files = [path.stat()]
     except OSError:
@@ -258,7 +258,7 @@ def stamp(path: Path) -> Stamp:
     )
 
 
-def settled(path: Path) -> Stamp:
+def settle(path: Path) -> Stamp:
     """Return the stamp of a local database once its write-ahead log is in the file itself.
 
     Whoever closes it last would put it there, and so change the stamp.
@@ -272,7 +272,7 @@ def settled(path: Path) -> Stamp:
 
 
 def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
-    """Say whether a path is on a disk of this machine, as far as the table of mounts tells."""
+    """Return whether a path is on a disk of this machine, as far as the table of mounts tells."""
     try:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:

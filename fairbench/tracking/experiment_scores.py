@@ -41,7 +41,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class _Logged:
-    """What MLflow has of a run."""
+    """A run in MLflow: its parameters, tags and metrics."""
 
     id: str
     status: str
@@ -60,10 +60,10 @@ def experiment_table(
 
     Parameters
     ----------
-    address : of a server or a database, such as ``sqlite:///mlflow.db``.
-    scores : the metrics to keep; where there are several, some must be named.
-    named : which parameter or tag says the ``method``, ``task``, ``split`` and ``family`` of a run;
-        those with a usual name are found.
+    address : the address of a server or a database, such as ``sqlite:///mlflow.db``.
+    scores : the metrics to keep; if there are several, some must be named.
+    named : the parameter or tag that holds the ``method``, ``task``, ``split`` and ``family`` of a
+        run; those with a usual name are found without it.
 
     Raises
     ------
@@ -98,6 +98,7 @@ def _check_database(path: Path) -> None:
 
 
 def _runs(client: MlflowClient, experiment: str, progress: Progress) -> Iterator[_Logged]:
+    """Yield the runs of an experiment, page by page."""
     about = client.get_experiment_by_name(experiment)
     progress()
     if about is None:
@@ -110,13 +111,13 @@ def _runs(client: MlflowClient, experiment: str, progress: Progress) -> Iterator
     while True:
         page = client.search_runs([about.experiment_id], max_results=_PAGE, page_token=token)
         progress()
-        yield from map(_logged, page)
+        yield from map(_facts_of_run, page)
         token = page.token
         if not token:
             return
 
 
-def _logged(run: LoggedRun) -> _Logged:
+def _facts_of_run(run: LoggedRun) -> _Logged:
     """Return the facts of a run; its own parameters and tags override those of MLflow."""
     tags = {name: text for name, text in run.data.tags.items() if not name.startswith("mlflow.")}
     inputs = run.inputs.dataset_inputs if run.inputs else ()
@@ -148,7 +149,8 @@ def _table(
                 f"{part}=NAME ({listed})"
             )
     metrics = list(dict.fromkeys(name for run in scored for name in run.metrics))
-    rows, lacking = [], 0
+    rows = []
+    lacking = 0
     for run in scored:
         if not all(run.said.get(name_of_part[part]) for part in ("method", "task")):
             lacking += 1

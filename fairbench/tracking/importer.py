@@ -25,7 +25,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import refuse_pack
 from fairbench.results.runs import Run, damaged_files
 from fairbench.results.sweeps import Sweep, read_sweeps
-from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settled, stamp
+from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settle, stamp
 from fairbench.tracking.metrics import LoggedMetric, latest_values, logged_metrics
 from fairbench.tracking.notes import NotedRun, read_note, write_note
 from fairbench.tracking.run_entry import (
@@ -67,10 +67,10 @@ class LoggedRun:
 
     Attributes
     ----------
-    fingerprint : empty for one whose logging was cut short, or which is not as it was logged.
-    begun : when it was begun to be logged.
-    version : of what was logged.
-    sweeps : the tag that says of which sweeps it is.
+    fingerprint : empty if logging was cut short, or if the run changed after it was logged.
+    begun : when logging began.
+    version : the version of the format in which it was logged.
+    sweeps : the tag with the names of its sweeps.
     """
 
     id: str
@@ -88,7 +88,7 @@ class _Swept:
     place: int | None = None
 
 
-def _swept(sweeps: Iterable[Sweep]) -> dict[str, _Swept]:
+def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, _Swept]:
     """Return run id -> its sweeps."""
     sweeps_of_run: dict[str, _Swept] = {}
     for sweep in sweeps:
@@ -105,7 +105,7 @@ class Tracking:
 
     Attributes
     ----------
-    enabled : false logs nothing.
+    enabled : whether anything is logged.
     uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
     experiment : the experiment's name.
     idle_s, total_s : seconds without progress, be it another process or a server that is waited
@@ -144,7 +144,7 @@ class Tracking:
 
         Parameters
         ----------
-        sweeps : whose names their runs are tagged with; tags of other sweeps stay.
+        sweeps : the sweeps with whose names their runs are tagged; tags of other sweeps stay.
         ask : whether to ask MLflow, whose import takes seconds, even where a run's own folder says
             that it is in this database.
 
@@ -156,8 +156,8 @@ class Tracking:
         runs = [folder for folder in folders if folder.environment]
         if ask:
             runs = list(filter(_is_whole, runs))
-        swept = _swept(sweeps)
-        if (noted := self._noted(runs, swept, unchanged=ask)) is not None:
+        swept = _sweeps_of_runs(sweeps)
+        if (noted := self._read_note(runs, swept, unchanged=ask)) is not None:
             return noted
         if not ask:
             runs = list(filter(_is_whole, runs))
@@ -172,7 +172,7 @@ class Tracking:
 
     @contextlib.contextmanager
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Have nobody else log runs of the same results folders meanwhile: once means once."""
+        """Lock the results folders, so that no other process logs their runs a second time."""
         with contextlib.ExitStack() as stack:
             # A holder of the lock gives up by itself if the server does not answer, unless it was
             # stopped.
@@ -207,10 +207,10 @@ class Tracking:
             )
             for folder in runs
         }
-        sender.open_on_what_was_logged()
-        return _Sent(logged, before, settled(file) if file else ())
+        sender.update_view()
+        return _Sent(logged, before, settle(file) if file else ())
 
-    def _noted(
+    def _read_note(
         self, runs: Sequence[Run], swept: Mapping[str, _Swept], *, unchanged: bool
     ) -> dict[str, str] | None:
         """Return run id -> MLflow id if all are noted to be in this database, with their sweeps.
@@ -221,7 +221,8 @@ class Tracking:
         """
         if not (file := _database(self.address)):
             return None
-        place, now = self._place(file), stamp(file)
+        place = self._place(file)
+        now = stamp(file)
         noted = {
             run_id: entry
             for results in {folder.results for folder in runs}
@@ -242,7 +243,8 @@ class Tracking:
         """Note in the results folders that runs are in this database; of a server nothing is."""
         if not (file := _database(self.address)):
             return
-        place, certain = self._place(file), local(file)
+        place = self._place(file)
+        certain = local(file)
         for results in {folder.results for folder in runs}:
             logged = {
                 folder.id: NotedRun(folder.environment["fingerprint"], entry.id, entry.sweeps)
@@ -261,7 +263,7 @@ class Tracking:
 
 @dataclass(frozen=True)
 class _Sent:
-    """What MLflow has of runs, by their ids, and stamps of a local database before and after."""
+    """The entries of runs in MLflow, by run id, and stamps of a local database before and after."""
 
     logged: Mapping[str, LoggedRun]
     before: Stamp
@@ -269,7 +271,7 @@ class _Sent:
 
 
 def _is_whole(folder: Run) -> bool:
-    """Say whether a run's files are as they were written; others are not logged."""
+    """Return whether a run's files are as they were written; others are not logged."""
     if damaged := damaged_files(folder):
         names = ", ".join(damaged)
         warn(f"{folder.path} is not logged: {names} missing or damaged: repeat that run's command")
@@ -294,11 +296,11 @@ def experiment_id(client: MlflowClient, name: str) -> str:
 
 
 def set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -> list[str]:
-    """Have the page of runs open on what any run has; return the columns.
+    """Set the columns that MLflow's page of runs opens on to those that any run has; return them.
 
     Parameters
     ----------
-    names : of metrics that were logged since the view was set.
+    names : the names of metrics that were logged since the view was set.
     """
     tag = view_tag(VIEW)
     before = client.get_experiment(experiment).tags.get(tag, "")
@@ -344,6 +346,7 @@ def _content(metrics: Mapping[str, float], options: Mapping[str, str], artifacts
 def _search(
     client: MlflowClient, experiment: str, filter_text: str, progress: Callable[[], None]
 ) -> Iterable[Any]:
+    """Yield the runs that a filter finds, page by page."""
     token = None
     while True:
         page = client.search_runs([experiment], filter_text, max_results=_PAGE, page_token=token)
@@ -364,7 +367,7 @@ class _Sender:
     names: set[str] = field(default_factory=set)
 
     def once(self, folder: Run, existing: Sequence[LoggedRun], swept: _Swept) -> LoggedRun:
-        """Have MLflow show a run once; return its entry.
+        """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
 
         Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
         at once. The others go when there is a whole one.
@@ -409,7 +412,8 @@ class _Sender:
         # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
         client.set_terminated(run_id, end_time=ended)
         self.progress()
-        points, options = self._points(folder), dict(parameters(folder, environment))
+        points = self._points(folder)
+        options = dict(parameters(folder, environment))
         content = _content(latest_values(points), options, run.info.artifact_uri)
         self._log_batch(run_id, points, options, {_CONTENT: content})
         return run_id
@@ -456,8 +460,8 @@ class _Sender:
         self.client.log_batch(run_id, metrics, params, [RunTag(*tag) for tag in tags.items()])
         self.progress()
 
-    def open_on_what_was_logged(self) -> None:
-        """Have the page of runs open on the metrics that these runs and those before have."""
+    def update_view(self) -> None:
+        """Set the columns that MLflow's page opens on to the metrics of all logged runs."""
         if self.names:
             set_view(self.client, self.experiment, self.names)
             self.progress()

@@ -41,12 +41,12 @@ class LoggedMetric(NamedTuple):
 
 
 def headline_name(metric: str) -> str:
-    """Return what the error or the log loss of a run is called."""
+    """Return the name under which MLflow shows the error or the log loss of a run."""
     return f"{HEADLINE}/{metric}"
 
 
 def parity_name(gap: str) -> str:
-    """Return what a gap of the protected attribute is called, in runs of every data set alike."""
+    """Return the name of a gap of the protected attribute, the same for every data set."""
     return f"{PARITY}/{gap.removesuffix('_parity')}"
 
 
@@ -64,7 +64,7 @@ def curve_names() -> list[str]:
 
 
 def logged_values(folder: Run) -> dict[str, float]:
-    """Return what MLflow shows of a run in tables: of a curve the value of its last step."""
+    """Return the metrics that MLflow shows in tables; for a curve, the value of its last step."""
     return latest_values(logged_metrics(folder))
 
 
@@ -78,7 +78,7 @@ class Mean(NamedTuple):
 
     Attributes
     ----------
-    settings : what it was taken at, name -> value; of `SETTINGS` those that it has.
+    settings : name -> value of those of `SETTINGS` at which the metric was measured.
     """
 
     variant: str
@@ -97,7 +97,7 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
 
     Parameters
     ----------
-    summary : of :func:`fairbench.evaluation.summary.summarise`.
+    summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
     names = [name for name in SETTINGS if name in summary and summary[name].notna().any()]
     settings = [
@@ -110,8 +110,9 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
 
 
 def logged_metrics(folder: Run) -> list[LoggedMetric]:
-    """Return what MLflow is told of a run: means over repeats, their intervals, and curves."""
-    summary, protect = folder.summary(), folder.protect
+    """Return the metrics of a run to log: means over repeats, their intervals, and curves."""
+    summary = folder.summary()
+    protect = folder.protect
     task = task_of(summary)
     means = means_of(summary)
     values = dict(metric_values(means, protect)) | dict(interval_values(means, protect))
@@ -122,12 +123,13 @@ def logged_metrics(folder: Run) -> list[LoggedMetric]:
 
 
 def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
-    """Return what MLflow is told of a table of :func:`fairbench.evaluate`, as of a run.
+    """Return the metrics to log of a table of :func:`fairbench.evaluate`, as for a run.
 
     Every attribute is told in full; under ``parity/`` stands the first one.
     """
     summary = table.rename(columns={"value": "mean"}).assign(variant="")
-    means, task = means_of(summary), task_of(summary)
+    means = means_of(summary)
+    task = task_of(summary)
     attributes = [name for name in dict.fromkeys(row.attribute for row in means) if name]
     values: dict[str, float] = {}
     for attribute in attributes:
@@ -212,7 +214,7 @@ def _shown_metrics(part: str = "") -> frozenset[str]:
 
 
 def _statistic_name(metric: str, statistic: str) -> str:
-    """Return what a statistic of a metric is called: its value as the metric itself."""
+    """Return the name of a statistic of a metric; its value has the name of the metric."""
     return metric if statistic == VALUE else f"{metric} {statistic.replace('_', ' ')}"
 
 
@@ -240,8 +242,8 @@ def consistency_curves(
 
     Parameters
     ----------
-    consistency : of a run's configuration: which hyperparameter was varied, and its values.
-    task : of :func:`fairbench.evaluation.headlines.task_of`.
+    consistency : the part of a run's configuration with the varied hyperparameter and its values.
+    task : the result of :func:`fairbench.evaluation.headlines.task_of`.
     """
     everyone = [row for row in means if not row.attribute and not row.group]
     for row in everyone:

@@ -53,7 +53,7 @@ class FairnessEvaluator:
     def can_evaluate(
         cls, *, model_type: str, evaluator_config: Mapping[str, Any] | None, **_: Any
     ) -> bool:
-        """Say whether groups are named: without them, MLflow's other evaluators are left alone."""
+        """Return whether groups are named; without them, MLflow's other evaluators run alone."""
         return model_type in _TASKS and "sensitive_features" in (evaluator_config or {})
 
     def evaluate(
@@ -75,11 +75,11 @@ class FairnessEvaluator:
         UserError : an option that there is not, a column that is not in the data, or what
             :func:`fairbench.evaluate` refuses.
         """
-        table = _evaluated(model_type, dataset, evaluator_config, model, predictions)
-        return _logged(table, run_id, model_id)
+        table = _evaluate(model_type, dataset, evaluator_config, model, predictions)
+        return _log_result(table, run_id, model_id)
 
 
-def _evaluated(
+def _evaluate(
     model_type: str,
     dataset: EvaluationDataset,
     config: Mapping[str, Any],
@@ -93,19 +93,20 @@ def _evaluated(
     for name in config:
         if name not in valid:
             raise unknown_name("option of evaluator_config for fairbench", str(name), valid)
-    target, data = np.asarray(dataset.labels_data), dataset.features_data
+    target = np.asarray(dataset.labels_data)
+    data = dataset.features_data
     columns = {
         name: _column(config[name], name, data) for name in _COLUMNS if config.get(name) is not None
     }
     score = config.get("score")
     if score is not None:
         columns["score"] = _column(score, "score", data)
-    predicted = _predicted(dataset, model, predictions)
+    predicted = _predict(dataset, model, predictions)
     classes = config.get("classes")
     task = "regression"
     if model_type == "classifier":
         names = list(classes) if classes is not None else sorted(set(target.tolist()))
-        predicted, scored = _classified(predicted, target, names, config.get("threshold"))
+        predicted, scored = _classify(predicted, target, names, config.get("threshold"))
         if scored is not None:
             columns.setdefault("score", scored)
         task = "multiclass" if len(names) > 2 else "binary"
@@ -122,8 +123,8 @@ def _evaluated(
     )
 
 
-def _predicted(dataset: EvaluationDataset, model: Any, column: str | None) -> NDArray[Any]:
-    """Return what the model predicts, (n,), or (n, C) probabilities."""
+def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDArray[Any]:
+    """Return the model's predictions, (n,), or (n, C) probabilities."""
     if model is None:
         if not dataset.has_predictions:
             raise UserError("fairbench needs a model, or the column of its predictions=")
@@ -137,14 +138,14 @@ def _predicted(dataset: EvaluationDataset, model: Any, column: str | None) -> ND
     return np.asarray(output)
 
 
-def _classified(
+def _classify(
     predicted: NDArray[Any], target: NDArray[Any], names: Sequence[Any], threshold: float | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return the predicted labels (n,), and the scores where the model predicts these.
 
     Parameters
     ----------
-    names : of the classes, in the order of the columns of probabilities.
+    names : the names of the classes, in the order of the columns of probabilities.
     """
     if predicted.ndim == 2:
         if predicted.shape[1] != len(names):
@@ -195,7 +196,7 @@ def _names(data: Any) -> list[str]:
     return [str(name) for name in data.columns] if isinstance(data, pd.DataFrame) else []
 
 
-def _logged(table: pd.DataFrame, run_id: str, model_id: str | None) -> EvaluationResult:
+def _log_result(table: pd.DataFrame, run_id: str, model_id: str | None) -> EvaluationResult:
     """Log the metrics and the table of an evaluation, and return both."""
     import mlflow
     from mlflow.models.evaluation import artifacts

@@ -1,4 +1,4 @@
-"""What a results folder notes of the runs that a local MLflow database has.
+"""Notes in a results folder on the runs that a local MLflow database has.
 
 The note is a sealed cache, which may be removed at any time: without it MLflow is asked, whose
 import takes seconds, and whose every answer brings whole runs. It knows the database by its inode,
@@ -35,9 +35,9 @@ class Note:
 
     Attributes
     ----------
-    stamp : of the database when the note was written.
-    runs : run id -> what is noted of it, of runs that were there, each once and whole, then.
-    earlier : the same of runs that were there at some time before.
+    stamp : the stamp of the database when the note was written.
+    runs : run id -> the note on it, for runs that were in the database then, each once and whole.
+    earlier : run id -> the note on it, for runs that were in the database at some earlier time.
     """
 
     stamp: Stamp = ()
@@ -77,7 +77,7 @@ class Note:
 
 
 def read_note(results: Path, place: Mapping[str, str]) -> Note:
-    """Return what a results folder notes of a database; an empty note if there is none of it.
+    """Return the note of a results folder on a database; an empty one if there is none.
 
     Parameters
     ----------

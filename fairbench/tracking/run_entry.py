@@ -1,4 +1,4 @@
-"""What MLflow is told of a run beside its metrics: name and tags, options, times and data."""
+"""The entry of a run in MLflow, without its metrics: name and tags, options, times and data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairbench.experiments.configuration import telling_name
+from fairbench.experiments.configuration import full_name
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ _LONGEST_VALUE = 6000
 
 def shown_name(folder: Run) -> str:
     """Return a run's name in MLflow: its components, and every option that is not a default."""
-    return telling_name(folder.name, folder.config)
+    return full_name(folder.name, folder.config)
 
 
 def tags(folder: Run, environment: Mapping[str, Any]) -> dict[str, str]:
-    """Return what says where a run's results come from; MLflow would note the importer's."""
+    """Return the tags of a run, with its origin; without them MLflow notes the importer's."""
     return {
         RUN: folder.id,
         VERSION_TAG: VERSION,
@@ -87,7 +87,8 @@ def data_set(folder: Run) -> DatasetInput:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     files = json.dumps({"files": folder.environment["data_sha256"]})
-    digest_, name = str(folder.environment["data"]), folder.choices["dataset"]
+    digest_ = str(folder.environment["data"])
+    name = folder.choices["dataset"]
     return DatasetInput(
         Dataset(name, digest_, "fairbench", files),
         [InputTag("mlflow.data.context", "training and test")],

@@ -58,6 +58,7 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     sweep = latest_sweep(results)
 
     def found(client: MlflowClient, progress: Progress) -> tuple[str, dict[str, list[LoggedRun]]]:
+        """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
         progress()
         view_columns = set_view(client, experiment)

@@ -1,4 +1,4 @@
-"""What MLflow's page of runs opens on: columns, charts, and the runs of a sweep.
+"""The view that MLflow's page of runs opens on: columns, charts, and the runs of a sweep.
 
 A view is a tag of the experiment, which the page reads where an address names its key.
 """
@@ -63,10 +63,12 @@ def view(metrics: list[str], sweep: str = "") -> str:
 
     Parameters
     ----------
-    metrics : of :func:`columns`.
-    sweep : the name of a sweep whose runs alone are shown.
+    metrics : the result of :func:`columns`.
+    sweep : the name of a sweep, to show its runs only.
     """
-    name, data, swept = "attributes.`Run Name`", "attributes.`Dataset`", f"tags.`{SWEEP}`"
+    name = "attributes.`Run Name`"
+    data = "attributes.`Dataset`"
+    swept = f"tags.`{SWEEP}`"
     metric_columns = [_column(metric) for metric in metrics]
     state = {
         "selectedColumns": [*metric_columns, data, swept],

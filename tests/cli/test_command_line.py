@@ -8,7 +8,7 @@ from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from fairbench.cli.command_line import CommandLine, command_lines, hydra_of, listed_choices
+from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
 from fairbench.cli.run import run
 from fairbench.cli.summary import commands
 from fairbench.core.errors import UserError
@@ -130,9 +130,9 @@ def test_choices_are_listed_in_brackets_as_in_other_verbs(hydra):
     one = CommandLine(["method=[ensemble]"], CONF, sweep=False)
     config = one.compose(one.jobs[0])
     assert config["hydra"]["runtime"]["choices"]["method"] == "ensemble"
-    assert listed_choices("dataset=[german,adult]", CONF) == ("german", "adult")
+    assert choices_in_brackets("dataset=[german,adult]", CONF) == ("german", "adult")
     for word in ("protect=[sex,race]", "dataset=german", "dataset=german,adult", "=[a,b]"):
-        assert not listed_choices(word, CONF)
+        assert not choices_in_brackets(word, CONF)
 
 
 def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_not(hydra, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.alternative import coverage
-from fairbench.comparison.alternative import SearchCertificate, compared, gap_named
+from fairbench.comparison.alternative import SearchCertificate, compare_models, gap_named
 from fairbench.comparison.run_predictions import SharedRows
 from fairbench.core.errors import UserError
 
@@ -24,7 +24,7 @@ def rows(count=400, seed=0):
 
 def test_values_are_those_of_the_predictions_and_lie_in_their_intervals():
     shared = rows()
-    both = compared(shared, PARITY)
+    both = compare_models(shared, PARITY)
     for place in (0, 1):
         predicted = shared.prediction[:, place]
         rates = [predicted[shared.group == code].mean() for code in (0, 1)]
@@ -39,7 +39,7 @@ def test_values_are_those_of_the_predictions_and_lie_in_their_intervals():
 
 def test_flips_are_counted_in_every_group_and_add_up():
     shared = rows()
-    *groups, everyone = compared(shared, PARITY).flips
+    *groups, everyone = compare_models(shared, PARITY).flips
     first, second = shared.prediction.T
     for code, flips in enumerate(groups):
         members = shared.group == code
@@ -57,13 +57,13 @@ def test_a_model_beside_itself_changes_nothing():
         shared.repeat, shared.fold, shared.row, shared.target, shared.group,
         shared.prediction[:, [0, 0]], shared.names,
     )  # fmt: skip
-    both = compared(same, PARITY)
+    both = compare_models(same, PARITY)
     assert both.gap_change[0] == both.error_change[0] == 0 and both.verdict == "open"
     assert all(flip.gained == flip.lost == 0 for flip in both.flips)
 
 
 def test_rows_that_judged_several_candidates_have_wider_intervals():
-    one, three = (compared(rows(), PARITY, looks=looks) for looks in (1, 3))
+    one, three = (compare_models(rows(), PARITY, looks=looks) for looks in (1, 3))
     assert one.gaps[1][0] == three.gaps[1][0]
     for name in ("gap_change", "error_change"):
         narrow, wide = getattr(one, name), getattr(three, name)
@@ -73,7 +73,7 @@ def test_rows_that_judged_several_candidates_have_wider_intervals():
 
 @pytest.mark.parametrize("metric", ["equalized_odds", "predictive_parity", "accuracy_gap"])
 def test_every_gap_can_be_made_smaller(metric):
-    both = compared(rows(), gap_named(metric))
+    both = compare_models(rows(), gap_named(metric))
     assert both.gap_change[1] <= both.gap_change[0] <= both.gap_change[2]
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.atlas_findings import page
-from fairbench.comparison.atlas.few_tasks import mean_of_these_families
+from fairbench.comparison.atlas.few_tasks import family_mean_interval
 from fairbench.comparison.atlas.report import (
     atlas_findings,
     few_tasks_sentences,
@@ -18,13 +18,17 @@ from fairbench.comparison.atlas.report import (
 from fairbench.comparison.atlas.verdicts import HOLDS, OPEN
 from fairbench.comparison.rank.answer import answers
 from fairbench.comparison.rank.question import RankOptions
-from fairbench.comparison.rank.sources import approaches_as_methods, as_read, of_enough_tasks
+from fairbench.comparison.rank.sources import (
+    approaches_as_methods,
+    as_read,
+    select_approaches_with_enough_tasks,
+)
 from fairbench.comparison.rank.table import read_scores
 from fairbench.core.errors import UserError
 from fairbench.data.benchmark_logs.table import with_scores
 from fairbench.inference.comparing.multilevel import MeasuredDifferences
 from fairbench.reporting.leaderboard.answer import answer_of
-from fairbench.reporting.leaderboard.claims import measured as shown_of_claim
+from fairbench.reporting.leaderboard.claims import evidence_text as shown_of_claim
 from fairbench.reporting.leaderboard.ranks import ranks_section
 from tests.comparison import generated_atlas
 
@@ -89,7 +93,7 @@ def test_it_is_part_of_claims_and_decides_none(plain, findings):
     assert claim.verdict == HOLDS
     assert parts and {part.verdict for part in parts} - {HOLDS}
     assert all(part.few_tasks and part.families == 4 for part in parts)
-    assert len(claim.deciding) == len(claim.parts) - len(parts)
+    assert len(claim.deciding_parts) == len(claim.parts) - len(parts)
     assert shown_of_claim(claim).endswith(f"; {len(parts)} differences of few tasks not counted")
 
 
@@ -98,7 +102,7 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
     alone = table[table["intervention"] != "reweighing"]
     result = {claim.name: claim for claim in atlas_findings(alone, metrics=(), draws=20).claims}
     claim = result["unprocessing_dominates"]
-    assert claim.parts and not claim.deciding
+    assert claim.parts and not claim.deciding_parts
     assert claim.verdict == OPEN
     assert shown_of_claim(claim) == "nothing on enough tasks to tell"
 
@@ -121,7 +125,7 @@ def test_a_reference_on_few_tasks_is_refused():
         atlas_findings(table, reference=FEW, metrics=())
 
 
-def measured(values, family, share):
+def evidence_text(values, family, share):
     return MeasuredDifferences(
         values.mean(2),
         values.var(2, ddof=1),
@@ -133,7 +137,7 @@ def measured(values, family, share):
 
 def test_one_task_has_the_corrected_t_interval():
     values = np.random.default_rng(0).standard_normal((1, 1, 7))
-    mean, lower, upper = (end[0] for end in mean_of_these_families(measured(values, [0], 0.2)))
+    mean, lower, upper = (end[0] for end in family_mean_interval(evidence_text(values, [0], 0.2)))
     half = stats.t.ppf(0.975, 6) * values.std(ddof=1) * np.sqrt(1 / 7 + 0.25)
     assert mean == pytest.approx(values.mean())
     assert [lower, upper] == pytest.approx([values.mean() - half, values.mean() + half])
@@ -148,8 +152,8 @@ def test_intervals_of_these_families_hold(family, least, most):
     truth = draw.standard_normal((2000, 3, 1))
     noise = np.sqrt(share) * draw.standard_normal((2000, 3, 1))
     noise = noise + np.sqrt(1 - share) * draw.standard_normal((2000, 3, 10))
-    result = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
-    _, lower, upper = mean_of_these_families(result)
+    result = evidence_text(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
+    _, lower, upper = family_mean_interval(result)
     exact = truth[..., 0].mean(axis=1)
     assert least < np.mean((lower <= exact) & (exact <= upper)) <= most
 
@@ -158,7 +162,7 @@ def test_runs_are_ranked_as_on_the_page_of_the_atlas(findings):
     """One metric alone has all of the error rate in both, and so the very same answer."""
     (page,) = findings.standings
     scores = with_scores(approaches_as_methods(with_few(generated_atlas.table())), ["error_rate"])
-    read = of_enough_tasks(scores)
+    read = select_approaches_with_enough_tasks(scores)
     options = as_read(RankOptions(path=Path("runs")), read)
     (answer,) = answers(read_scores(options, read=read), options)
     assert read.notes[-1] == (

@@ -11,7 +11,11 @@ from scipy import special
 from scipy.optimize import linprog
 
 import fairbench
-from fairbench.comparison.atlas.frontiers import at_gap, judged_splits, margin_series
+from fairbench.comparison.atlas.frontiers import (
+    compare_with_thresholds,
+    margin_series,
+    mixture_at_gap,
+)
 from fairbench.comparison.atlas.ranks import (
     RankedValues,
     metric_standings,
@@ -159,7 +163,7 @@ def test_the_mixture_at_a_gap_solves_the_linear_programme():
     draw = np.random.default_rng(0)
     for _ in range(50):
         errors, gaps, gap = draw.random(5), draw.random(5), draw.random()
-        weight, slope = at_gap(errors, gaps, gap)
+        weight, slope = mixture_at_gap(errors, gaps, gap)
         if gaps.min() > gap:
             assert weight[gaps.argmin()] == 1
             continue
@@ -235,7 +239,7 @@ def test_margins_hold_although_the_setting_was_chosen(worse):
     held = 0
     for _ in range(250):
         points = np.stack([errors[:, None] + splits(0.02), abs(gaps[:, None] + splits(0.03))])
-        margins, _, _ = judged_splits(points)
+        margins, _, _ = compare_with_thresholds(points)
         half = special.stdtrit(9, 0.975) * margins.std(ddof=1) * np.sqrt(0.1 + 0.25)
         held += abs(margins.mean() - worse) <= half
     assert held / 250 > 0.88

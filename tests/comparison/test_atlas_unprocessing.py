@@ -9,7 +9,7 @@ from benchmarks.atlas_findings import page
 from fairbench.comparison.atlas.claims import ClaimRoles
 from fairbench.comparison.atlas.frontiers import margin_series
 from fairbench.comparison.atlas.report import atlas_findings, size_sentence
-from fairbench.comparison.atlas.unprocessing import margins_by_size, unlevel
+from fairbench.comparison.atlas.unprocessing import margins_by_size, unequal_terms_remarks
 from fairbench.comparison.atlas.values import NEEDS_GROUP, AtlasValues
 from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN
 from fairbench.core.formats import interval, signed
@@ -59,7 +59,7 @@ def test_imprecise_families_count_as_much_as_precise_ones():
     families = sorted(set(table["family"]))
     rough = lowered(table, families[:3], 0.1, noise=0.3)
     (claim, *_) = atlas_findings(rough, metrics=(), draws=60).claims
-    for part in claim.deciding:
+    for part in claim.deciding_parts:
         assert part.mean > 0.015
         assert part.lower < part.mean < part.upper
         assert part.all_lower <= part.lower and part.upper <= part.all_upper
@@ -121,9 +121,9 @@ def test_what_is_unlevel_is_said_of_runs_that_have_it(tmp_path):
         return SimpleNamespace(config={"intervention": intervention})
 
     balanced, other = run(name="hardt", objective="balanced"), run(name="hardt", objective="error")
-    assert unlevel([other, balanced], path) == ["It is so."]
-    assert unlevel([other, run(name="none")], path) == []
-    assert unlevel([balanced], tmp_path / "nothing.yaml") == []
+    assert unequal_terms_remarks([other, balanced], path) == ["It is so."]
+    assert unequal_terms_remarks([other, run(name="none")], path) == []
+    assert unequal_terms_remarks([balanced], tmp_path / "nothing.yaml") == []
 
 
 def test_remarks_stand_beside_the_claim():

@@ -7,7 +7,7 @@ import pytest
 
 from fairbench.comparison.choice import _estimates, choose_among
 from fairbench.comparison.run_predictions import Shared, SharedRows
-from fairbench.comparison.settings import minimised
+from fairbench.comparison.settings import minimised_metric
 
 PEOPLE, SPLITS = 400, 10
 
@@ -31,7 +31,7 @@ def rows(runs, own, seed=0):
 
 
 def choice(shared, metric):
-    return choose_among(Shared((), shared, None, []), minimised(metric), ())
+    return choose_among(Shared((), shared, None, []), minimised_metric(metric), ())
 
 
 @pytest.mark.parametrize("metric", ["error_rate", "statistical_parity"])
@@ -75,6 +75,6 @@ def test_runs_that_predict_the_same_are_told_apart_alike():
         twin = with_copy(shared, of)
         result = choice(twin, "equalized_odds")
         assert result.near[-1] == result.near[of] and result.larger[-1] == result.larger[of]
-        estimates = _estimates(twin, minimised("equalized_odds"), (), [])
+        estimates = _estimates(twin, minimised_metric("equalized_odds"), (), [])
         noise = estimates.candidates.part_noise
         np.testing.assert_array_equal(noise[:, of], noise[:, -1])

@@ -6,10 +6,10 @@ import pytest
 from fairbench.comparison.rank.answer import answers
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.comparison.rank.sentences import (
+    first_names,
     fresh_sentences,
-    joined,
+    join_words,
     limits_of_cells,
-    named,
     resolving_sentences,
     simultaneous_sentence,
 )
@@ -60,9 +60,9 @@ def test_splits_resolve_their_own_noise():
 
 
 def test_names_that_hold_commas_are_divided_by_semicolons():
-    assert joined(["a", "b", "c"]) == "a, b and c" and joined(["a"]) == "a"
-    assert joined(["a, x", "b", "c"], "or") == "a, x; b; or c"
-    assert named([f"{letter}, x" for letter in "abcdefgh"]).endswith("; f, x and 2 more")
+    assert join_words(["a", "b", "c"]) == "a, b and c" and join_words(["a"]) == "a"
+    assert join_words(["a, x", "b", "c"], "or") == "a, x; b; or c"
+    assert first_names([f"{letter}, x" for letter in "abcdefgh"]).endswith("; f, x and 2 more")
 
 
 def test_a_winner_among_those_that_ran_everywhere_is_said_to_be_one():

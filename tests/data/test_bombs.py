@@ -18,7 +18,7 @@ from fairbench.data import download
 from fairbench.data.any_table import read_any_table
 from fairbench.data.arrow_stream import stream_size
 from fairbench.data.delimited import check_text, read_parquet
-from fairbench.data.download import unpacked
+from fairbench.data.download import unpack
 
 ROWS = 200_000
 
@@ -69,7 +69,7 @@ def test_an_archive_out_of_all_proportion_is_not_unpacked_to_its_end(tmp_path, m
         archive.writestr("t.csv", content)
     for name, member in (("t.csv.gz", ""), ("t.zip", "t.csv")):
         with pytest.raises(DataError, match=r"unfolds to more than \d+ MB"):
-            unpacked(tmp_path / name, member)
+            unpack(tmp_path / name, member)
 
 
 @pytest.mark.parametrize("said", ["much", "0", "-1", "inf", "nan"])

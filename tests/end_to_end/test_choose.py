@@ -10,7 +10,7 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.comparison.choice import choose_run
 from fairbench.comparison.run_predictions import SharedRows
-from fairbench.comparison.settings import Bound, minimised
+from fairbench.comparison.settings import Bound, minimised_metric
 from fairbench.core.errors import UserError
 from fairbench.core.formats import number
 from fairbench.evaluation.columns import values_of
@@ -50,7 +50,7 @@ def results(tmp_path_factory):
 def made(results, split, metric="equalized_odds", bounds=LOOSE, **options):
     folder, ids = results
     runs = [Catalogue(folder).one(id_) for id_ in ids[split]]
-    return choose_run(runs, minimised(metric), bounds, **options)
+    return choose_run(runs, minimised_metric(metric), bounds, **options)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -112,7 +112,7 @@ def test_runs_that_weigh_their_rows_are_refused(results):
     runs = [Catalogue(folder).one(id_) for id_ in ids["one"]]
     runs[1].config["evaluator"]["weights"] = True
     with pytest.raises(UserError, match=f"1 of these runs, such as {runs[1].id}, weigh"):
-        choose_run(runs, minimised("error_rate"), ())
+        choose_run(runs, minimised_metric("error_rate"), ())
 
 
 @pytest.mark.parametrize(

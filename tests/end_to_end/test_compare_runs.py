@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.runs import compare_pair, outperformance, typical
+from fairbench.comparison.runs import compare_pair, outperformance, typical_repeat
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import carry_out
@@ -100,7 +100,7 @@ def test_typical_repeats_are_compared_one_by_one(results):
     events = compared.events(compared.regions(0.95))
     assert len(events) == 3
     np.testing.assert_allclose(events.sum(axis=1), 1)
-    assert typical(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
+    assert typical_repeat(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
 
 
 def test_same_comparison_twice_is_the_same(results):

@@ -16,7 +16,7 @@ from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
 from fairbench.results.sweeps import Sweep, keep_sweep
-from fairbench.tracking.database import TrackingError, damaged, local
+from fairbench.tracking.database import TrackingError, is_damaged, local
 from fairbench.tracking.importer import Tracking, entries
 from fairbench.tracking.metrics import (
     LoggedMetric,
@@ -249,20 +249,20 @@ def whole_database(cwd, tmp_path):
 def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     path = whole_database(cwd, tmp_path)
     content = path.read_bytes()
-    assert not damaged(path, 1)
+    assert not is_damaged(path, 1)
     read_only = content[:18] + b"\x42" + content[19:]
     for number, damage in enumerate((b"", content[:60], content[:-1], read_only)):
         spoilt = tmp_path / f"{number}.db"
         spoilt.write_bytes(damage)
-        assert damaged(spoilt, 1), number
+        assert is_damaged(spoilt, 1), number
     text = tmp_path / "text.db"
     shutil.copyfile(path, text)
     changed(text, "UPDATE params SET value = CAST(x'f4' AS TEXT)")
-    assert damaged(text, 1)
+    assert is_damaged(text, 1)
     changed(path, "ALTER TABLE params RENAME COLUMN value TO valve")
-    assert damaged(path, 1)
+    assert is_damaged(path, 1)
     changed(path, "UPDATE alembic_version SET version_num = 'another'")
-    assert not damaged(path, 1)  # of another version of MLflow, which may have other columns
+    assert not is_damaged(path, 1)  # of another version of MLflow, which may have other columns
 
 
 def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 
 from fairbench.cli.command_line import CommandLine, hydra_of
-from fairbench.cli.tuning import answered, search_of
+from fairbench.cli.tuning import carry_out_search, search_of
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import prepared
 from tests.harness import CONF, quick
@@ -70,8 +70,8 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     other = search(folder=tmp_path / "two")
     first, second = one.carry_out(), other.carry_out()
     assert found(first) == found(second)
-    answers = [answered(tuning)[0] for tuning in (one, other)]
-    assert answers[0].place == answers[1].place
+    answers = [carry_out_search(tuning)[0] for tuning in (one, other)]
+    assert answers[0].position == answers[1].position
     assert answers[0].promises == answers[1].promises
     wrong = [answer.tested[0].value for answer in answers]
     assert wrong[1] == pytest.approx(1 - wrong[0])
@@ -133,7 +133,7 @@ def test_a_search_ends_when_every_value_was_tried_or_its_seconds_are_spent(searc
     assert {trial.values["learner.C"] for trial in few.trials} == {"0.1", "1"}
     spent = search(SPACE, "hydra.sweeper.cpu_seconds=1e-9", folder=tmp_path / "two")
     with pytest.raises(UserError, match="no trial was begun"):
-        answered(spent)
+        carry_out_search(spent)
 
 
 def test_what_is_surely_worse_is_stopped(search, tmp_path):

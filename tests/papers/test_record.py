@@ -15,7 +15,7 @@ from fairbench.reporting.papers.record import (
     PAGE,
     answers,
     changes,
-    merged,
+    merge_record,
     page,
     recorded,
     write_record,
@@ -52,20 +52,20 @@ def numbers(*verdicts, whole=True):
 
 
 def test_a_record_keeps_what_a_smaller_look_did_not_settle(tiny):
-    write_record(tiny, merged(numbers("agrees", "agrees", "not run"), recorded(tiny)))
+    write_record(tiny, merge_record(numbers("agrees", "agrees", "not run"), recorded(tiny)))
     before = recorded(tiny)
     assert before["verdict"].tolist() == ["agrees", "agrees", "not run"]
     assert before["ours"].tolist()[0] == 0.123457
     small = numbers("differs", "not run", "differs", whole=False)
-    assert merged(small, before)["verdict"].tolist() == ["agrees", "agrees", "not run"]
+    assert merge_record(small, before)["verdict"].tolist() == ["agrees", "agrees", "not run"]
     assert changes(small, before)["metric"].tolist() == ["m0"]
     again = numbers("differs", "agrees", "agrees")
     assert changes(again, before)["before"].tolist() == ["agrees"]
-    assert merged(again, before)["verdict"].tolist() == ["differs", "agrees", "agrees"]
+    assert merge_record(again, before)["verdict"].tolist() == ["differs", "agrees", "agrees"]
 
 
 def test_every_row_has_a_verdict_or_says_why_not(tiny):
-    write_record(tiny, merged(numbers("agrees", "differs", "no answer"), recorded(tiny)))
+    write_record(tiny, merge_record(numbers("agrees", "differs", "no answer"), recorded(tiny)))
     table, claim, absent = answers(tiny, recorded(tiny))
     assert (table.verdict, table.score) == ("agrees in part", "1 of 2")
     assert (claim.verdict, claim.row.command_of("tiny")) == ("holds", 'python -c "print(3)"')
@@ -170,7 +170,7 @@ def test_the_page_of_the_papers_is_current():
 
 
 def test_verdicts_that_changed_are_listed_and_those_of_a_smaller_look_counted(tiny, capsys):
-    write_record(tiny, merged(numbers("agrees", "agrees"), recorded(tiny)))
+    write_record(tiny, merge_record(numbers("agrees", "agrees"), recorded(tiny)))
     record = recorded(tiny)
     print_changes(tiny, changes(numbers("agrees", "differs"), record))
     line = "tiny, table 1, m1: differs (recorded: agrees); theirs 0.5, ours 0.1235\n"

@@ -13,7 +13,7 @@ from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.page.figures import MOST, _styled
+from fairbench.reporting.page.figures import MOST, _method_styles
 from tests.audits.tables import parse, predictions
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.
@@ -71,7 +71,7 @@ def looks(svg):
 
 
 def test_in_black_and_white_no_two_methods_look_alike():
-    styles = _styled([f"m{i}" for i in range(MOST)])
+    styles = _method_styles([f"m{i}" for i in range(MOST)])
     series = [Series(name, [0, 1], [0, 1], **style) for name, style in styles.items()]
     *_, key = chart([Panel(series, "x", "y")], key=series)
     result = looks(key)

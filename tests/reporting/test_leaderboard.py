@@ -29,17 +29,17 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.document.plain_text import to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.leaderboard.answer import answer_of
-from fairbench.reporting.leaderboard.means import TaskMeans
-from fairbench.reporting.leaderboard.opening import (
+from fairbench.reporting.leaderboard.cached_page import (
     Leaderboard,
     _plain,
-    _restored,
+    _restore,
     open_leaderboard,
 )
+from fairbench.reporting.leaderboard.means import TaskMeans
 from fairbench.reporting.leaderboard.write import (
     BoardFindings,
     BoardTable,
-    checked,
+    comparable_board,
     page_of,
     short_of,
     write_leaderboard,
@@ -205,7 +205,7 @@ def small(whole, **kept):
     """Return the findings of a part of a table."""
     for name, values in kept.items():
         whole = whole[whole[name].isin(values)]
-    board = checked(whole.reset_index(drop=True), "here", "")
+    board = comparable_board(whole.reset_index(drop=True), "here", "")
     return BoardFindings.of(board, "", draws=20)
 
 
@@ -234,11 +234,11 @@ def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
     numbers = whole["dataset"] == "data 00"
     gone = ["error_rate", *(name for name in ("statistical_parity", "equalized_odds"))]
     whole.loc[numbers, gone] = np.nan
-    assert [task.title for task in checked(whole, "here", "").tasks] == [
+    assert [task.title for task in comparable_board(whole, "here", "").tasks] == [
         f"data 0{n} by sex" for n in (1, 2, 3)
     ]
     with pytest.raises(UserError, match="tasks whose target is a number have none"):
-        checked(whole[numbers], "here", "")
+        comparable_board(whole[numbers], "here", "")
 
 
 @pytest.fixture(scope="module")
@@ -370,4 +370,4 @@ def test_no_page_of_a_strangers_is_taken_for_one_of_ours(opened_board, tmp_path,
 def test_what_a_terminal_shows_is_kept_to_the_letter(document, told):
     short = short_of(document, told[1])
     assert len(short.tables) > 1
-    assert printed(_restored(json.loads(json.dumps(_plain(short))))) == printed(short)
+    assert printed(_restore(json.loads(json.dumps(_plain(short))))) == printed(short)

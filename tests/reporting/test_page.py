@@ -14,7 +14,7 @@ from fairbench.evaluation.summary import summarise
 from fairbench.experiments.configuration import IDENTITY, Identity
 from fairbench.experiments.presets import Presets, options_of
 from fairbench.inference.comparing.ranking import probability_better
-from fairbench.reporting.page.blocks import blocks, measured
+from fairbench.reporting.page.blocks import blocks, read_blocks
 from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
@@ -65,7 +65,7 @@ def block(results):
 
 
 def measured_blocks(results):
-    return [block for together in measured(blocks(Catalogue(results))) for block in together]
+    return [block for together in read_blocks(blocks(Catalogue(results))) for block in together]
 
 
 def tables_of(block):

@@ -17,7 +17,7 @@ from fairbench.inference.comparing.ranking import ranking
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.page import pairs as choice
-from fairbench.reporting.page.blocks import blocks, measured
+from fairbench.reporting.page.blocks import blocks, read_blocks
 from fairbench.reporting.page.figures import confusion_counts
 from fairbench.reporting.page.metric_table import test_share as share_of
 from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pairs_section
@@ -45,7 +45,9 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def of_blocks(results):
     return {
-        block.name: block for together in measured(blocks(Catalogue(results))) for block in together
+        block.name: block
+        for together in read_blocks(blocks(Catalogue(results)))
+        for block in together
     }
 
 

@@ -15,7 +15,7 @@ from fairbench.cli.verbs.store import runs_lines
 from fairbench.comparison.run_predictions import load_predictions, predictions_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.headlines import headlines
-from fairbench.experiments.configuration import telling_name
+from fairbench.experiments.configuration import full_name
 from fairbench.reporting.run_tables import runs_table, tidy
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store
@@ -155,7 +155,7 @@ def test_rows_are_ordered_by_error_within_a_data_set(runs):
 
 
 def test_what_mlflow_is_told_tells_runs_apart(runs):
-    names = {telling_name(run.name, run.config) for run in runs}
+    names = {full_name(run.name, run.config) for run in runs}
     assert names == {
         f"simulated, xgboost, baseline, n_samples=300, max_depth={depth}, repeats=2"
         for depth in (2, 4)

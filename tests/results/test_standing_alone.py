@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from fairbench.cli.jobs import hold
+from fairbench.cli.jobs import protect_from_collection
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments import build
@@ -109,7 +109,7 @@ def test_cells_of_a_pack_are_verified_by_computing_them_again(pack, results, cap
 
 def test_no_run_is_made_in_a_pack(pack, capsys):
     with pytest.raises(UserError, match="is a pack, which is only read"):
-        hold([pack], ExitStack(), make=True)
+        protect_from_collection([pack], ExitStack(), make=True)
 
 
 def test_a_sweep_goes_on_in_an_unpacked_folder(pack, tmp_path):

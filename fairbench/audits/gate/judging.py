@@ -17,7 +17,7 @@ from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.seeds import rng
 from fairbench.core.typed_options import typed_values
-from fairbench.data.columns import naming_rows
+from fairbench.data.columns import name_rows_in_errors
 from fairbench.evaluation.conditions import by_attribute, conditions_of
 from fairbench.evaluation.gate import ComparedGroups, Gate, decision_intervals, judge
 from fairbench.evaluation.group_intervals import CountIntervals
@@ -95,7 +95,7 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
         labels is named, or what an audit refuses, too.
     """
     conditions = conditions_of(options.fail_if)
-    with naming_rows(frame, options.id):
+    with name_rows_in_errors(frame, options.id):
         kind_of(options, frame)
         if not options.group:
             raise UserError("a gate compares groups: name their columns, such as group=[sex,race]")

@@ -11,7 +11,7 @@ import pandas as pd
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.data.columns import naming_rows
+from fairbench.data.columns import name_rows_in_errors
 from fairbench.data.groups import has_many_groups
 from fairbench.data.prediction_kinds import are_classes, are_numbers
 from fairbench.reporting.document.model import Document
@@ -24,7 +24,7 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
     ------
     UserError : an option that the kind of audit does not take, or a value that cannot be.
     """
-    with naming_rows(frame, options.id):
+    with name_rows_in_errors(frame, options.id):
         return _document_of(options, frame)
 
 

@@ -30,7 +30,7 @@ from fairbench.core.files import file_sha256
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import class_names
-from fairbench.data.columns import Place, marks_of, naming_rows, numbers_of
+from fairbench.data.columns import Place, marks_of, name_rows_in_errors, numbers_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled
 
@@ -214,7 +214,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         )
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
-    with naming_rows(frame, column):
+    with name_rows_in_errors(frame, column):
         session = _opened(state, frame)
     return replace(session, ids=frame[column].tolist()) if column else session
 

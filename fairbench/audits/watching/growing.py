@@ -14,7 +14,7 @@ import pandas as pd
 
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
-from fairbench.data.checksums import ordered, unordered
+from fairbench.data.checksums import ordered_checksum, unordered_checksum
 from fairbench.data.periods import natural, spelling
 
 _SIGNS: Mapping[float, str] = {0: "0", 1: "1"}
@@ -88,7 +88,11 @@ def grown(
         seen_rows = zip(of_period.index, before.labels, labels, strict=False)
         late += [position for position, old, now in seen_rows if old != now]
         new += of_period.index[len(before.labels) :].tolist()
-        parts = [SeenRows(len(fresh), ordered(fresh), unordered(fresh), look)] if fresh else []
+        parts = (
+            [SeenRows(len(fresh), ordered_checksum(fresh), unordered_checksum(fresh), look)]
+            if fresh
+            else []
+        )
         seen[name] = Period(name, (*before.parts, *parts), labels)
     return late, new, tuple(seen[name] for name in sorted(seen, key=natural))
 
@@ -138,9 +142,9 @@ def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
         rows = text[start : start + part.rows]
         row_numbers = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
         start += part.rows
-        if ordered(rows) == part.digest:
+        if ordered_checksum(rows) == part.digest:
             continue
-        if unordered(rows) == part.bag:
+        if unordered_checksum(rows) == part.bag:
             raise UserError(
                 f"{row_numbers} are in another order than when they were seen: put them back in "
                 "their order, or start another state"

@@ -19,14 +19,14 @@ from fairbench.data.checksums import keys_of, texts_of
 from fairbench.data.columns import (
     Place,
     labels_of,
-    named_labels,
-    naming_rows,
+    labels_with_names,
+    name_rows_in_errors,
     notes_on_decisions,
     scores_of,
 )
-from fairbench.data.groups import crossed
+from fairbench.data.groups import cross_groups
 from fairbench.data.leakage import check_score
-from fairbench.data.periods import by_period, period_asked
+from fairbench.data.periods import period_asked, sort_by_period
 from fairbench.data.tabular import plain_pair, spelled
 from fairbench.data.tallies import read_tallies, text_of, with_rows
 from fairbench.inference.duplicates import beyond_chance
@@ -66,15 +66,15 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     time, _ = period_asked(options.time)
     check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
-        frame = by_period(frame, options.time, file)
-    with naming_rows(frame, options.id):
+        frame = sort_by_period(frame, options.time, file)
+    with name_rows_in_errors(frame, options.id):
         label, called = _labels(frame, options, names)
         score = scores_of(frame, Place(file, options.score)) if options.score else None
         if score is not None:
             check_score(label, score, file, options.score)
         direction = direction_of(called, spelled(options.favourable), options.decision)
         decision = read_decisions(frame, asked, direction, score)
-    first = crossed(frame, options.group[0])
+    first = cross_groups(frame, options.group[0])
     named = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
     check_said(direction, [*named, called[1]], Decided(file, first, decision), side)
@@ -96,7 +96,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             "label": label,
         }
     )
-    groups = pd.DataFrame({name: crossed(frame, name) for name in options.group})
+    groups = pd.DataFrame({name: cross_groups(frame, name) for name in options.group})
     return WatchedRows(rows, groups, called if {0, 1} <= {*label} else ())
 
 
@@ -114,7 +114,7 @@ def _labels(
         _, names = labels_of(frame[decided], Place(file, decided), positive)
     if not names:
         return labels_of(text, place, options.positive)
-    return named_labels(text, place, names)
+    return labels_with_names(text, place, names)
 
 
 def events_of(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fairbench.audits.gate.asking import GatedOptions, Gating
 from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrowed
+from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, refused
@@ -72,14 +72,16 @@ def audit(options: AuditOptions) -> int:
     from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of
 
-    gate, document = None, document_of(asked, frame)
+    gate = None
+    document = document_of(asked, frame)
     if isinstance(asked, GatedOptions):
         from fairbench.audits.gate.judging import gate_of
         from fairbench.reporting.gate_files import with_gate
 
         gate = gate_of(asked, frame)
         document = with_gate(document, gate)
-    folder, name = partial(own_folder, asked, options.results), "pair" if asked.against else "audit"
+    folder = partial(own_folder, asked, options.results)
+    name = "pair" if asked.against else "audit"
     print_and_write(document, folder, name, options.formats, detail=options.detail)
     return 0 if gate is None else settle(gate, options, options.path)
 
@@ -98,7 +100,7 @@ def read_input(
     Parameters
     ----------
     kind : the dataclass of what is asked for, from which that of the options inherits.
-    distinct : as :func:`fairbench.audits.columns.read_frame` has it.
+    distinct : as in :func:`fairbench.audits.columns.read_frame`.
 
     Raises
     ------
@@ -118,7 +120,7 @@ def read_input(
             raise UserError(_which_columns(options.path))
     else:
         options, run = _input_of_run(options)
-    asked = narrowed(options, kind)
+    asked = narrow_options(options, kind)
     return asked, read_frame(asked, source=run, distinct=distinct)
 
 
@@ -153,7 +155,8 @@ def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame
         run = load_predictions(catalogue.one(str(options.path)))
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
-    frame, favourable = predictions_frame(run, options.repeat), run.people.about.favourable
+    frame = predictions_frame(run, options.repeat)
+    favourable = run.people.about.favourable
     values_of_run = {
         "target": "target",
         "prediction": "prediction",
@@ -190,7 +193,7 @@ def print_and_write(
     ----------
     detail : whether its summary is printed, or all of it.
     folder : finds or makes the folder, once the document is printed.
-    more : what else was written.
+    more : further files that were written.
     """
     from fairbench.reporting.document.terminal import print_document, print_summary
     from fairbench.reporting.document.writing import write_document

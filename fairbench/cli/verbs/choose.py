@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from fairbench.cli.command import Command, Results, components_folder, with_note
 from fairbench.cli.output import print_as
 from fairbench.comparison.choice import choose_run
-from fairbench.comparison.differences import CannotChooseError, selecting, works
-from fairbench.comparison.settings import Bound, minimised
+from fairbench.comparison.differences import CannotChooseError, selection_words, works
+from fairbench.comparison.settings import Bound, minimised_metric
 from fairbench.core.errors import UserError, check_share, unknown_name
 from fairbench.core.options import option
 from fairbench.reporting.choice import choice_document
@@ -76,7 +76,7 @@ def choose(options: ChooseOptions) -> None:
     ------
     UserError : none can be chosen; the message has a command that chooses, if any does.
     """
-    metric = minimised(options.minimise)
+    metric = minimised_metric(options.minimise)
     bounds = tuple(Bound.read(text) for text in options.where)
     among = _candidates(options)
     catalogue = _selected(options, among)
@@ -128,7 +128,9 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
         options_typed.append(f"level={options.level:g}")
     if options.results != defaults.results:
         options_typed.append(f"results={options.results}")
-    line = shlex.join(["fairbench", "choose", *selecting(chosen, among, words), *options_typed])
+    line = shlex.join(
+        ["fairbench", "choose", *selection_words(chosen, among, words), *options_typed]
+    )
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 

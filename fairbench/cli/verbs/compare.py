@@ -22,7 +22,7 @@ from fairbench.comparison.runs import (
     compare_pair,
     effective_sample_fraction,
     outperformance,
-    typical,
+    typical_repeat,
 )
 from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
@@ -60,7 +60,9 @@ def compare(options: CompareOptions) -> None:
     """Compare the runs that the options name."""
     if not options.runs:
         raise UserError("nothing to compare: name runs=[A,B], or runs=all")
-    settings, certainty, results = options.settings(), options.certainty, options.results
+    settings = options.settings()
+    certainty = options.certainty
+    results = options.results
     conf = components_folder() / "conf"
     if options.runs == ALL:
         for comparable_runs in Catalogue(results).comparable():
@@ -103,7 +105,7 @@ def _pair(
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
-    place = typical(inside)
+    place = typical_repeat(inside)
     names = [f"{run.name} ({run.id})" for run in (first, second)]
     print_document(
         pair_document(
@@ -140,7 +142,8 @@ def _looked_at(run: RunPredictions, settings: Settings) -> str:
     """Say what a comparison is about, and on how many rows it rests; nothing of a typical one."""
     if settings.repeats == TYPICAL:
         return ""
-    folds, repeats = next(iter(run.repeats.values())), len(run.repeats)
+    folds = next(iter(run.repeats.values()))
+    repeats = len(run.repeats)
     times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
     tested = "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
     return f"of these fits, by {len(run.people)} rows, {tested} tested in {times}"
@@ -169,6 +172,7 @@ def _numbers(values: NDArray[np.float64]) -> str:
 def _matrix(
     folders: Sequence[Run], settings: Settings, certainty: float, conf: Path, results: Path
 ) -> None:
+    """Print the matrix of all pairs of three runs or more."""
     runs = _classifiers(folders, conf)
     if len(runs) < 2:
         return

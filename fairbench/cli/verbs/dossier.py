@@ -108,7 +108,8 @@ def write_dossier(
 
     Parameters
     ----------
-    question : the dataclass of what its function is asked. how : what else that takes.
+    question : the dataclass of the options of the dossier's function.
+    how : further arguments of that function.
     """
     if options.total or options.rates:
         raise UserError(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairbench.audits.gate.asking import GatedOptions, Gating
 from fairbench.audits.question import Options
-from fairbench.cli.command import ALL, SUMMARY, Command, narrowed
+from fairbench.cli.command import ALL, SUMMARY, Command, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -72,7 +72,7 @@ def gate(options: _Options) -> int:
     from fairbench.data.any_table import check_file
 
     check_file(options.path)
-    gate_options = narrowed(options, GatedOptions)
+    gate_options = narrow_options(options, GatedOptions)
     verdict = gate_of(gate_options, read_frame(gate_options))
     if options.detail == ALL:
         from fairbench.reporting.document.model import Document, Section

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options
-from fairbench.cli.command import ALL, Command, Results, narrowed
+from fairbench.cli.command import ALL, Command, Results, narrow_options
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
@@ -118,7 +118,7 @@ class NextOptions(_State, Options):
             raise UserError("within= is of fairbench audit: leave it out to label")
         if self.cost or self.against:
             raise UserError("cost= and against= are of fairbench audit: leave them out")
-        return narrowed(self, Options)
+        return narrow_options(self, Options)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,8 @@ def label_next(options: NextOptions) -> None:
     from fairbench.audits.pages.labelling import next_rows_document
     from fairbench.reporting.document.terminal import print_document
 
-    part, file = _part(options.part), options.file
+    part = _part(options.part)
+    file = options.file
     stated = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
     if file.exists():
         session = go_on(file, options, options.given, stated, options.by)
@@ -174,7 +175,8 @@ def ask(options: AskOptions) -> None:
     from fairbench.audits.labelling.session import checked, open_session
     from fairbench.cli.label_in_turn import label_in_turn
 
-    part, file = _part(options.part), options.file
+    part = _part(options.part)
+    file = options.file
     session = resume(file, options.path)
     if not options.answers and not options.labels:
         label_in_turn(file, session, part)

@@ -48,7 +48,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
     UserError : nothing finished, one task only, or an unknown metric.
     """
     from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.leaderboard.opening import open_leaderboard
+    from fairbench.reporting.leaderboard.cached_page import open_leaderboard
 
     out = options.out if options.out != Path() else _out(options.results)
     check_folder(out)

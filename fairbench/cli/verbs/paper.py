@@ -140,7 +140,7 @@ def _compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: P
     from fairbench.reporting.papers.record import (
         answers,
         changes,
-        merged,
+        merge_record,
         recorded,
         verdicts,
         write_page,
@@ -148,7 +148,8 @@ def _compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: P
     )
     from fairbench.results.catalogue import Catalogue
 
-    catalogue, presets = Catalogue(options.results), Presets(root / "conf")
+    catalogue = Catalogue(options.results)
+    presets = Presets(root / "conf")
     rows = {}
     for paper in papers:
         record = recorded(paper)
@@ -156,7 +157,7 @@ def _compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: P
             tables = list(paper_tables(paper, [*paper.tables], catalogue, presets, options.results))
             new = verdicts(tables)
             print_changes(paper, changes(new, record))
-            record = merged(new, record)
+            record = merge_record(new, record)
         rows[paper.name] = record
     for paper in papers:
         print_contents(paper, list(answers(paper, rows[paper.name])))

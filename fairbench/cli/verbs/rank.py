@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairbench.cli.command import Command, Printed, Results, narrowed
+from fairbench.cli.command import Command, Printed, Results, narrow_options
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.core.errors import UserError
@@ -47,14 +47,14 @@ def rank(options: _Options) -> None:
     check_forms(options.formats)
     if options.experiment:
         options, read = _of_experiment(options)
-        report = report_of(narrowed(options, RankOptions), read=read)
+        report = report_of(narrow_options(options, RankOptions), read=read)
     elif options.path == Path():
         raise UserError(
             "nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder by "
             "its name"
         )
     else:
-        report = report_of(narrowed(options, RankOptions))
+        report = report_of(narrow_options(options, RankOptions))
     place = Path(options.out) if options.out else _folder(options.path)
     print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
 

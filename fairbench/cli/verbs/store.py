@@ -243,7 +243,8 @@ def rm(options: RemoveOptions) -> None:
     store = Store(options.results)
     with alone(options.results, options.wait):
         runs = _selected_runs(options)
-        removed, lines = garbage.of_runs(store, list(runs)), runs_lines(runs)
+        removed = garbage.of_runs(store, list(runs))
+        lines = runs_lines(runs)
         cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
         if not options.dry_run:
             garbage.remove(removed)
@@ -266,7 +267,9 @@ def evaluate(options: EvaluateOptions) -> int:
 
     refuse_pack(options.results, "evaluating runs again")
     conf = components_folder() / "conf"
-    runs, evaluated, failed = list(_selected_runs(options)), 0, 0
+    runs = list(_selected_runs(options))
+    evaluated = 0
+    failed = 0
     for run in runs:
         try:
             evaluated += evaluate_again(run, conf, draw_figures)
@@ -328,7 +331,7 @@ def verify(options: VerifyOptions) -> int:
         )
     conf = components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
-    if has_list and (damaged := verification.damaged(folder, store)):
+    if has_list and (damaged := verification.damaged_cells(folder, store)):
         for line in damaged:
             print_line(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")

@@ -66,7 +66,8 @@ def table(options: TableOptions) -> None:
     """Print or write the table of the runs that are asked for."""
     from fairbench.core.files import write_text
 
-    written_as, runs = options.written_as, _selected(options)
+    written_as = options.written_as
+    runs = _selected(options)
     if written_as == _TERMINAL and options.out == Path():
         _print(runs, options)
         return
@@ -104,6 +105,7 @@ def _selected(options: TableOptions) -> Catalogue:
 
 
 def _print(runs: Catalogue, options: TableOptions) -> None:
+    """Print one run with its files, or the table of several."""
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.run_tables import runs_document
     from fairbench.reporting.runs import document_of

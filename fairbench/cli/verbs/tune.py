@@ -17,7 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, check_run_words, components_folder, quoted
+from fairbench.cli.command import (
+    Command,
+    Results,
+    check_run_words,
+    components_folder,
+    quote_for_hydra,
+)
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.experiments.tuning_settings import TuningOptions
@@ -61,7 +67,7 @@ def tune(options: TuneOptions) -> int:
             "hydra/sweeper=tune",
             *words,
             *tuning_words,
-            f"results={quoted(str(options.results))}",
+            f"results={quote_for_hydra(str(options.results))}",
         ],
         root,
     )
@@ -73,7 +79,7 @@ def _typed(value: object) -> str:
         return "null"
     if isinstance(value, tuple):
         return f"[{','.join(map(_typed, value))}]"
-    return quoted(value) if isinstance(value, str) else str(value)
+    return quote_for_hydra(value) if isinstance(value, str) else str(value)
 
 
 COMMAND = Command(

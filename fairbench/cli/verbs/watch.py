@@ -20,7 +20,7 @@ from pathlib import Path
 from fairbench.audits.gate.asking import Gating
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
-from fairbench.cli.command import Command, Results, narrowed
+from fairbench.cli.command import Command, Results, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
@@ -63,7 +63,9 @@ def watch(options: _Options) -> int:
     if not file.exists() and options.path == Path():
         raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
     if conditions:
-        watch_options = file.read().options if file.exists() else narrowed(options, WatchOptions)
+        watch_options = (
+            file.read().options if file.exists() else narrow_options(options, WatchOptions)
+        )
         check_watched(conditions, watch_options, options.require)
     watched = look(file, options, options.given)
     name = f"watch-{file.path.stem}"

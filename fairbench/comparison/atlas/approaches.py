@@ -38,9 +38,15 @@ _READ = (
     *("binning", "rate", "constraint", "relaxation"),
 )
 _SETTINGS = ("rate", "constraint", "relaxation")
-_NOT_OF = ("bin", "level", "feature", "outcome", "k")  # rows with a value here are left out
+_LEFT_OUT_COLUMNS = (
+    "bin",
+    "level",
+    "feature",
+    "outcome",
+    "k",
+)  # rows with a value here are left out
 # The rows that are compared: values of a run itself, not of its variants, and of no single group.
-_ONE: Mapping[str, str] = MappingProxyType({"variant": "", "group": "", "statistic": VALUE})
+_ROW_OF_RUN: Mapping[str, str] = MappingProxyType({"variant": "", "group": "", "statistic": VALUE})
 _TEXTS = {"metric", "attribute", "binning", "constraint"}
 # Metrics after abstaining, or with relaxed thresholds, count as the metrics themselves.
 _RENAMED: Mapping[str, str] = MappingProxyType(
@@ -76,7 +82,7 @@ def approach_table(
     ----------
     among : a superset of the runs. Names of data sets and options are made unique among these, so
         that tables of several parts of them agree in names.
-    values : of :func:`read_values`, if the runs were read already.
+    values : the result of :func:`read_values`, if the runs were read already.
 
     Returns
     -------
@@ -96,12 +102,12 @@ def approach_table(
     long = _long_table(compared, values)
     long["setting"] = _settings(long)
     long["metric"] = _metric_names(long)
-    keys = long.groupby(["place", "setting", "repeat"], sort=True, observed=True).ngroup()
+    keys = long.groupby(["run_index", "setting", "repeat"], sort=True, observed=True).ngroup()
     wide = _pivot(keys.to_numpy(), long)
     facts = _facts_of_runs(among or compared).set_index("run", drop=False)
-    facts_of_rows = facts.loc[[run.id for run in compared]].iloc[wide["place"].to_numpy()]
+    facts_of_rows = facts.loc[[run.id for run in compared]].iloc[wide["run_index"].to_numpy()]
     facts_of_rows = facts_of_rows.reset_index(drop=True)
-    table = pd.concat([facts_of_rows, wide.drop(columns="place")], axis=1)
+    table = pd.concat([facts_of_rows, wide.drop(columns="run_index")], axis=1)
     table["setting"] = table["setting"].astype(object)
     table["group_at_prediction"] |= table["setting"].str.contains("<=", regex=False)
     return table[[*_FIRST, *table.columns.difference([*_FIRST], sort=False)]]
@@ -116,15 +122,16 @@ def _comparable(runs: Sequence[Run]) -> list[Run]:
         shared = digest([run.environment["data"], split])
         key = digest([run.seed, *(run.config[part] for part in _PARTS)])
         by_key = sets_of_task.setdefault((name, run.protect), {}).setdefault(shared, {})
-        if key not in by_key or _reaches(run) > _reaches(by_key[key]):
+        if key not in by_key or _extent(run) > _extent(by_key[key]):
             by_key[key] = run
     return [run for sets in sets_of_task.values() for run in max(sets.values(), key=len).values()]
 
 
-def _reaches(run: Run) -> tuple[int, int]:
+def _extent(run: Run) -> tuple[int, int]:
     """Return how many repeats a run has, and how many relaxations."""
-    repeats, relaxations = run.config["split"].get("repeats"), run.config["evaluator"]
-    return int(repeats or 1), len(relaxations.get("relaxations", ()))
+    repeats = run.config["split"].get("repeats")
+    relaxations = run.config["evaluator"].get("relaxations", ())
+    return int(repeats or 1), len(relaxations)
 
 
 def _datasets(runs: Sequence[Run]) -> list[str]:
@@ -170,6 +177,7 @@ def _facts_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def _number(value: object) -> float:
+    """Return a number as a float, and NaN for anything else."""
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
@@ -178,9 +186,9 @@ def _long_table(runs: Sequence[Run], values: RunValues | None) -> pd.DataFrame:
     import pyarrow as pa
 
     tables = [values[run.path] if values is not None else _values(run) for run in runs]
-    place = np.repeat(np.arange(len(tables)), [len(run_table) for run_table in tables])
+    run_index = np.repeat(np.arange(len(tables)), [len(run_table) for run_table in tables])
     table = pa.concat_tables(tables, promote_options="permissive")
-    table = table.append_column("place", pa.array(place))
+    table = table.append_column("run_index", pa.array(run_index))
     frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
     missing = {name: np.nan for name in _SETTINGS if name not in frame}
     frame = frame.assign(**missing)
@@ -190,7 +198,7 @@ def _long_table(runs: Sequence[Run], values: RunValues | None) -> pd.DataFrame:
 
 
 def _values(run: Run) -> pa.Table:
-    """Return the rows of a run's long table that are of everyone or of all protected groups."""
+    """Return a run's metric values over all people or over all protected groups together."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -199,25 +207,27 @@ def _values(run: Run) -> pa.Table:
         check_metrics(table, [name for name in METRICS if name in _READ])
     present = set(table.column_names)
     is_kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
-    for name, value in _ONE.items():
+    for name, value in _ROW_OF_RUN.items():
         is_kept = compute.and_(is_kept, compute.equal(table[name].cast(pa.string()), value))
-    for name in _NOT_OF:
+    for name in _LEFT_OUT_COLUMNS:
         if name in present:
             is_kept = compute.and_(is_kept, compute.is_null(table[name]))
-    rows = table.filter(is_kept).drop_columns([*_ONE, *(present & {*_NOT_OF})])
-    for name in _TEXTS & {*rows.column_names}:  # however the file stores it
-        if not pa.types.is_dictionary(rows[name].type):
-            column = rows[name].cast(pa.string()).dictionary_encode()
-            rows = rows.set_column(rows.column_names.index(name), name, column)
-    return rows
+    kept = table.filter(is_kept).drop_columns([*_ROW_OF_RUN, *(present & {*_LEFT_OUT_COLUMNS})])
+    for name in _TEXTS & {*kept.column_names}:  # however the file stores it
+        if not pa.types.is_dictionary(kept[name].type):
+            column = kept[name].cast(pa.string()).dictionary_encode()
+            kept = kept.set_column(kept.column_names.index(name), name, column)
+    return kept
 
 
 def _metrics(run: Run) -> pa.Table:
     """Return the columns that are needed of a run's long table, in a folder or in a pack."""
     if not run.pack:
-        return run.read_parquet("metrics", _TEXTS, (*_READ, *_NOT_OF))
+        return run.read_parquet("metrics", _TEXTS, (*_READ, *_LEFT_OUT_COLUMNS))
     table = run.table("metrics")
-    return table.select([name for name in (*_READ, *_NOT_OF) if name in table.column_names])
+    return table.select(
+        [name for name in (*_READ, *_LEFT_OUT_COLUMNS) if name in table.column_names]
+    )
 
 
 def _settings(long: pd.DataFrame) -> pd.Categorical:
@@ -227,8 +237,8 @@ def _settings(long: pd.DataFrame) -> pd.Categorical:
     first = points[~codes.duplicated()]
     texts = [_setting(*row) for row in first.itertuples(index=False)]
     names = sorted(set(texts))
-    place = np.array([names.index(text) for text in texts], np.intp)
-    return pd.Categorical.from_codes(place[codes.to_numpy()], names)
+    code_of_text = np.array([names.index(text) for text in texts], np.intp)
+    return pd.Categorical.from_codes(code_of_text[codes.to_numpy()], names)
 
 
 def _setting(rate: float, constraint: object, relaxation: float) -> str:
@@ -244,8 +254,8 @@ def _metric_names(long: pd.DataFrame) -> pd.Categorical:
     first = points[~codes.duplicated()]
     texts = [_metric_name(*row) for row in first.itertuples(index=False)]
     names = sorted({*texts})
-    place = np.array([names.index(text) for text in texts], np.intp)
-    return pd.Categorical.from_codes(place[codes.to_numpy()], names)
+    code_of_text = np.array([names.index(text) for text in texts], np.intp)
+    return pd.Categorical.from_codes(code_of_text[codes.to_numpy()], names)
 
 
 def _metric_name(metric: str, constraint: object, once: bool) -> str:
@@ -282,8 +292,8 @@ def _pivot(keys: NDArray[np.intp], long: pd.DataFrame) -> pd.DataFrame:
     with np.errstate(invalid="ignore"):
         means = (total / count).reshape(shape)
     first_rows = np.unique(keys, return_index=True)[1]
-    wide = long.iloc[first_rows][["place", "setting", "repeat"]].reset_index(drop=True)
-    wide["test_share"] = _test_shares(long)[wide["place"].to_numpy()]
+    wide = long.iloc[first_rows][["run_index", "setting", "repeat"]].reset_index(drop=True)
+    wide["test_share"] = _test_shares(long)[wide["run_index"].to_numpy()]
     means_by_key = pd.concat([wide, pd.DataFrame(means, columns=columns)], axis=1)
     return means_by_key[np.isfinite(means).any(axis=1)].reset_index(drop=True)
 
@@ -293,12 +303,12 @@ def _test_shares(long: pd.DataFrame) -> NDArray[np.float64]:
 
     Rows of validation are neither; see :mod:`fairbench.inference.repeats`.
     """
-    runs = int(long["place"].max()) + 1
-    rows = [
-        long[long["metric"].isin(names) & (long["setting"] == "")].groupby("place")["n"].mean()
+    runs = int(long["run_index"].max()) + 1
+    rows_per_split = [
+        long[long["metric"].isin(names) & (long["setting"] == "")].groupby("run_index")["n"].mean()
         for names in (("error_rate", "rmse"), ("fit_seconds",))
     ]
-    tested, trained = (row.reindex(range(runs)).to_numpy(float) for row in rows)
+    tested, trained = (rows.reindex(range(runs)).to_numpy(float) for rows in rows_per_split)
     share = tested / (tested + trained)
     return np.where(np.isfinite(share), share, 0.5)
 

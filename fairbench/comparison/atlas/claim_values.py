@@ -1,4 +1,4 @@
-"""What becomes of claims across data sets, and of thresholds by the size of data: plain values."""
+"""Dataclasses for claims and their parts, and for margins of thresholds by the size of data."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ class ClaimPart:
 
     Attributes
     ----------
-    label, metric : whose difference it is, and of what.
-    mean, lower, upper : the mean over families of the difference, with its 95 % interval by
-        itself; `all_lower`, `all_upper` : ends that are meant to hold for all parts at once.
+    label : the intervention, method or comparison whose difference this is.
+    metric : the metric that the difference is in.
+    mean, lower, upper : the mean difference over families, with its own 95 % interval.
+    all_lower, all_upper : the limits of an interval that holds simultaneously with those of the
+        claim's other parts.
     epsilon : the largest difference that does not matter.
-    tasks, families : on how many it was measured; `positive` : of the tasks, on how many the
-        difference is above 0.
-    verdict : by the mean's interval, all at once; `alone` : by its own.
+    tasks, families : the numbers of tasks and families on which the difference was measured.
+    positive : the number of these tasks on which the difference is above 0.
+    verdict : the verdict by the simultaneous interval.
+    alone : the verdict by the difference's own interval.
     few_tasks : whether it was measured on too few tasks to decide the claim.
     of_families : the mean of each family on whose tasks it was measured.
     """
@@ -46,10 +49,10 @@ class Claim:
 
     Attributes
     ----------
-    rule : what the differences of the parts are, and what decides.
-    verdict : by means over families.
-    evidence : in words, the figures that decide, where several parts do so together.
-    remarks : what is to be known beside it, such as what is unlevel in what is compared.
+    rule : which differences the parts are, and when the claim holds or fails.
+    verdict : holds, fails or not resolved, by means over families.
+    evidence : a sentence with the figures that decide, where several parts decide together.
+    remarks : further sentences, such as ways in which the comparison is uneven.
     """
 
     name: str
@@ -62,12 +65,12 @@ class Claim:
     remarks: tuple[str, ...] = ()
 
     @property
-    def deciding(self) -> tuple[ClaimPart, ...]:
+    def deciding_parts(self) -> tuple[ClaimPart, ...]:
         """Return the parts that were measured on enough tasks to decide the claim."""
-        return deciding(self.parts)
+        return select_deciding(self.parts)
 
 
-def deciding(parts: Iterable[ClaimPart]) -> tuple[ClaimPart, ...]:
+def select_deciding(parts: Iterable[ClaimPart]) -> tuple[ClaimPart, ...]:
     """Return the parts that were measured on enough tasks to decide a claim."""
     return tuple(part for part in parts if not part.few_tasks)
 
@@ -90,14 +93,17 @@ class TaskMargin:
 
 @dataclass(frozen=True)
 class SizeClass:
-    """The same over the tasks with some numbers of rows: the plain mean over their families.
+    """The error of thresholds minus that of interventions, over tasks of similar numbers of rows.
 
     Attributes
     ----------
-    least_rows, most_rows : of the tasks.
-    positive, tasks : on how many of the tasks the difference is above 0.
-    above, compared : in how many comparisons, of an intervention and a gap, the mean over families
-        is above 0.
+    label : the class in words, such as ``up to 1,000 rows``.
+    least_rows, most_rows : the smallest and the largest number of rows of these tasks.
+    tasks, families : the numbers of tasks and families in the class.
+    positive : the number of tasks on which the difference is above 0.
+    difference, lower, upper : the plain mean over families, with its 95 % interval.
+    compared : the number of comparisons: pairs of an intervention and a gap.
+    above : the number of comparisons whose mean over families is above 0.
     """
 
     label: str

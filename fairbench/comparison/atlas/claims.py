@@ -1,6 +1,7 @@
 """Claims of the literature that an atlas can test.
 
-Each claim says which differences decide it.
+Each claim states in its rule which differences decide it. Each function here measures these
+differences, its parts, and combines their verdicts (`verdicts`) into that on the claim.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, deciding
+from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, select_deciding
 from fairbench.comparison.atlas.frontiers import ERROR, GAPS, NONE, MarginSeries
-from fairbench.comparison.atlas.unprocessing import unprocessing
+from fairbench.comparison.atlas.unprocessing import unprocessing_claim
 from fairbench.comparison.atlas.values import (
     AtlasValues,
     contrasts,
-    differences,
-    known_mean,
-    marked,
-    own_options,
+    finite_mean,
+    mean_differences,
+    name_with_group_need,
+    option_values,
 )
 from fairbench.comparison.atlas.verdicts import (
     FAILS,
@@ -30,7 +31,7 @@ from fairbench.comparison.atlas.verdicts import (
     TwoVerdicts,
     any_holds,
     claim_of_all,
-    judged,
+    judge_parts,
     larger,
     no_larger,
 )
@@ -61,7 +62,7 @@ class ClaimRoles:
 
     @classmethod
     def read(cls, path: Path) -> ClaimRoles:
-        """Return the roles of a file of configuration; none where there is no such file."""
+        """Read the roles from a configuration file; all are empty if there is no such file."""
         if not path.is_file():
             return cls()
         import yaml
@@ -81,41 +82,42 @@ def claims(
 
     Parameters
     ----------
-    values : of all settings.
-    margins : of interventions against relaxed thresholds.
+    values : the values of approaches in all settings.
+    margins : the margins of interventions over relaxed thresholds, with one entry for each
+        approach, task and gap.
     remarks : ways in which interventions were not configured on equal terms.
     """
     all_claims = [
-        unprocessing(values, margins, remarks, roles.thresholds),
-        *interventions(values, roles),
-        ensembles(values, roles),
-        binomial(values, roles),
-        *abstention(values),
-        recalibration(values, roles),
+        unprocessing_claim(values, margins, remarks, roles.thresholds),
+        *intervention_claims(values, roles),
+        ensemble_claim(values, roles),
+        binomial_claim(values, roles),
+        *abstention_claims(values),
+        recalibration_claim(values, roles),
     ]
     return tuple(claim for claim in all_claims if claim.parts)
 
 
-def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]:
-    """Return whether interventions help at equal error, and whether fairness costs accuracy."""
+def intervention_claims(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]:
+    """Return two claims: interventions help at equal error, and fairness costs accuracy."""
     plain = values.only(values.table["setting"] == "")
     compared = [
         contrast
         for contrast in contrasts(plain, "intervention", NONE)
         if contrast.label.split()[0] not in roles.recalibrations
     ]
-    error = differences(plain.metric(ERROR), compared)
+    error = mean_differences(plain.metric(ERROR), compared)
     series = [
         ClaimSeries(contrast.name, ERROR, difference, larger)
         for contrast, difference in zip(compared, error, strict=True)
     ]
     for gap in GAPS:
-        falls = -differences(plain.metric(gap), compared)
+        falls = -mean_differences(plain.metric(gap), compared)
         pairs = zip(compared, falls, strict=True)
         series += [ClaimSeries(contrast.name, gap, fall, larger) for contrast, fall in pairs]
-    parts = judged(plain, series)
-    deciding_parts = deciding(parts)
-    verdict = some_helps(deciding_parts)
+    parts = judge_parts(plain, series)
+    deciding_parts = select_deciding(parts)
+    verdict = some_intervention_helps(deciding_parts)
     rule = (
         "The differences are the intervention's error minus that without, and the gap without "
         "minus the intervention's. A difference is there if it is surely above 0 and may be as "
@@ -143,8 +145,8 @@ def interventions(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, Claim]
     return helps, costly
 
 
-def some_helps(parts: Sequence[ClaimPart]) -> str:
-    """Return whether an intervention lowers a gap and does not raise the error."""
+def some_intervention_helps(parts: Sequence[ClaimPart]) -> str:
+    """Return the verdict on "some intervention lowers a gap and does not raise the error"."""
     part_of = {(part.label, part.metric): part for part in parts}
     costs = {label: part for (label, metric), part in part_of.items() if metric == ERROR}
     falls = {
@@ -157,9 +159,8 @@ def some_helps(parts: Sequence[ClaimPart]) -> str:
 def _evidence(parts: Sequence[ClaimPart]) -> str:
     """Return a sentence on the intervention that lowers a gap most.
 
-    It is looked for among those for which it is sure, of both at once, that they lower a gap and do
-    not raise the error; if there are none, among those for which each of the two is sure by itself;
-    then among all.
+    It is the best of those that lower a gap and do not raise the error by simultaneous intervals;
+    if there are none, of those that do by the intervals of each difference alone; then of all.
     """
     part_of = {(part.label, part.metric): part for part in parts}
     gap_parts = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in part_of]
@@ -189,7 +190,13 @@ _OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
 
 
 def _lowers_gap_at_no_error(falls: str, cost: ClaimPart) -> TwoVerdicts:
-    """Say whether an intervention lowers a gap and does not raise the error."""
+    """Return the verdicts on "an intervention lowers a gap and does not raise the error".
+
+    Parameters
+    ----------
+    falls : the verdict on "it lowers a gap".
+    cost : the part on its error, whose verdict is on "it raises the error".
+    """
     verdicts = []
     for costs in (_OPPOSITE[cost.verdict], _OPPOSITE[cost.alone]):
         both_verdicts = {falls, costs}
@@ -199,8 +206,8 @@ def _lowers_gap_at_no_error(falls: str, cost: ClaimPart) -> TwoVerdicts:
     return TwoVerdicts(*verdicts)
 
 
-def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
-    """Return whether bags are worse calibrated than the binomial likelihood."""
+def ensemble_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
+    """Return the claim that bags are worse calibrated than the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
     compared = [
         contrast
@@ -209,13 +216,18 @@ def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
     ]
     own_metrics = ("log_loss", "expected_calibration_error")
     series = [
-        ClaimSeries(f"{contrast.name}, {_READ.get(name, _OWN)}", name, difference, larger)
+        ClaimSeries(
+            f"{contrast.name}, {_PROBABILITY_READ.get(name, _OWN_PROBABILITY)}",
+            name,
+            difference,
+            larger,
+        )
         for name in (*own_metrics, "nll")
         for contrast, difference in zip(
-            compared, differences(plain.metric(name), compared), strict=True
+            compared, mean_differences(plain.metric(name), compared), strict=True
         )
     ]
-    parts = judged(plain, series)
+    parts = judge_parts(plain, series)
     return claim_of_all(
         name="ensembles_are_uncalibrated",
         statement="Ensembles are worse calibrated than the binomial likelihood.",
@@ -229,18 +241,18 @@ def ensembles(values: AtlasValues, roles: ClaimRoles) -> Claim:
     )
 
 
-_OWN = "by its own probability"
-_READ = {"nll": "by the members' disagreement"}
+_OWN_PROBABILITY = "by its own probability"
+_PROBABILITY_READ = {"nll": "by the members' disagreement"}
 
 
-def binomial(values: AtlasValues, roles: ClaimRoles) -> Claim:
-    """Return whether no method has a smaller log loss than the binomial likelihood."""
+def binomial_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
+    """Return the claim that no method has a smaller log loss than the binomial likelihood."""
     plain = values.only(values.table["setting"] == "")
     compared = contrasts(plain, "method", roles.likelihood)
-    falls = -differences(plain.metric("log_loss"), compared)
+    falls = -mean_differences(plain.metric("log_loss"), compared)
     pairs = zip(compared, falls, strict=True)
     series = [ClaimSeries(contrast.name, "log_loss", fall, no_larger) for contrast, fall in pairs]
-    parts = judged(plain, series)
+    parts = judge_parts(plain, series)
     return claim_of_all(
         name="binomial_nll_is_best",
         statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
@@ -251,10 +263,10 @@ def binomial(values: AtlasValues, roles: ClaimRoles) -> Claim:
     )
 
 
-def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
-    """Return whether withholding a fifth of the labels lowers the error, and the gaps."""
-    without = values.table["intervention"] == NONE
-    plain = values.only(without & values.table["setting"].isin(["", WITHHELD]))
+def abstention_claims(values: AtlasValues) -> tuple[Claim, Claim]:
+    """Return two claims: withholding a fifth of the labels lowers the error, and the gaps."""
+    is_unconstrained = values.table["intervention"] == NONE
+    plain = values.only(is_unconstrained & values.table["setting"].isin(["", WITHHELD]))
     falls: list[tuple[str, str, Floats]] = []
     for metric in (ERROR, *GAPS):
         fall_by_method = _fall_by_method(plain, metric)
@@ -275,8 +287,12 @@ def abstention(values: AtlasValues) -> tuple[Claim, Claim]:
     )
     claimed = []
     for name, statement, metrics in names:
-        series = [ClaimSeries(label, m, fall, larger) for label, m, fall in falls if m in metrics]
-        parts = judged(plain, series)
+        series = [
+            ClaimSeries(label, metric, fall, larger)
+            for label, metric, fall in falls
+            if metric in metrics
+        ]
+        parts = judge_parts(plain, series)
         claimed.append(
             claim_of_all(
                 name=name,
@@ -295,26 +311,28 @@ def _fall_by_method(values: AtlasValues, metric: str) -> dict[str, Floats]:
     """Return how much withholding labels lowers a metric: method -> (T, R)."""
     metric_values = values.metric(metric)
     rows = values.approaches.to_dict("records")
-    place_of = {
-        tuple(row[name] for name in _SAME): row_number for row_number, row in enumerate(rows)
+    position_of = {
+        tuple(row[name] for name in _IDENTITY): position for position, row in enumerate(rows)
     }
     falls: dict[str, list[Floats]] = {}
-    for row_number, row in enumerate(rows):
-        base = place_of.get((*(row[name] for name in _SAME[:-1]), ""))
+    for position, row in enumerate(rows):
+        base = position_of.get((*(row[name] for name in _IDENTITY[:-1]), ""))
         if row["setting"] == WITHHELD and base is not None:
-            label = f"{row['method']} {own_options('method', row['options'])}".strip()
-            label = marked(label, needs_group=bool(row.get("group_at_prediction", False)))
-            falls.setdefault(label, []).append(metric_values[base] - metric_values[row_number])
+            label = f"{row['method']} {option_values('method', row['options'])}".strip()
+            label = name_with_group_need(
+                label, needs_group=bool(row.get("group_at_prediction", False))
+            )
+            falls.setdefault(label, []).append(metric_values[base] - metric_values[position])
     return {
-        label: known_mean(np.stack(label_falls)) for label, label_falls in sorted(falls.items())
+        label: finite_mean(np.stack(label_falls)) for label, label_falls in sorted(falls.items())
     }
 
 
-_SAME = ("learner", "intervention", "method", "options", "setting")
+_IDENTITY = ("learner", "intervention", "method", "options", "setting")
 
 
-def recalibration(values: AtlasValues, roles: ClaimRoles) -> Claim:
-    """Return whether multicalibrating what was fitted lowers no group's calibration error."""
+def recalibration_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
+    """Return the claim that multicalibrating a model lowers no group's calibration error."""
     plain = values.only(values.table["setting"] == "")
     compared = [
         contrast
@@ -322,10 +340,10 @@ def recalibration(values: AtlasValues, roles: ClaimRoles) -> Claim:
         if contrast.label.split()[0] in roles.recalibrations
     ]
     metric = "multicalibration_error"
-    falls = -differences(plain.metric(metric), compared)
+    falls = -mean_differences(plain.metric(metric), compared)
     pairs = zip(compared, falls, strict=True)
     series = [ClaimSeries(contrast.name, metric, fall, no_larger) for contrast, fall in pairs]
-    parts = judged(plain, series)
+    parts = judge_parts(plain, series)
     return claim_of_all(
         name="multicalibration_is_redundant",
         statement="Multicalibrating a fitted model lowers no group's calibration error.",

@@ -1,4 +1,4 @@
-"""What an atlas of runs says, as plain values that a page shows and a file keeps."""
+"""Dataclasses with the findings of an atlas, which a page shows and a file keeps."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class AtlasApproach:
 
     Attributes
     ----------
-    name : in words, made of the other texts.
+    name : the learner, intervention and method with their options, as pages show it.
     group_at_prediction : whether a person's group must be known to predict.
-    tasks : on how many tasks it was run.
-    fit_seconds, predict_seconds : medians over tasks of CPU seconds of a split.
-    relative_cost : the geometric mean over tasks of its fit seconds over the reference's.
+    tasks : the number of tasks on which it was run.
+    fit_seconds, predict_seconds : CPU seconds for one split, medians over tasks.
+    relative_cost : its fit seconds divided by the reference's, the geometric mean over tasks.
     """
 
     name: str
@@ -60,16 +60,19 @@ class Standing:
 
     Attributes
     ----------
-    approach : its name.
-    tasks, families : on how many it was compared with the reference.
-    mean : over families, each of which counts alike, as if it had been run on all of them.
-    difference, lower, upper : from the reference, the mean over families; all differences of all
-        pairs hold together. Negative where this approach has the smaller value; infinite ends of
-        what was measured on too few families.
-    first_rank, last_rank : the ranks that it can have, all at once.
+    approach : the name of the approach.
+    tasks, families : the numbers of tasks and families on which it was compared with the reference.
+    mean : the metric's mean over families, adjusted for families on which it was not run; each
+        family counts alike.
+    difference, lower, upper : this approach minus the reference, the mean over families, with an
+        interval that holds simultaneously with those of all pairs. The limits are infinite where
+        it was measured on too few families.
+    first_rank, last_rank : the best and the worst rank that it can have, simultaneously with the
+        ranks of the others.
     may_be_best : whether it may have the best mean.
-    best_new, near_new : the probability to be the best on a new task, and to be within epsilon of
-        the best there; `near_percent` is the second in words.
+    best_new : the probability that it is the best on a new task.
+    near_new : the probability that it is within epsilon of the best on a new task.
+    near_percent : `near_new` in words.
     """
 
     approach: str
@@ -89,14 +92,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether a fact about data sets tells where an approach does better than the reference.
+    """How an approach's difference from the reference changes with a fact about data sets.
 
     Attributes
     ----------
     fact : ``rows`` (their logarithm), ``positive_share``, ``smallest_group_share`` or
         ``reference_error`` (the reference's error rate).
-    slope, lower, upper : by how much the difference grows when the fact grows by one standard
-        deviation, with an interval; those of all approaches and facts of a metric hold at once.
+    slope, lower, upper : the change of the difference per standard deviation of the fact, with an
+        interval that holds simultaneously over all approaches and facts of a metric.
     verdict : ``better where larger``, ``worse where larger`` or ``not resolved``.
     """
 
@@ -110,13 +113,14 @@ class Explanation:
 
 @dataclass(frozen=True)
 class FewTaskDifference:
-    """How an approach that was run on too few tasks to be ranked does on those.
+    """The difference from the reference of an approach that was run on too few tasks to be ranked.
 
     Attributes
     ----------
-    tasks, families : on how many it was compared with the reference.
-    difference, lower, upper : from the reference, the mean over the families of these tasks alone,
-        with its own 95 % interval for new splits of them; it says nothing of other data sets.
+    tasks, families : the numbers of tasks and families on which it was compared with the reference.
+    difference, lower, upper : this approach minus the reference, the mean over the families of
+        these tasks alone, with its own 95 % interval for new splits of them. It does not speak for
+        other data sets.
     """
 
     approach: str
@@ -136,13 +140,17 @@ class MetricStandings:
     metric, label : the metric's name and what tables call it.
     epsilon : the largest difference that does not matter in practice.
     reference : the approach that the others are compared with.
-    standings : of the approaches, the best mean first.
-    may_be_best : the names of those that may be the best. surely_near : of those that are surely
-        within epsilon of the best.
-    pairs : how many pairs there are. told_apart : how many of them surely differ.
-    plans : what would tell the best-looking approach from each that may be the best.
-    fresh : how often the best mean is another approach's on fresh splits.
-    found, on_new_task, unresolved, resolving : the same in the sentences of ``fairbench rank``.
+    standings : one `Standing` for each approach, the best mean first.
+    may_be_best : the names of the approaches that may be the best.
+    surely_near : the names of the approaches that are surely within epsilon of the best.
+    pairs : the number of pairs of approaches.
+    told_apart : the number of pairs that surely differ.
+    plans : the further runs that would tell the best-looking approach from each that may be the
+        best.
+    fresh : how often another approach has the best mean on fresh splits.
+    found, on_new_task, unresolved, resolving : sentences on these results, worded as by
+        ``fairbench rank``.
+    explanations : the slopes of differences on facts about data sets.
     few : the approaches without a rank, which were run on too few tasks.
     """
 
@@ -166,7 +174,7 @@ class MetricStandings:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All that is said of the ranking; which may be the best is said once."""
+        """All sentences on the ranking; which approaches may be the best is stated once."""
         is_said = 1 < len(self.may_be_best) < len(self.standings)
         return (*self.found, *self.on_new_task, *self.unresolved[is_said:], *self.resolving)
 
@@ -175,8 +183,8 @@ class MetricStandings:
 class FrontierPoint:
     """Error and gap of an approach, or of one setting of it, on one task.
 
-    The bands of all points of a task and gap hold at once, at 95 %. The gap is the mean over
-    splits of what a split's test rows show, which chance makes larger than the truth.
+    The intervals of all points of a task and gap are simultaneous, at 95 %. The gap is the mean
+    over splits of the gap on test rows, which chance makes larger than the true one.
     """
 
     dataset: str
@@ -196,15 +204,19 @@ class FrontierPoint:
 
 @dataclass(frozen=True)
 class MeanFrontierPoint:
-    """What an intervention, or thresholds of each group, change over data sets: error and gap.
+    """The mean change of error and gap by an intervention, or by thresholds for each group.
+
+    Both intervals of a point are simultaneous, at 95 %.
 
     Attributes
     ----------
-    intervention, setting : what it is, with its options' values; one of the two is empty.
-    group_at_prediction : whether it needs the group of whoever is decided about.
+    intervention, setting : the intervention or the thresholds, with the values of their options;
+        one of the two is empty.
+    group_at_prediction : whether the group of a person must be known to predict.
     error, error_lower, error_upper : its error minus that of the unconstrained model, the mean
-        over families; both intervals of a point hold together, at 95 %.
-    gap, gap_lower, gap_upper : the same of the gap.
+        over families.
+    gap, gap_lower, gap_upper : its gap minus that of the unconstrained model, the mean over
+        families.
     """
 
     intervention: str
@@ -227,12 +239,14 @@ class UnprocessingMargin:
 
     Attributes
     ----------
-    gap : of the intervention, the mean over splits.
-    margin, lower, upper : by how much its error is larger than that of thresholds with the same
-        gap, so that above 0 thresholds win. They are chosen on the other splits and judged on
-        each; the intervals of all interventions of a task and gap hold at once, at 95 %.
-    excess : by how much the gap of thresholds is larger where they cannot reach as small a one.
-    verdict : of "thresholds do no worse", by that interval; `alone` : by its own 95 % interval.
+    gap : the intervention's gap, the mean over splits.
+    margin, lower, upper : the intervention's error minus that of thresholds with the same gap;
+        above 0, thresholds win. Thresholds are chosen on all other splits and judged on each. The
+        intervals of all interventions of a task and gap are simultaneous, at 95 %.
+    excess : the gap of thresholds minus the intervention's; above 0 where thresholds cannot reach
+        so small a gap.
+    verdict : the verdict on "thresholds do no worse", by the simultaneous interval.
+    alone : the verdict on it by the margin's own 95 % interval.
     """
 
     dataset: str
@@ -253,11 +267,14 @@ class UnprocessingMargin:
 
 @dataclass(frozen=True)
 class TaskVerdict:
-    """Whether thresholds of each group do no worse than any intervention on a task.
+    """Whether thresholds for each group do no worse than any intervention on a task.
 
-    They fail if they surely do worse than one of the `compared` interventions and strengths, and
-    hold if they do no worse than each by itself. `holds` and `fails` count the single verdicts,
-    which hold at once.
+    Attributes
+    ----------
+    compared : the number of interventions and strengths that thresholds were compared with.
+    holds, fails : the numbers of these comparisons whose simultaneous verdict is so.
+    verdict : fails if thresholds surely do worse than one of them, and holds if they do no worse
+        than each, by the margin's own interval.
     """
 
     dataset: str
@@ -271,9 +288,15 @@ class TaskVerdict:
 
 @dataclass(frozen=True)
 class AtlasFindings:
-    """Everything that is said of an atlas.
+    """All findings of an atlas.
 
-    `fewest_tasks` is on how many an approach must have been run to be ranked.
+    Attributes
+    ----------
+    by_size : the comparison of thresholds and interventions on small and on large data sets.
+    reference : the name of the approach that the others are compared with.
+    runs, repeats : the number of runs, and of splits of each task.
+    notes : sentences on runs that are left out.
+    fewest_tasks : the number of tasks on which an approach must have been run to be ranked.
     """
 
     tasks: tuple[AtlasTask, ...]
@@ -298,7 +321,7 @@ class AtlasFindings:
 
     @property
     def families(self) -> int:
-        """Return of how many families the tasks are."""
+        """Return the number of families that the tasks belong to."""
         return len({task.family for task in self.tasks})
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,10 +1,17 @@
-"""Error against a gap: frontiers with bands, and interventions against relaxed thresholds.
+"""Errors and gaps: frontiers, and margins of interventions over relaxed thresholds.
+
+A frontier is the set of points (gap, error) of a task that thresholds or interventions reach.
+"Relaxed" thresholds are chosen to keep a gap below a limit, with one setting for each limit.
 
 Thresholds per group, chosen on validation rows for the unconstrained model, trace a frontier of
 their own: "unprocessing" (Cruz and Hardt 2024, ICLR, "Unprocessing seven years of algorithmic
 fairness"). An intervention is compared with that frontier at the gap that the intervention has. In
 each split, it is compared with a mixture of two threshold settings that has this gap on average
 over all other splits, so that the mixture is not chosen on the split it is judged on.
+
+The *margin* is the intervention's error minus that of the mixture, so that thresholds win where it
+is above 0. The *excess* is the mixture's gap minus the intervention's, which is above 0 on average
+where no setting has so small a gap.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,9 +36,9 @@ from fairbench.comparison.atlas.values import (
     AtlasValues,
     Contrast,
     contrasts,
-    differences,
     epsilon_of,
-    without,
+    mean_differences,
+    options_without,
 )
 from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, all_hold
 from fairbench.core.arrays import Floats
@@ -57,18 +65,18 @@ def frontier_points(
         gap = values.metric(gap_metric)
         is_for_gap = rows["setting"].eq("") | rows["setting"].str.startswith(f"{gap_metric}<=")
         relaxed = rows["setting"].ne("") & rows["intervention"].ne(NONE)
-        places = np.flatnonzero(is_for_gap & ~relaxed & rows["method"].eq(method))
+        positions = np.flatnonzero(is_for_gap & ~relaxed & rows["method"].eq(method))
         for task in range(len(values.tasks)):
-            error_and_gap = np.stack([error[places, task], gap[places, task]])
-            points += _points(values, task, gap_metric, places, error_and_gap, level)
+            error_and_gap = np.stack([error[positions, task], gap[positions, task]])
+            points += _points_of_task(values, task, gap_metric, positions, error_and_gap, level)
     return points
 
 
-def _points(
+def _points_of_task(
     values: AtlasValues,
     task: int,
     gap_metric: str,
-    places: NDArray[np.intp],
+    positions: NDArray[np.intp],
     error_and_gap: Floats,
     level: float,
 ) -> Iterator[FrontierPoint]:
@@ -77,10 +85,10 @@ def _points(
     with_two_splits = np.flatnonzero(is_known.sum(axis=1) > 1)
     tail = (1 - level) / 2 / max(2 * len(with_two_splits), 1)
     task_row = values.about_tasks[task]
-    for place in with_two_splits:
-        series = error_and_gap[:, int(place)][:, is_known[place]]
+    for position in with_two_splits:
+        series = error_and_gap[:, int(position)][:, is_known[position]]
         mean, half = _mean(series, float(values.test_share[task]), tail)
-        row = values.about_approaches[places[place]]
+        row = values.about_approaches[positions[position]]
         low = np.maximum(mean - half, 0)
         yield FrontierPoint(
             dataset=task_row["dataset"],
@@ -100,7 +108,10 @@ def _points(
 
 
 def _mean(series: Floats, test_share: float, tail: float) -> tuple[Floats, Floats]:
-    """Return means over splits (..., R) and half the widths of their corrected t intervals."""
+    """Return means over R splits of values (..., R) and half the widths of their t intervals.
+
+    The variance is corrected for overlapping training rows of splits (Nadeau and Bengio 2003).
+    """
     splits = series.shape[-1]
     variance = series.var(axis=-1, ddof=1) * (1 / splits + test_share / (1 - test_share))
     return series.mean(axis=-1), -special.stdtrit(splits - 1, tail) * np.sqrt(variance)
@@ -132,7 +143,8 @@ def mean_frontiers(values: AtlasValues) -> list[MeanFrontierPoint]:
 
 
 def _on_enough_tasks(values: AtlasValues, gap_metric: str, contrast: Contrast) -> bool:
-    changes = [contrast.of(values.metric(metric)) for metric in (ERROR, gap_metric)]
+    """Return whether error and gap changed on enough tasks with two splits or more."""
+    changes = [contrast.mean_difference(values.metric(metric)) for metric in (ERROR, gap_metric)]
     is_measured = np.isfinite(changes).all(axis=0).sum(axis=1) > 1
     return int(is_measured.sum()) >= values.fewest_tasks
 
@@ -142,12 +154,14 @@ def _mean_frontier(
 ) -> Iterator[MeanFrontierPoint]:
     """Yield the points of one gap that rest on enough families."""
     compared = [contrast for _, contrast in labelled]
-    changes = [differences(values.metric(metric), compared) for metric in (ERROR, gap_metric)]
-    measured = values.measured(np.concatenate(changes))
+    changes = [mean_differences(values.metric(metric), compared) for metric in (ERROR, gap_metric)]
+    measured = values.estimate_differences(np.concatenate(changes))
     # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
     means = np.stack(mean_over_families(family_means(measured), level=1 - 0.05 / 2))
-    for place, (part, contrast) in enumerate(labelled):
-        means_and_limits = means[:, [place, len(labelled) + place]]  # of its error, of its gap
+    for position, (part, contrast) in enumerate(labelled):
+        means_and_limits = means[
+            :, [position, len(labelled) + position]
+        ]  # of its error, of its gap
         if not np.isfinite(means_and_limits).all():
             continue
         (error, gap), (error_lower, gap_lower), (error_upper, gap_upper) = means_and_limits.tolist()
@@ -156,8 +170,8 @@ def _mean_frontier(
             setting=contrast.label if part == "setting" else "",
             group_at_prediction=contrast.needs_group,
             gap_metric=gap_metric,
-            tasks=int(measured.known[place].sum()),
-            families=int(measured.families[place]),
+            tasks=int(measured.known[position].sum()),
+            families=int(measured.families[position]),
             error=error,
             error_lower=error_lower,
             error_upper=error_upper,
@@ -172,11 +186,12 @@ _UNCONSTRAINED = {"intervention": NONE, "setting": ""}
 
 @dataclass(frozen=True, eq=False)
 class MarginSeries:
-    """An intervention on a task, against thresholds of the same learner and method.
+    """An intervention on a task, against thresholds of the same learner and method, by split.
 
     Attributes
     ----------
-    margins : (R,) its error minus that of thresholds at the same gap, of every split.
+    approach, task : the indices of the intervention's approach and of the task.
+    margins : (R,) the intervention's error minus that of thresholds at the same gap.
     excess : (R,) the gap of thresholds minus the intervention's; 0 on average where thresholds can
         reach the intervention's gap.
     gap : the intervention's mean gap.
@@ -194,63 +209,88 @@ def margin_series(values: AtlasValues) -> list[MarginSeries]:
     """Return every intervention on every task against thresholds of the unconstrained model."""
     rows = values.approaches.to_dict("records")
     keys = [
-        (row["learner"], row["method"], without("intervention", row["options"])) for row in rows
+        (row["learner"], row["method"], options_without("intervention", row["options"]))
+        for row in rows
     ]
-    error, all_series = values.metric(ERROR), []
+    error = values.metric(ERROR)
+    all_series = []
     for gap_metric in GAPS:
         gap = values.metric(gap_metric)
         relaxed: dict[tuple[str, ...], list[int]] = {}
-        for place, row in enumerate(rows):
+        for position, row in enumerate(rows):
             is_of_this_gap = row["setting"].startswith(f"{gap_metric}<=")
             if is_of_this_gap and row["intervention"] == NONE:
-                relaxed.setdefault(keys[place], []).append(place)
-        for place, row in enumerate(rows):
-            if row["intervention"] == NONE or row["setting"] or keys[place] not in relaxed:
+                relaxed.setdefault(keys[position], []).append(position)
+        for position, row in enumerate(rows):
+            if row["intervention"] == NONE or row["setting"] or keys[position] not in relaxed:
                 continue
-            settings = relaxed[keys[place]]
+            settings = relaxed[keys[position]]
             for task in range(len(values.tasks)):
-                points = np.stack([error[[place, *settings], task], gap[[place, *settings], task]])
-                series = judged_splits(points)
-                if series is not None:
-                    all_series.append(MarginSeries(place, task, gap_metric, *series))
+                points = np.stack(
+                    [error[[position, *settings], task], gap[[position, *settings], task]]
+                )
+                compared = compare_with_thresholds(points)
+                if compared is not None:
+                    all_series.append(MarginSeries(position, task, gap_metric, *compared))
     return all_series
 
 
-def judged_splits(points: Floats) -> tuple[Floats, Floats, float] | None:
-    """Return margins, excesses and the mean gap from errors and gaps (2, 1 + settings, R).
+class MarginsOfSplits(NamedTuple):
+    """The margin and the excess of every split, (R,) each, and the intervention's mean gap."""
 
-    Return None if fewer than three splits have all values.
+    margins: Floats
+    excess: Floats
+    gap: float
+
+
+def compare_with_thresholds(points: Floats) -> MarginsOfSplits | None:
+    """Compare an intervention with thresholds at its gap, split by split.
+
+    Parameters
+    ----------
+    points : (2, 1 + S, R) errors and gaps, of the intervention and of S threshold settings, in R
+        splits.
+
+    Returns
+    -------
+    None if fewer than three splits have all values.
+
+    Notes
+    -----
+    For split r, the mixture of settings is chosen from means over all other splits, with weights w
+    and the slope b of the frontier. With errors e and gaps g of split r, of the intervention (0)
+    and of the settings, the excess is x = w . g - g_0, and the margin is e_0 - w . e + b x. The
+    last term corrects the error for the difference of the two gaps in this split.
     """
     is_measured = np.asarray(np.isfinite(points).any(axis=2).all(axis=0))
     if not is_measured[0] or is_measured.sum() < 2:
         return None
     points = points[:, is_measured]
-    is_whole_split = np.isfinite(points).all(axis=(0, 1))
-    if is_whole_split.sum() < 3:
+    is_complete_split = np.isfinite(points).all(axis=(0, 1))
+    if is_complete_split.sum() < 3:
         return None
-    points = points[:, :, is_whole_split]
+    points = points[:, :, is_complete_split]
     splits = points.shape[2]
     means_of_other_splits = (points.sum(axis=2, keepdims=True) - points) / (splits - 1)
     margins, excess = np.empty(splits), np.empty(splits)
     for split in range(splits):
-        weight, slope = at_gap(
+        weight, slope = mixture_at_gap(
             means_of_other_splits[0, 1:, split],
             means_of_other_splits[1, 1:, split],
             means_of_other_splits[1, 0, split],
         )
-        judged = points[:, 1:, split] @ weight
-        excess[split] = judged[1] - points[1, 0, split]
-        # Corrects the error for the difference of the two gaps in this split.
-        margins[split] = points[0, 0, split] - judged[0] + slope * excess[split]
-    return margins, excess, float(points[1, 0].mean())
+        mixture_error, mixture_gap = points[:, 1:, split] @ weight
+        excess[split] = mixture_gap - points[1, 0, split]
+        margins[split] = points[0, 0, split] - mixture_error + slope * excess[split]
+    return MarginsOfSplits(margins, excess, float(points[1, 0].mean()))
 
 
-def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
-    """Return the mixture of settings with the least error at most at a gap, and the slope there.
+def mixture_at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
+    """Return the mixture of settings with the least error whose gap is at most `gap`.
 
     Parameters
     ----------
-    errors, gaps : (S,) of the settings.
+    errors, gaps : (S,) the errors and the gaps of the settings.
 
     Returns
     -------
@@ -263,14 +303,17 @@ def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
     if not within.any():
         return np.eye(count)[int(gaps.argmin())], 0.0
     single = int(np.where(within, errors, np.inf).argmin())
-    best, weight, slope = errors[single], np.eye(count)[single], 0.0
+    best = errors[single]
+    weight = np.eye(count)[single]
+    slope = 0.0
     for low in np.flatnonzero(within):
         for high in np.flatnonzero(~within):
             steepness = (errors[high] - errors[low]) / (gaps[high] - gaps[low])
             reached = errors[low] + steepness * (gap - gaps[low])
             if reached < best - 1e-15:
                 share = (gap - gaps[low]) / (gaps[high] - gaps[low])
-                best, slope = reached, float(steepness)
+                best = reached
+                slope = float(steepness)
                 weight = np.eye(count)[low] * (1 - share) + np.eye(count)[high] * share
     return weight, slope
 
@@ -278,17 +321,20 @@ def at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, float]:
 def unprocessing_margins(
     values: AtlasValues, all_series: list[MarginSeries], *, level: float = 0.95
 ) -> list[UnprocessingMargin]:
-    """Return the verdict on every intervention and task.
+    """Return the mean margin of every intervention on every task, with its verdicts.
 
     The verdicts on the interventions of one task and gap hold simultaneously.
     """
-    counts = pd.Series([(series.task, series.gap_metric) for series in all_series]).value_counts()
-    verdicts = []
+    n_compared = pd.Series(
+        [(series.task, series.gap_metric) for series in all_series]
+    ).value_counts()
+    margins = []
     for series in all_series:
-        tail = (1 - level) / 2 / counts[(series.task, series.gap_metric)]
+        tail = (1 - level) / 2 / n_compared[(series.task, series.gap_metric)]
         margin_and_excess = np.stack([series.margins, series.excess])
         mean, half = _mean(margin_and_excess, float(values.test_share[series.task]), tail)
-        task_row, row = values.about_tasks[series.task], values.about_approaches[series.approach]
+        task_row = values.about_tasks[series.task]
+        row = values.about_approaches[series.approach]
         margin = UnprocessingMargin(
             dataset=task_row["dataset"],
             protect=task_row["protect"],
@@ -313,16 +359,16 @@ def unprocessing_margins(
             margin, lower=float(mean[0] - half_alone[0]), upper=float(mean[0] + half_alone[0])
         )
         alone = _verdict(single, float(mean[1] - half_alone[1]))
-        verdicts.append(replace(margin, verdict=verdict, alone=alone))
-    return verdicts
+        margins.append(replace(margin, verdict=verdict, alone=alone))
+    return margins
 
 
 def _verdict(margin: UnprocessingMargin, unreached: float) -> str:
-    """Return whether thresholds do no worse, in error and in gap.
+    """Return the verdict on "thresholds do no worse, in error and in gap".
 
     Parameters
     ----------
-    unreached : lower limit of the gap of thresholds minus the intervention's.
+    unreached : the lower limit of the gap of thresholds minus the intervention's.
     """
     error, gap = epsilon_of(ERROR), epsilon_of(margin.gap_metric)
     if margin.upper < 0 and margin.margin < -error or unreached > gap:
@@ -343,7 +389,11 @@ def task_verdicts(margins: list[UnprocessingMargin]) -> list[TaskVerdict]:
         holding, failing = verdicts.count(HOLDS), verdicts.count(FAILS)
         verdicts_of_tasks.append(
             TaskVerdict(
-                *task_and_gap, len(margins_of_task), holding, failing, all_hold(margins_of_task)
+                *task_and_gap,
+                compared=len(margins_of_task),
+                holds=holding,
+                fails=failing,
+                verdict=all_hold(margins_of_task),
             )
         )
     return verdicts_of_tasks

@@ -45,15 +45,15 @@ class RankedValues:
 
     Attributes
     ----------
-    places : (A,) of the approaches among those of `values`.
-    losses : (A, T, R) the metric, its sign turned where larger is better.
-    sign : 1, or -1 where it was turned.
-    reference : place of the reference among the A approaches.
+    positions : (A,) the index in `values` of each ranked approach.
+    losses : (A, T, R) the metric, its sign turned if larger values are better.
+    sign : -1 if it was turned, otherwise 1.
+    reference : the index of the reference among the A ranked approaches.
     """
 
     values: AtlasValues
     metric: str
-    places: NDArray[np.intp]
+    positions: NDArray[np.intp]
     losses: Floats
     sign: float
     reference: int
@@ -69,16 +69,16 @@ class RankedValues:
         families = np.eye(int(values.family.max()) + 1)[values.family]
         enough = ((has_two_splits @ families) > 0).sum(axis=1) >= FEWEST_FAMILIES
         enough &= has_two_splits.sum(axis=1) >= values.fewest_tasks
-        places = np.flatnonzero(enough)
-        if not enough[reference] or len(places) < 2:
+        positions = np.flatnonzero(enough)
+        if not enough[reference] or len(positions) < 2:
             return None
-        place_of_reference = int(np.flatnonzero(places == reference)[0])
-        return cls(values, metric, places, losses[places], sign, place_of_reference)
+        reference_position = int(np.flatnonzero(positions == reference)[0])
+        return cls(values, metric, positions, losses[positions], sign, reference_position)
 
     @property
     def names(self) -> list[str]:
         """The names of the approaches."""
-        return [self.values.names[place] for place in self.places]
+        return [self.values.names[position] for position in self.positions]
 
     @property
     def epsilon(self) -> float:
@@ -86,8 +86,8 @@ class RankedValues:
         return epsilon_of(self.metric)
 
     @property
-    def same(self) -> NDArray[np.intp]:
-        """For each approach, the reference or else the first approach with equal losses, (A,)."""
+    def first_equal(self) -> NDArray[np.intp]:
+        """The index of the reference or else of the first approach with equal losses, (A,)."""
         keys = [(loss + 0.0).tobytes() for loss in self.losses]  # -0 is 0
         reference = keys[self.reference]
         first = [self.reference if key == reference else keys.index(key) for key in keys]
@@ -96,16 +96,16 @@ class RankedValues:
     @property
     def others(self) -> list[int]:
         """All but the reference."""
-        return [place for place in range(len(self.places)) if place != self.reference]
+        return [position for position in range(len(self.positions)) if position != self.reference]
 
     def table(self) -> ScoreTable:
-        """Return the values as a table of scores, without tasks on which there are none."""
+        """Return the values as a table of scores, without tasks that have none."""
         repeats = self.losses.shape[2]
         cells = self.losses.reshape(len(self.losses), -1)
-        has = np.isfinite(cells).any(axis=0)
-        task = np.repeat(np.arange(self.losses.shape[1]), repeats)[has]
-        task_places, task = np.unique(task, return_inverse=True)
-        rows = self.values.tasks.iloc[task_places]
+        has_value = np.isfinite(cells).any(axis=0)
+        task = np.repeat(np.arange(self.losses.shape[1]), repeats)[has_value]
+        task_index, task = np.unique(task, return_inverse=True)
+        rows = self.values.tasks.iloc[task_index]
         family, families = pd.factorize(rows["family"])
         better = LOWER if self.sign > 0 else HIGHER
         return ScoreTable(
@@ -116,13 +116,13 @@ class RankedValues:
             family=family.astype(np.intp),
             splits=repeats,
             questions=0,
-            scores=(Scores(self.metric, better, self.sign * cells[:, has], None),),
+            scores=(Scores(self.metric, better, self.sign * cells[:, has_value], None),),
         )
 
-    def against_reference(self, facts: Floats | None = None) -> MeasuredDifferences:
+    def differences_from_reference(self, facts: Floats | None = None) -> MeasuredDifferences:
         """Return the differences of the others from the reference."""
         differences = self.losses[self.others] - self.losses[self.reference]
-        return self.values.measured(differences, facts)
+        return self.values.estimate_differences(differences, facts)
 
 
 def metric_standings(
@@ -142,10 +142,10 @@ def metric_standings(
     ----------
     draws : number of draws from the posterior of the explanations.
     wrong : the chance that any rank, difference or candidate for the best is wrong.
-    seed : of the random sign flips.
+    seed : the seed of the random sign flips.
     """
     options = RankOptions(within=ranked.epsilon, seed=seed)
-    (answer,) = answers(ranked.table(), options, wrong=wrong, most_planned=len(ranked.places))
+    (answer,) = answers(ranked.table(), options, wrong=wrong, most_planned=len(ranked.positions))
     explained = explanations(ranked, generator=generator, draws=draws)
     return MetricStandings(
         metric=ranked.metric,
@@ -163,7 +163,7 @@ def metric_standings(
         on_new_task=tuple(new_task_sentences(answer, "approach")),
         unresolved=tuple(open_sentences(answer, _NOUN)),
         resolving=tuple(limits_of_cells(answer)) or tuple(resolving_sentences(answer)),
-        explanations=tuple(_same_for_equal_approaches(explained, ranked.names, ranked.same)),
+        explanations=tuple(_same_for_equal_approaches(explained, ranked.names, ranked.first_equal)),
     )
 
 
@@ -172,9 +172,9 @@ def _standings(ranked: RankedValues, answer: Ranking) -> Iterator[Standing]:
     reference = ranked.names[ranked.reference]
     is_paired = np.isfinite(ranked.losses) & np.isfinite(ranked.losses[ranked.reference])
     tasks = dict(zip(ranked.names, is_paired.any(axis=2).sum(axis=1), strict=True))
-    for place, name in enumerate(answer.methods):
+    for position, name in enumerate(answer.methods):
         value = lower = upper = 0.0
-        families = int(answer.ran[place])
+        families = int(answer.ran[position])
         if name != reference:
             difference = answer.difference(name, reference)
             value, lower, upper = difference.value, difference.lower, difference.upper
@@ -183,24 +183,26 @@ def _standings(ranked: RankedValues, answer: Ranking) -> Iterator[Standing]:
             approach=name,
             tasks=int(tasks[name]),
             families=families,
-            mean=float(answer.means[place]),
+            mean=float(answer.means[position]),
             difference=value,
             lower=lower,
             upper=upper,
-            first_rank=int(answer.first_rank[place]),
-            last_rank=int(answer.last_rank[place]),
-            may_be_best=bool(answer.may_be_best[place]),
-            best_new=float(answer.new.best[place]) if answer.new else float("nan"),
-            near_new=float(answer.new.near[place]) if answer.new else float("nan"),
-            near_percent=near_in_words(answer, place, " % or more", " %"),
+            first_rank=int(answer.first_rank[position]),
+            last_rank=int(answer.last_rank[position]),
+            may_be_best=bool(answer.may_be_best[position]),
+            best_new=float(answer.new.best[position]) if answer.new else float("nan"),
+            near_new=float(answer.new.near[position]) if answer.new else float("nan"),
+            near_percent=near_in_words(answer, position, " % or more", " %"),
         )
 
 
 def _same_for_equal_approaches(
-    effects: Sequence[Explanation], names: Sequence[str], same: NDArray[np.intp]
+    effects: Sequence[Explanation], names: Sequence[str], first_equal: NDArray[np.intp]
 ) -> Iterator[Explanation]:
     """Yield explanations, giving approaches with equal losses those of the first one."""
-    first_name_of = {name: names[place] for name, place in zip(names, same, strict=True)}
+    first_name_of = {
+        name: names[position] for name, position in zip(names, first_equal, strict=True)
+    }
     effect_of = {(effect.approach, effect.fact): effect for effect in effects}
     for effect in effects:
         first_effect = effect_of.get((first_name_of[effect.approach], effect.fact), effect)
@@ -212,21 +214,27 @@ def explanations(
 ) -> list[Explanation]:
     """Return the slopes of differences from the reference on facts about data sets."""
     names, facts = _facts(ranked)
-    measured = ranked.against_reference(facts)
+    measured = ranked.differences_from_reference(facts)
     posterior = fit(measured, generator=generator, draws=draws)
     tail = WRONG / 2 / max(len(ranked.others) * len(names), 1)
     effects = []
     for coefficient, fact in enumerate(names, start=1):
         slopes = posterior.estimate(coefficient)
         lower, upper = posterior.interval(tail, coefficient)
-        for row, place in enumerate(ranked.others):
+        for row, position in enumerate(ranked.others):
             low, high = float(lower[row]), float(upper[row])
-            words = "worse where larger" if low > 0 else "better where larger"
-            verdict = words if low > 0 or high < 0 else OPEN
-            ends = sorted([ranked.sign * low, ranked.sign * high])
-            slope = float(ranked.sign * slopes[row])
-            name = ranked.names[place]
-            effects.append(Explanation(name, fact, slope, ends[0], ends[1], verdict))
+            direction = "worse where larger" if low > 0 else "better where larger"
+            lower_slope, upper_slope = sorted([ranked.sign * low, ranked.sign * high])
+            effects.append(
+                Explanation(
+                    approach=ranked.names[position],
+                    fact=fact,
+                    slope=float(ranked.sign * slopes[row]),
+                    lower=lower_slope,
+                    upper=upper_slope,
+                    verdict=direction if low > 0 or high < 0 else OPEN,
+                )
+            )
     return effects
 
 
@@ -236,7 +244,7 @@ def _facts(ranked: RankedValues) -> tuple[list[str], Floats]:
     columns = {name: tasks[name].to_numpy(float) for name in _FACTS if name in tasks}
     if "rows" in columns:
         columns["rows"] = np.log(columns["rows"])
-    reference_errors = ranked.values.metric("error_rate")[ranked.places[ranked.reference]]
+    reference_errors = ranked.values.metric("error_rate")[ranked.positions[ranked.reference]]
     is_known = np.isfinite(reference_errors)
     with np.errstate(invalid="ignore"):
         columns["reference_error"] = np.where(is_known, reference_errors, 0).sum(

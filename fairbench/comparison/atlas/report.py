@@ -28,7 +28,7 @@ from fairbench.comparison.atlas.frontiers import (
 from fairbench.comparison.atlas.ranks import RankedValues, metric_standings
 from fairbench.comparison.atlas.unprocessing import margins_by_size
 from fairbench.comparison.atlas.values import THRESHOLDS_NEED, AtlasValues
-from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, counted
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, pluralise
 from fairbench.comparison.rank.answer import WRONG
 from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
 from fairbench.components import HOME
@@ -51,15 +51,16 @@ def atlas_findings(
     draws: int = 300,
     seed: int = 0,
 ) -> AtlasFindings:
-    """Return what a table of :func:`fairbench.comparison.atlas.approaches.approach_table` says.
+    """Return the findings of a table of approaches.
 
     Parameters
     ----------
+    table : the result of :func:`fairbench.comparison.atlas.approaches.approach_table`.
     reference : the name of the approach that all are compared with; by default the cheapest that
         was run on most tasks without an intervention.
-    roles : which components claims are about; those of this checkout's conf/claims.yaml.
-    remarks : ways in which interventions were not configured on equal terms, of
-        :func:`fairbench.comparison.atlas.unprocessing.unlevel`.
+    roles : the components that claims are about; by default those of conf/claims.yaml.
+    remarks : ways in which interventions were not configured on equal terms, from
+        :func:`fairbench.comparison.atlas.unprocessing.unequal_terms_remarks`.
     draws : number of draws from the posterior of the effects of facts about data sets.
 
     Raises
@@ -68,9 +69,9 @@ def atlas_findings(
     """
     values = AtlasValues.of(_binary_rows(table))
     plain = values.only(values.table["setting"] == "")
-    place = reference_place(plain, reference)
-    approaches = _approaches(plain, place)
-    ranked_or_none = [RankedValues.of(plain, metric, place) for metric in metrics]
+    index = reference_index(plain, reference)
+    approaches = _approaches(plain, index)
+    ranked_or_none = [RankedValues.of(plain, metric, index) for metric in metrics]
     ranked_values = [ranking for ranking in ranked_or_none if ranking is not None]
     series = margin_series(values)
     margins = unprocessing_margins(values, series)
@@ -92,14 +93,15 @@ def atlas_findings(
         ),
         mean_frontiers=tuple(mean_frontiers(values)),
         by_size=margins_by_size(values, series),
-        reference=plain.names[place],
+        reference=plain.names[index],
         runs=int(table["run"].nunique()),
-        repeats=int(values.place[:, 2].max()) + 1,
+        repeats=int(values.cell_index[:, 2].max()) + 1,
         fewest_tasks=values.fewest_tasks,
     )
 
 
 def _standings(ranked: RankedValues, *, draws: int, seed: int, wrong: float) -> MetricStandings:
+    """Return the standings in one metric, with the approaches that have no rank."""
     generator = rng(seed, "ranks", ranked.metric)
     standings = metric_standings(ranked, generator=generator, draws=draws, wrong=wrong, seed=seed)
     return replace(standings, few=tuple(few_task_differences(ranked)))
@@ -113,13 +115,13 @@ def _binary_rows(table: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def reference_place(plain: AtlasValues, name: str | None = None) -> int:
-    """Return the place of the approach that the others are compared with."""
+def reference_index(plain: AtlasValues, name: str | None = None) -> int:
+    """Return the index of the approach that the others are compared with."""
     if name is not None:
         if name not in plain.names:
             first_names = ", ".join(plain.names[:5])
             raise UserError(f"no approach is called '{name}': there are {first_names}, ...")
-        return _checked(plain, plain.names.index(name))
+        return _check_reference(plain, plain.names.index(name))
     task_counts = np.isfinite(plain.metric("error_rate")).any(axis=2).sum(axis=1)
     seconds = np.nan_to_num(np.nanmedian(_costs(plain), axis=1), nan=np.inf)
     rows = plain.approaches
@@ -128,15 +130,15 @@ def reference_place(plain: AtlasValues, name: str | None = None) -> int:
     return int(order[0])
 
 
-def _checked(plain: AtlasValues, place: int) -> int:
-    """Return the place of the reference, or refuse one that was run on too few tasks."""
-    tasks = int(np.isfinite(plain.metric("error_rate"))[place].any(axis=1).sum())
+def _check_reference(plain: AtlasValues, index: int) -> int:
+    """Return the index of the reference, or refuse one that was run on too few tasks."""
+    tasks = int(np.isfinite(plain.metric("error_rate"))[index].any(axis=1).sum())
     if tasks < plain.fewest_tasks:
         raise UserError(
-            f"'{plain.names[place]}' was run on {tasks} of {plain.total} tasks: what others are "
+            f"'{plain.names[index]}' was run on {tasks} of {plain.total} tasks: what others are "
             f"compared with must have been run on at least {plain.fewest_tasks}"
         )
-    return place
+    return index
 
 
 def _usual_method(plain: AtlasValues) -> str:
@@ -155,30 +157,31 @@ def _costs(plain: AtlasValues) -> np.ndarray[tuple[int, ...], np.dtype[np.float6
 
 
 def _approaches(plain: AtlasValues, reference: int) -> Iterator[AtlasApproach]:
-    """Yield every approach with what it costs, absolutely and relative to the reference."""
-    fits = _costs(plain)
-    by_approach = plain.table.groupby(plain.place[:, 0])
+    """Yield every approach with its costs, absolute and relative to the reference."""
+    fit_seconds = _costs(plain)
+    by_approach = plain.table.groupby(plain.cell_index[:, 0])
     medians = by_approach[[name for name in COSTS if name in plain.table]].median()
-    needed = by_approach["group_at_prediction"].any()
-    for place, row in enumerate(plain.approaches.to_dict("records")):
+    needs_group = by_approach["group_at_prediction"].any()
+    for index, row in enumerate(plain.approaches.to_dict("records")):
         with np.errstate(invalid="ignore", divide="ignore"):
-            all_log_ratios = np.log(fits[place] / fits[reference])
+            all_log_ratios = np.log(fit_seconds[index] / fit_seconds[reference])
         log_ratios = all_log_ratios[np.isfinite(all_log_ratios)]
         yield AtlasApproach(
-            name=plain.names[place],
+            name=plain.names[index],
             learner=row["learner"],
             intervention=row["intervention"],
             method=row["method"],
             options=row["options"],
-            group_at_prediction=bool(needed[place]),
-            tasks=int(np.isfinite(fits[place]).sum()),
-            fit_seconds=float(medians.get("fit_seconds", {}).get(place, np.nan)),
-            predict_seconds=float(medians.get("predict_seconds", {}).get(place, np.nan)),
+            group_at_prediction=bool(needs_group[index]),
+            tasks=int(np.isfinite(fit_seconds[index]).sum()),
+            fit_seconds=float(medians.get("fit_seconds", {}).get(index, np.nan)),
+            predict_seconds=float(medians.get("predict_seconds", {}).get(index, np.nan)),
             relative_cost=float(np.exp(log_ratios.mean())) if len(log_ratios) else float("nan"),
         )
 
 
 def _tasks(values: AtlasValues) -> Iterator[AtlasTask]:
+    """Yield every task with the facts about its data."""
     facts = ("rows", "features", "positive_share", "smallest_group_share", "groups")
     for row in values.tasks.to_dict("records"):
         yield AtlasTask(
@@ -207,6 +210,7 @@ def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
 
 
 def _run_sentences(findings: AtlasFindings) -> Iterator[str]:
+    """Yield how much was run, and from what differences are taken."""
     yield (
         f"{findings.runs} runs of {len(findings.approaches)} approaches on {len(findings.tasks)} "
         f"tasks from {findings.families} families of data, {findings.repeats} paired splits each."
@@ -224,7 +228,7 @@ def left_out_sentences(findings: AtlasFindings, runs: int) -> Iterator[str]:
     if left > 0:
         are = "is" if left == 1 else "are"
         yield (
-            f"{counted(left, 'more run', 'more runs')} {are} no part of these answers: of other "
+            f"{pluralise(left, 'more run', 'more runs')} {are} no part of these answers: of other "
             "splits or other data than most runs of the same task, evaluated once more, or of "
             "numbers, which have no error rate."
         )
@@ -284,44 +288,43 @@ def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
 
 def size_sentence(by_size: MarginsBySize) -> str:
     """Return the sentence on errors of thresholds and interventions at one gap, by size of data."""
-    parts = []
+    phrases = []
     for data in by_size.classes:
         sign, word = (1, "more") if data.difference >= 0 else (-1, "less")
         low, high = sorted([sign * data.lower, sign * data.upper])
-        parts.append(
+        phrases.append(
             f"{number(abs(data.difference))} {word} ({interval(low, high)}) on data of "
-            f"{data.label}, {counted(data.families, 'family', 'families')}, and more on "
-            f"{data.positive} of its {counted(data.tasks, 'task', 'tasks')}"
+            f"{data.label}, {pluralise(data.families, 'family', 'families')}, and more on "
+            f"{data.positive} of its {pluralise(data.tasks, 'task', 'tasks')}"
         )
     return (
         f"At the same gap {THRESHOLDS_NEED} err, on average over all interventions and over "
-        f"families, {'; '.join(parts)}. Where to divide the data was chosen after seeing them."
+        f"families, {'; '.join(phrases)}. Where to divide the data was chosen after seeing them."
     )
 
 
 def _counts_sentence(claim: Claim) -> str:
     """Return the sentence on how many differences of a claim hold, fail, or are not resolved."""
-    verdicts, alone = (
-        [part.verdict for part in claim.deciding],
-        [part.alone for part in claim.deciding],
-    )
+    verdicts = [part.verdict for part in claim.deciding_parts]
+    alone = [part.alone for part in claim.deciding_parts]
     holding, failing, open_ = (verdicts.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
     few = len(claim.parts) - len(verdicts)
     few_text = (
-        f"; {counted(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+        f"; {pluralise(few, 'difference', 'differences')} of few tasks not counted" if few else ""
     )
     if not verdicts:
         return f"No difference was measured on enough tasks to decide{few_text}."
     return (
-        f"Of {counted(len(verdicts), 'difference', 'differences')} "
-        f"{counted(holding, 'holds', 'hold')}, {counted(failing, 'fails', 'fail')}, "
-        f"{counted(open_, 'is', 'are')} not resolved, all at once; each by itself "
-        f"{counted(alone.count(HOLDS), 'holds', 'hold')} and "
-        f"{counted(alone.count(FAILS), 'fails', 'fail')}{few_text}."
+        f"Of {pluralise(len(verdicts), 'difference', 'differences')} "
+        f"{pluralise(holding, 'holds', 'hold')}, {pluralise(failing, 'fails', 'fail')}, "
+        f"{pluralise(open_, 'is', 'are')} not resolved, all at once; each by itself "
+        f"{pluralise(alone.count(HOLDS), 'holds', 'hold')} and "
+        f"{pluralise(alone.count(FAILS), 'fails', 'fail')}{few_text}."
     )
 
 
 def _task_sentences(findings: AtlasFindings) -> Iterator[str]:
+    """Yield for each gap on how many tasks thresholds do no worse than every intervention."""
     for gap in dict.fromkeys(verdict.gap_metric for verdict in findings.verdicts):
         verdicts = [verdict for verdict in findings.verdicts if verdict.gap_metric == gap]
         counts = [

@@ -1,4 +1,9 @@
-"""Thresholds for each group against every intervention at its own gap, across data sets."""
+"""Thresholds for each group against every intervention at its own gap, across data sets.
+
+"Unprocessing" is the claim of Cruz and Hardt that such thresholds do no worse than any
+intervention. The difference here is the error of thresholds minus that of the intervention: the
+margin of `frontiers` with its sign turned.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +21,22 @@ from fairbench.comparison.atlas.claim_values import (
     MarginsBySize,
     SizeClass,
     TaskMargin,
-    deciding,
+    select_deciding,
 )
 from fairbench.comparison.atlas.frontiers import ERROR, MarginSeries
 from fairbench.comparison.atlas.values import (
     NEEDS_GROUP,
     AtlasValues,
-    known_mean,
-    marked,
-    own_options,
+    finite_mean,
+    name_with_group_need,
+    option_values,
 )
 from fairbench.comparison.atlas.verdicts import (
     ClaimSeries,
     claim_of_all,
-    counted,
-    judged,
+    judge_parts,
     no_larger,
+    pluralise,
 )
 from fairbench.components import HOME
 from fairbench.core.arrays import Floats
@@ -44,20 +49,20 @@ FEW_ROWS = 1000  # data sets with fewer rows count as small
 _ROLES = HOME / "conf/claims.yaml"
 
 
-def unprocessing(
+def unprocessing_claim(
     values: AtlasValues,
     margins: Sequence[MarginSeries],
     remarks: Sequence[str] = (),
     on_training_rows: Sequence[str] = (),
 ) -> Claim:
-    """Return whether thresholds on the unconstrained model do no worse than any intervention.
+    """Return the claim that thresholds do no worse than any intervention.
 
     Parameters
     ----------
-    remarks : further ways in which the comparison is uneven, of :func:`unlevel`.
+    remarks : further ways in which the comparison is uneven, of :func:`unequal_terms_remarks`.
     on_training_rows : the interventions that choose such thresholds on the training rows.
     """
-    parts = judged(values, _series(values, margins))
+    parts = judge_parts(values, _series(values, margins))
     return claim_of_all(
         name="unprocessing_dominates",
         statement="Thresholds for each group on the unconstrained model, which need the group at "
@@ -80,17 +85,17 @@ def _series(values: AtlasValues, margins: Sequence[MarginSeries]) -> list[ClaimS
     margins_by_label: dict[tuple[str, str], list[MarginSeries]] = {}
     for margin in margins:
         row = values.about_approaches[margin.approach]
-        label = f"{row['intervention']} {own_options('intervention', row['options'])}".strip()
-        label = marked(label, needs_group=bool(row.get("group_at_prediction", False)))
+        label = f"{row['intervention']} {option_values('intervention', row['options'])}".strip()
+        label = name_with_group_need(label, needs_group=bool(row.get("group_at_prediction", False)))
         margins_by_label.setdefault((label, margin.gap_metric), []).append(margin)
-    repeats = int(values.place[:, 2].max()) + 1
+    repeats = int(values.cell_index[:, 2].max()) + 1
     series = []
     for (label, gap_metric), margins_of_label in sorted(margins_by_label.items()):
-        total = np.full((len(margins_of_label), len(values.tasks), repeats), np.nan)
-        for place, margin in enumerate(margins_of_label):
-            total[place, margin.task, : len(margin.margins)] = -margin.margins
+        falls = np.full((len(margins_of_label), len(values.tasks), repeats), np.nan)
+        for index, margin in enumerate(margins_of_label):
+            falls[index, margin.task, : len(margin.margins)] = -margin.margins
         text = f"{label}, at the same {gap_metric.replace('_', ' ')}"
-        series.append(ClaimSeries(text, ERROR, known_mean(total), no_larger))
+        series.append(ClaimSeries(text, ERROR, finite_mean(falls), no_larger))
     return series
 
 
@@ -100,31 +105,31 @@ def _validation_rows_remark(values: AtlasValues, margins: Sequence[MarginSeries]
     if not compared:
         return
     rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
-    without = int((~rows["group_at_prediction"].astype(bool)).sum())
+    n_without_group = int((~rows["group_at_prediction"].astype(bool)).sum())
     yield (
         "The thresholds are chosen on validation rows, which nothing else uses here: models and "
         "interventions are fitted to training rows. They need the group at prediction; of the "
-        f"{counted(len(rows), 'intervention and strength', 'interventions and strengths')} "
-        f"{without} do not need it."
+        f"{pluralise(len(rows), 'intervention and strength', 'interventions and strengths')} "
+        f"{n_without_group} do not need it."
     )
 
 
 def _training_rows_remark(
     parts: Sequence[ClaimPart], interventions: Sequence[str]
 ) -> Iterator[str]:
-    """Yield how thresholds do against interventions that choose thresholds on training rows."""
-    compared = [part for part in deciding(parts) if part.label.split()[0] in interventions]
+    """Yield a remark on interventions that also choose thresholds, but on training rows."""
+    compared = [part for part in select_deciding(parts) if part.label.split()[0] in interventions]
     compared = [part for part in compared if part.mean == part.mean]
     if compared:
         names = " and ".join(dict.fromkeys(part.label.split()[0] for part in compared))
-        listed = "; ".join(
+        differences = "; ".join(
             f"{signed(part.mean)} ({interval(part.lower, part.upper)}) with {_strength(part)}"
             for part in compared
         )
         yield (
             f"Nearest to the same footing is {names}, which needs the group as well and chooses "
             "thresholds on the training rows: the error of thresholds of validation rows less "
-            f"its own is {listed}, each interval by itself."
+            f"its own is {differences}, each interval by itself."
         )
 
 
@@ -133,12 +138,12 @@ def _strength(part: ClaimPart) -> str:
     return part.label.partition(" ")[2].replace(f" ({NEEDS_GROUP})", "")
 
 
-def unlevel(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:
+def unequal_terms_remarks(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:
     """Return remarks on interventions of these runs that were not configured on equal terms.
 
     Parameters
     ----------
-    path : of a configuration with a list ``unlevel``. Each entry has an ``intervention``, its
+    path : a configuration file with a list ``unlevel``. Each entry has an ``intervention``, its
         ``options`` and a remark ``says``, which is returned if a run has exactly these options.
     """
     if not path.is_file():
@@ -154,6 +159,7 @@ def unlevel(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:
 
 
 def _applies_to(config: Mapping[str, Any], remark: Mapping[str, Any]) -> bool:
+    """Return whether a run's configuration has the intervention and the options of a remark."""
     intervention = config["intervention"]
     return intervention["name"] == remark["intervention"] and all(
         intervention.get(name) == value for name, value in remark["options"].items()
@@ -176,7 +182,7 @@ def margins_by_size(
     size = values.tasks["rows"].to_numpy(float) if "rows" in values.tasks else np.empty(0)
     if not series or not len(size):
         return None
-    measured = values.measured(np.stack([difference.values for difference in series]))
+    measured = values.estimate_differences(np.stack([difference.values for difference in series]))
     average = _mean_difference(measured, np.stack([difference.values for difference in series]))
     classes = [
         _size_class(measured, average, np.where(inside, size, np.nan), label)
@@ -199,17 +205,17 @@ def _mean_difference(measured: MeasuredDifferences, differences: Floats) -> Meas
 
     Parameters
     ----------
-    differences : (P, T, R) of every comparison.
+    differences : (P, T, R) the difference of every comparison, task and split.
     """
     deviations = np.where(
         measured.known[:, :, None], differences - measured.means[:, :, None], np.nan
     )
-    mean_deviations = known_mean(deviations)
+    mean_deviations = finite_mean(deviations)
     is_measured = np.isfinite(mean_deviations)
     splits = is_measured.sum(axis=1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         variances = (np.where(is_measured, mean_deviations, 0) ** 2).sum(axis=1) / (splits - 1)
-    means = known_mean(np.where(measured.known, measured.means, np.nan))
+    means = finite_mean(np.where(measured.known, measured.means, np.nan))
     return replace(measured, means=means[None], variances=variances[None], splits=splits[None])
 
 
@@ -219,7 +225,14 @@ def _size_class(
     rows: Floats,
     label: str,
 ) -> SizeClass:
-    """Return the mean over the families of the tasks in a class: those with finite `rows`, (T,)."""
+    """Return the mean over families of the tasks of one size class.
+
+    Parameters
+    ----------
+    measured : every comparison.
+    average : the mean over comparisons.
+    rows : (T,) the number of rows of each task of the class, NaN for tasks outside of it.
+    """
     average_in_class, measured_in_class = (
         replace(all_measured, means=np.where(np.isfinite(rows), all_measured.means, np.nan))
         for all_measured in (average, measured)
@@ -247,7 +260,8 @@ def _task_margins(values: AtlasValues, average: MeasuredDifferences) -> Iterator
     quantile = special.stdtrit(np.maximum(average.splits[0] - 1, 1), 0.975)
     half = quantile * np.sqrt(average.variances[0] * average.inflation[0])
     for task in np.flatnonzero(average.known[0]):
-        task_row, value = values.about_tasks[task], float(average.means[0, task])
+        task_row = values.about_tasks[task]
+        value = float(average.means[0, task])
         yield TaskMargin(
             dataset=task_row["dataset"],
             protect=task_row["protect"],

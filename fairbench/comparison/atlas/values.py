@@ -30,8 +30,8 @@ NEEDS_GROUP = "needs the group at prediction"
 THRESHOLDS_NEED = "thresholds for each group, which need the group at prediction,"
 
 
-def marked(name: str, *, needs_group: bool) -> str:
-    """Return the name of an approach or of a part, marked if it needs the group at prediction."""
+def name_with_group_need(name: str, *, needs_group: bool) -> str:
+    """Return a name, followed by `NEEDS_GROUP` if so; the name of an approach or of a part."""
     return f"{name} ({NEEDS_GROUP})" if needs_group else name
 
 
@@ -42,7 +42,7 @@ def epsilon_of(metric: str) -> float:
 
 
 def fewest_tasks(total: int) -> int:
-    """Return on how many of `total` tasks an approach must have been run to be ranked."""
+    """Return how many of `total` tasks an approach must have been run on to be ranked."""
     return ceil(LEAST_SHARE * total)
 
 
@@ -51,26 +51,26 @@ _IDENTITY = ("learner", "intervention", "method", "options", "setting")
 
 @dataclass(frozen=True, eq=False)
 class AtlasValues:
-    """A table of approaches, with the place of each row in arrays (approach, task, repeat).
+    """A table of approaches, with the index of each row in arrays (approach, task, repeat).
 
     Attributes
     ----------
     approaches : a row for each of A approaches: its learner, intervention, method, options and
         setting.
     tasks : a row for each of T tasks.
-    place : (n, 3) approach, task and repeat of each row, as indices.
-    total : the number of tasks of the whole atlas; these rows may cover fewer.
+    cell_index : (n, 3) indices of the approach, the task and the repeat of each row.
+    total : the number of tasks of the whole atlas; `table` may cover fewer.
     """
 
     table: pd.DataFrame
     approaches: pd.DataFrame
     tasks: pd.DataFrame
-    place: NDArray[np.intp]
+    cell_index: NDArray[np.intp]
     total: int
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> AtlasValues:
-        """Return the values of the rows of a table of `approach_table`."""
+        """Return the values of a table of :func:`approaches.approach_table`."""
         table = table.reset_index(drop=True)
         approach = table.groupby([*_IDENTITY], sort=True, observed=True).ngroup().to_numpy()
         task = table.groupby([*TASK], sort=True, observed=True).ngroup().to_numpy()
@@ -79,24 +79,24 @@ class AtlasValues:
             table.iloc[np.unique(code, return_index=True)[1]].reset_index(drop=True)
             for code in (approach, task)
         )
-        place = np.stack([approach, task, repeat], axis=1)
-        return cls(table, approaches, tasks, place, len(tasks))
+        cell_index = np.stack([approach, task, repeat], axis=1)
+        return cls(table, approaches, tasks, cell_index, len(tasks))
 
-    def only(self, rows: pd.Series) -> AtlasValues:
-        """Return the values of some rows."""
-        return replace(AtlasValues.of(self.table[rows.to_numpy()]), total=self.total)
+    def only(self, is_kept: pd.Series) -> AtlasValues:
+        """Return the values of the rows of `table` where `is_kept` is true."""
+        return replace(AtlasValues.of(self.table[is_kept.to_numpy()]), total=self.total)
 
     @property
     def fewest_tasks(self) -> int:
-        """On how many tasks an approach must have been run to be ranked."""
+        """The number of tasks on which an approach must have been run to be ranked."""
         return fewest_tasks(self.total)
 
     def metric(self, name: str) -> Floats:
         """Return a metric, (A, T, R); NaN where it was not measured."""
-        repeats = int(self.place[:, 2].max(initial=-1)) + 1
+        repeats = int(self.cell_index[:, 2].max(initial=-1)) + 1
         values = np.full((len(self.approaches), len(self.tasks), repeats), np.nan)
         if name in self.table:
-            values[tuple(self.place.T)] = self.table[name].to_numpy(float)
+            values[tuple(self.cell_index.T)] = self.table[name].to_numpy(float)
         return values
 
     @cached_property
@@ -124,10 +124,12 @@ class AtlasValues:
     @cached_property
     def names(self) -> list[str]:
         """The name of each approach: its parts, with their options."""
-        return [named(row) for row in self.about_approaches]
+        return [approach_name(row) for row in self.about_approaches]
 
-    def measured(self, differences: Floats, facts: Floats | None = None) -> MeasuredDifferences:
-        """Return means and variances over splits of differences (P, T, R)."""
+    def estimate_differences(
+        self, differences: Floats, facts: Floats | None = None
+    ) -> MeasuredDifferences:
+        """Return the mean and the variance over splits of P differences, given as (P, T, R)."""
         splits = np.isfinite(differences).sum(axis=2).astype(float)
         filled = np.where(np.isfinite(differences), differences, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -137,7 +139,7 @@ class AtlasValues:
         return MeasuredDifferences(means, variances, splits, self.test_share, self.family, facts)
 
 
-def named(approach: Mapping[str, Any]) -> str:
+def approach_name(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
     values_of_part: dict[str, list[str]] = {}
     for option in approach["options"].split():
@@ -149,15 +151,15 @@ def named(approach: Mapping[str, Any]) -> str:
         if (part, approach[part]) != ("intervention", "none")
     ]
     name = ", ".join([*parts, *filter(None, [approach["setting"]])])
-    return marked(name, needs_group=bool(approach.get("group_at_prediction", False)))
+    return name_with_group_need(name, needs_group=bool(approach.get("group_at_prediction", False)))
 
 
-def without(part: str, options: str) -> str:
-    """Return the options that are not of one part."""
+def options_without(part: str, options: str) -> str:
+    """Return the options without those of one part, such as ``intervention``."""
     return " ".join(word for word in options.split() if not word.startswith(f"{part}."))
 
 
-def own_options(part: str, options: str) -> str:
+def option_values(part: str, options: str) -> str:
     """Return the values of the options of one part."""
     assignments = [
         assignment for assignment in options.split() if assignment.startswith(f"{part}.")
@@ -167,11 +169,12 @@ def own_options(part: str, options: str) -> str:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Pairs of approaches, as places, that differ in one part alone.
+    """Pairs of approaches that differ in one part alone, such as the intervention.
 
     Attributes
     ----------
-    label : the choice of the part, with its options, that the first of each pair has.
+    label : the choice of that part, with its options, which the first of each pair has.
+    pairs : the positions of both approaches of each pair.
     needs_group : whether this choice needs the group at prediction.
     """
 
@@ -181,16 +184,16 @@ class Contrast:
 
     @property
     def name(self) -> str:
-        """What claims call it."""
-        return marked(self.label, needs_group=self.needs_group)
+        """The label, marked if the choice needs the group at prediction."""
+        return name_with_group_need(self.label, needs_group=self.needs_group)
 
-    def of(self, values: Floats) -> Floats:
+    def mean_difference(self, values: Floats) -> Floats:
         """Return first minus second of each pair, averaged over pairs, (T, R)."""
         first, second = np.array(self.pairs).T
-        return known_mean(values[first] - values[second])
+        return finite_mean(values[first] - values[second])
 
 
-def known_mean(values: Floats) -> Floats:
+def finite_mean(values: Floats) -> Floats:
     """Return the mean of the finite values over the first axis, (k, T, R) -> (T, R)."""
     is_known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
@@ -206,18 +209,19 @@ def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
     other_columns = [name for name in _IDENTITY if name not in (part, "options")]
     records = values.approaches.to_dict("records")
     keys = [
-        (*(row[name] for name in other_columns), without(part, row["options"])) for row in records
+        (*(row[name] for name in other_columns), options_without(part, row["options"]))
+        for row in records
     ]
     bases = {
-        key: place
-        for place, (key, row) in enumerate(zip(keys, records, strict=True))
+        key: position
+        for position, (key, row) in enumerate(zip(keys, records, strict=True))
         if row[part] == base
     }
     pairs_of_label: dict[str, list[tuple[int, int]]] = {}
-    for place, (key, row) in enumerate(zip(keys, records, strict=True)):
+    for position, (key, row) in enumerate(zip(keys, records, strict=True)):
         if row[part] != base and key in bases:
-            label = " ".join([row[part], own_options(part, row["options"])]).strip()
-            pairs_of_label.setdefault(label, []).append((place, bases[key]))
+            label = " ".join([row[part], option_values(part, row["options"])]).strip()
+            pairs_of_label.setdefault(label, []).append((position, bases[key]))
     # A contrast needs the group only if the changed part does: the base does not need it.
     needs = [bool(row.get("group_at_prediction", False)) for row in records]
     return [
@@ -230,8 +234,8 @@ def contrasts(values: AtlasValues, part: str, base: str) -> list[Contrast]:
     ]
 
 
-def differences(values: Floats, compared: Sequence[Contrast]) -> Floats:
-    """Return the mean difference of every contrast, (P, T, R)."""
+def mean_differences(values: Floats, compared: Sequence[Contrast]) -> Floats:
+    """Return the mean difference of every contrast in a metric (A, T, R), as (P, T, R)."""
     if not compared:
         return np.full((0, *values.shape[1:]), np.nan)
-    return np.stack([contrast.of(values) for contrast in compared])
+    return np.stack([contrast.mean_difference(values) for contrast in compared])

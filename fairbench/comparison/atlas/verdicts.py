@@ -8,12 +8,13 @@ from typing import Protocol
 
 import numpy as np
 
-from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, deciding
+from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, select_deciding
 from fairbench.comparison.atlas.values import AtlasValues, epsilon_of
 from fairbench.core.arrays import Floats
 from fairbench.inference.comparing.family_means import family_means, mean_over_families
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES
 
+# Turns the lower and the upper limit of a difference, and its epsilon, into a verdict.
 Judge = Callable[[float, float, float], str]
 HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
 FEW_TASKS = (
@@ -21,12 +22,12 @@ FEW_TASKS = (
 )
 
 
-def counted(count: int, one: str, several: str) -> str:
-    """Return a count with the word for one thing, or for several.
+def pluralise(count: int, one: str, several: str) -> str:
+    """Return a count with the singular or the plural of a word.
 
     Examples
     --------
-    >>> counted(1, "is", "are"), counted(2, "is", "are")
+    >>> pluralise(1, "is", "are"), pluralise(2, "is", "are")
     ('1 is', '2 are')
     """
     return f"{count} {one if count == 1 else several}"
@@ -90,7 +91,7 @@ def any_holds(parts: Sequence[StatementVerdict]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ClaimSeries:
-    """A difference (T, R) in a metric that is part of a claim, and the rule that judges it."""
+    """A difference in a metric that is part of a claim, (T tasks, R splits), and its rule."""
 
     label: str
     metric: str
@@ -98,53 +99,60 @@ class ClaimSeries:
     judge: Judge
 
 
-def judged(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPart, ...]:
-    """Return the parts of a claim, judged by means over families.
+def judge_parts(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPart, ...]:
+    """Return the parts of a claim, each with a verdict by its mean over families.
 
     The intervals of the parts that decide are simultaneous (Bonferroni). A part on few tasks
     decides nothing, and one on fewer than three families is left out.
+
+    Parameters
+    ----------
+    series : the differences that the claim is about, one for each part.
     """
     measured_series = [
         part_series for part_series in series if np.isfinite(part_series.values).any()
     ]
     if not measured_series:
         return ()
-    measured = values.measured(np.stack([part_series.values for part_series in measured_series]))
+    measured = values.estimate_differences(
+        np.stack([part_series.values for part_series in measured_series])
+    )
     enough = measured.families >= FEWEST_FAMILIES
     few = measured.known.sum(axis=1) < values.fewest_tasks
     if not enough.any():
         return ()
-    count = max(int((enough & ~few).sum()), 1)
+    n_deciding = max(int((enough & ~few).sum()), 1)
     means = family_means(measured)
-    single, joint = (
-        mean_over_families(means, level=1 - 0.05 / parts_at_once) for parts_at_once in (1, count)
-    )
-    verdicts = [_verdicts(measured_series, *ends) for ends in (joint[1:], single[1:])]
+    single = mean_over_families(means, level=1 - 0.05)
+    simultaneous = mean_over_families(means, level=1 - 0.05 / n_deciding)
+    simultaneous_verdicts = _verdicts(measured_series, simultaneous.lower, simultaneous.upper)
+    own_verdicts = _verdicts(measured_series, single.lower, single.upper)
     parts = []
-    for place in np.flatnonzero(enough):
-        part_series, is_known = measured_series[place], measured.known[place]
+    for position in np.flatnonzero(enough):
+        part_series, is_known = measured_series[position], measured.known[position]
         part = ClaimPart(
             label=part_series.label,
             metric=part_series.metric,
-            mean=float(single.value[place]),
-            lower=float(single.lower[place]),
-            upper=float(single.upper[place]),
-            all_lower=float(joint.lower[place]),
-            all_upper=float(joint.upper[place]),
+            mean=float(single.value[position]),
+            lower=float(single.lower[position]),
+            upper=float(single.upper[position]),
+            all_lower=float(simultaneous.lower[position]),
+            all_upper=float(simultaneous.upper[position]),
             epsilon=epsilon_of(part_series.metric),
             tasks=int(is_known.sum()),
-            families=int(measured.families[place]),
-            positive=int((measured.means[place][is_known] > 0).sum()),
-            verdict=_at_once(verdicts[0][place], verdicts[1][place]),
-            alone=verdicts[1][place],
-            few_tasks=bool(few[place]),
-            of_families=tuple(map(float, means[place][np.isfinite(means[place])])),
+            families=int(measured.families[position]),
+            positive=int((measured.means[position][is_known] > 0).sum()),
+            verdict=_consistent(simultaneous_verdicts[position], own_verdicts[position]),
+            alone=own_verdicts[position],
+            few_tasks=bool(few[position]),
+            of_families=tuple(map(float, means[position][np.isfinite(means[position])])),
         )
         parts.append(part)
     return tuple(parts)
 
 
 def _verdicts(series: Sequence[ClaimSeries], lower: Floats, upper: Floats) -> list[str]:
+    """Return the verdict on each series, by the rule of the series and the limits of its mean."""
     limits = zip(series, lower, upper, strict=True)
     return [
         part_series.judge(float(low), float(high), epsilon_of(part_series.metric))
@@ -152,7 +160,7 @@ def _verdicts(series: Sequence[ClaimSeries], lower: Floats, upper: Floats) -> li
     ]
 
 
-def _at_once(verdict: str, alone: str) -> str:
+def _consistent(verdict: str, alone: str) -> str:
     """Return the verdict of a simultaneous interval, or `OPEN` if it contradicts the narrower one.
 
     That can happen because the wider interval may reach epsilon where the narrower one does not.
@@ -171,7 +179,7 @@ def claim_of_all(
     remarks: tuple[str, ...] = (),
 ) -> Claim:
     """Return a claim that holds if every part that decides it holds."""
-    deciding_parts = deciding(parts if decided_by is None else decided_by)
+    deciding_parts = select_deciding(parts if decided_by is None else decided_by)
     return Claim(
         name=name,
         statement=statement,

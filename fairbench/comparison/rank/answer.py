@@ -66,16 +66,16 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class ResolutionPlan:
-    """What it takes to distinguish a method from a rival, if they truly differ by epsilon.
+    """How many more units or splits tell a method from a rival, if they truly differ by epsilon.
 
     Attributes
     ----------
-    units : the number of units there are. units_needed : how many it takes; infinite if no number
-        is enough.
-    times_as_many : by what factor to increase the splits, or questions, of the same tasks;
-        infinite if no factor is enough, NaN if tasks have one cell each.
+    units : the number of units.
+    units_needed : the number of units that would be enough; infinite if none is.
+    times_as_many : the factor by which more splits, or questions, of the same tasks would be
+        enough; infinite if none is, NaN if tasks have one cell each.
     noise : the share of the variance that is due to splits or questions; NaN likewise.
-    cost : of the further units, for all methods that have plans; NaN without costs.
+    cost : the cost of the further units, for all methods that have plans; NaN without costs.
     """
 
     first: str
@@ -94,10 +94,11 @@ class Ranking:
 
     Attributes
     ----------
-    methods : names, best first. order : their places in the table.
+    methods : the names of the methods, best first.
+    order : the position of each in the table.
     unit : the sampling unit: ``family``, ``task`` or ``question``.
     units : the number of units.
-    means : (M,) of each method, as ordered; adjusted for units on which a method was not run.
+    means : (M,) the mean of each method, as ordered; adjusted for units on which it was not run.
     ran : (M,) the number of units on which each method was run.
     first_rank, last_rank : (M,) simultaneous limits of the rank of each method.
     may_be_best : (M,) a confidence set for the best method.
@@ -128,8 +129,9 @@ class Ranking:
     wrong: float
 
     @cached_property
-    def _place_of(self) -> dict[str, int]:
-        return {name: int(place) for name, place in zip(self.methods, self.order, strict=True)}
+    def _index_of(self) -> dict[str, int]:
+        """The index of each method in the table."""
+        return {name: int(index) for name, index in zip(self.methods, self.order, strict=True)}
 
     @property
     def leader(self) -> str:
@@ -164,37 +166,44 @@ class Ranking:
 
         Raises
         ------
-        UserError : a method that is not there.
+        UserError : a method that the table does not have.
         """
         for name in (first, second):
-            if name not in self._place_of:
-                raise unknown_name("method", name, list(self._place_of))
-        first_place, second_place = self._place_of[first], self._place_of[second]
-        pair, sign = self.pair(first, second), -1.0 if first_place > second_place else 1.0
+            if name not in self._index_of:
+                raise unknown_name("method", name, list(self._index_of))
+        first_index, second_index = self._index_of[first], self._index_of[second]
+        pair = self.pair(first, second)
+        sign = -1.0 if first_index > second_index else 1.0
         value, lower, upper = (
             sign * float(values_of_pairs[pair])
             for values_of_pairs in (self.paired.means, self.lower, self.upper)
         )
         verdict = "open"
-        if self.held.better[first_place, second_place]:
+        if self.held.better[first_index, second_index]:
             verdict = "better"
-        elif self.held.better[second_place, first_place]:
+        elif self.held.better[second_index, first_index]:
             verdict = "worse"
-        ends = sorted([self.scores.sign * lower, self.scores.sign * upper])
-        value = self.scores.sign * value + 0.0
-        units = int(self.paired.sizes[pair])
-        return PairedDifference(first, second, value, ends[0] + 0.0, ends[1] + 0.0, units, verdict)
+        lower_limit, upper_limit = sorted([self.scores.sign * lower, self.scores.sign * upper])
+        return PairedDifference(
+            first=first,
+            second=second,
+            value=self.scores.sign * value + 0.0,  # adding 0 turns -0 into 0
+            lower=lower_limit + 0.0,
+            upper=upper_limit + 0.0,
+            units=int(self.paired.sizes[pair]),
+            verdict=verdict,
+        )
 
     def pair(self, first: str, second: str) -> int:
-        """Return the place of a pair of methods among those of `paired`."""
-        first_place, second_place = self._place_of[first], self._place_of[second]
-        low, high = min(first_place, second_place), max(first_place, second_place)
+        """Return the position of a pair of methods in `paired`."""
+        first_index, second_index = self._index_of[first], self._index_of[second]
+        low, high = min(first_index, second_index), max(first_index, second_index)
         return low * self.paired.methods - low * (low + 1) // 2 + high - low - 1
 
     def differences(self) -> Iterator[PairedDifference]:
         """Yield the differences of all pairs, the better-looking method first."""
-        for place, first in enumerate(self.methods):
-            for second in self.methods[place + 1 :]:
+        for index, first in enumerate(self.methods):
+            for second in self.methods[index + 1 :]:
                 yield self.difference(first, second)
 
 
@@ -220,7 +229,7 @@ def answers(
         if name not in table.methods:
             raise unknown_name("method", name, table.methods)
     wrong_per_score = wrong / len(table.scores)
-    rankings = [_ranking_of(table, scores, options, wrong_per_score) for scores in table.scores]
+    rankings = [_rank_by(table, scores, options, wrong_per_score) for scores in table.scores]
     return [
         _with_plans(
             ranking, ranking.scores.larger_is_better, units_of(table, options), most_planned
@@ -231,13 +240,15 @@ def answers(
 
 @dataclass(frozen=True, eq=False)
 class UnitsOfMean:
-    """How means are taken: cells are averaged into groups, and groups into units.
+    """The levels of a mean: cells are averaged into groups, and groups into units.
 
     Attributes
     ----------
-    group : (C,) the group of each cell, usually its task. unit : (K,) the unit of each group.
+    group : (C,) the group of each cell, usually its task.
+    unit : (K,) the unit of each group.
     alike : whether units have equal weights, however many groups they have.
-    strata : (U,) strata within which units are drawn, or None. name : what a unit is called.
+    strata : (U,) strata within which units are drawn, or None.
+    name : the word for a unit, such as ``family``.
     """
 
     group: NDArray[np.intp]
@@ -260,10 +271,11 @@ def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
     return UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
 
 
-def _ranking_of(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
+def _rank_by(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
     """Return the ranking by one score, without plans, with family-wise error rate `wrong`."""
     generator = np.random.default_rng(options.seed)
-    values, units = scores.larger_is_better, units_of(table, options)
+    values = scores.larger_is_better
+    units = units_of(table, options)
     if units.strata is not None:
         _check_strata(values, table, units.strata)
     binary = units.name == "question" and units.strata is None and is_binary(values)
@@ -290,7 +302,7 @@ def _ranking_of(table: ScoreTable, scores: Scores, options: RankOptions, wrong: 
         scores=scores,
         epsilon=epsilon,
         order=order,
-        methods=tuple(table.methods[place] for place in order),
+        methods=tuple(table.methods[index] for index in order),
         unit=units.name,
         units=int(units.unit.max()) + 1,
         means=scores.sign * means[order],
@@ -325,6 +337,7 @@ def _best_first(
 
 
 def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -> None:
+    """Refuse missing answers, and tasks with a single question."""
     if (holes := ~np.isfinite(values)).any():
         method = int(np.flatnonzero(holes.any(axis=1))[0])
         raise UserError(
@@ -348,7 +361,12 @@ def _binary_limits(
 ) -> tuple[Floats, Floats]:
     """Return limits of differences of shares of right answers that hold for few questions, too.
 
-    As in McNemar's test, they depend on the questions that just one of the two answers correctly.
+    Notes
+    -----
+    As in McNemar's test, they depend on the questions that just one method of a pair answers
+    correctly: `gained` by the first and `lost` by the second. With R_mq = 1 for a right answer and
+    P_mq = 1 for any answer of method m to question q, the first of a pair (a, b) gains
+    (R P')_ab - (R R')_ab questions, where ' is the transpose.
     """
     is_known = np.isfinite(values)
     presence = is_known.astype(np.float32)
@@ -401,8 +419,13 @@ def adjusted_means(
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return each method's mean, adjusted for missing units, and the number of units it has.
 
-    If no unit is missing, it is the plain mean; otherwise it comes from an additive model with
-    effects of methods and of units.
+    Notes
+    -----
+    If no unit is missing, it is the plain mean. Otherwise the mean y_mu of method m on unit u is
+    modelled as a_m + b_u with effects of methods and of units, fitted by least squares with
+    weights w_mu: b_u is the weighted mean over methods of y_mu - a_m, and a_m that over units of
+    y_mu - b_u, in turn until they settle. The adjusted mean of a method is a_m plus the weighted
+    mean of b_u over units.
     """
     task_means = _task_means(values, group, len(unit))
     units = int(unit.max()) + 1
@@ -441,13 +464,14 @@ def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) 
         neighbours = zip(answer.methods, answer.methods[1:], strict=False)
         pairs = [pair for pair in neighbours if answer.difference(*pair).verdict == "open"]
     pairs = pairs[:most]
-    places = {name: int(place) for name, place in zip(answer.methods, answer.order, strict=True)}
+    index_of = {name: int(index) for name, index in zip(answer.methods, answer.order, strict=True)}
     planned = dict.fromkeys(name for pair in pairs for name in pair)
-    price = _price(answer, units, [places[name] for name in planned]) if pairs else 0.0
+    price = _price(answer, units, [index_of[name] for name in planned]) if pairs else 0.0
     plans = []
     for first, rival in pairs:
-        differences = values[places[first]] - values[places[rival]]
-        difference, pair = answer.difference(first, rival), answer.pair(first, rival)
+        differences = values[index_of[first]] - values[index_of[rival]]
+        difference = answer.difference(first, rival)
+        pair = answer.pair(first, rival)
         spread = float(usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair]))
         needed = float("nan")
         if isfinite(spread) and spread > 0:
@@ -475,6 +499,7 @@ def _with_plans(answer: Ranking, values: Floats, units: UnitsOfMean, most: int) 
 
 
 def _times_as_many(parts: VarianceParts | None, answer: Ranking, units: int) -> float:
+    """Return the factor by which more cells would resolve a pair; NaN if it is unknown."""
     if parts is None or units < FEWEST:
         return float("nan")
     return parts.times_as_many(answer.epsilon, units, answer.held.critical)

@@ -40,14 +40,15 @@ def wrong_of_round(number: int) -> float:
 
 @dataclass(frozen=True)
 class TaskNoise:
-    """What further splits of a task bring, and cost.
+    """How much of the variance of means is due to a task's splits, and what a split costs.
 
     Attributes
     ----------
-    task : its name. splits : how many it had in the first round.
-    noise : variance of one split's score around the method's mean, less what all methods share.
-    weight : of the task in the mean over families.
-    seconds : of one split of one method, the mean over methods.
+    task : the name of the task.
+    splits : the number of its splits in the first round.
+    noise : variance of one split's score around the method's mean, without what all methods share.
+    weight : the task's weight in the mean over families.
+    seconds : the seconds that one split of one method takes, the mean over methods.
     """
 
     task: str
@@ -57,20 +58,27 @@ class TaskNoise:
     seconds: float
 
     def variance(self, splits: int) -> float:
-        """Return what so many splits leave in the variance of a mean."""
+        """Return the variance that the task adds to a mean if it has so many splits."""
         return self.weight**2 * self.noise / splits
 
 
 def noise_of_tasks(
     table: ScoreTable, options: RankOptions, seconds: Mapping[str, float]
 ) -> list[TaskNoise]:
-    """Return what further splits of each task bring; none of tasks with one split each.
+    """Return the noise of every task that has two splits or more.
 
     Parameters
     ----------
-    seconds : task -> what a split of one method costs.
+    seconds : task -> the seconds that a split of one method takes.
+
+    Notes
+    -----
+    In M methods' scores of one task, split s deviates by d_ms from the mean over methods in that
+    split. The noise is the mean over methods of the variance of d_ms over splits, times
+    M / (M - 1) as the mean over methods holds each method itself.
     """
-    (scores,), units = table.scores, units_of(table, options)
+    (scores,) = table.scores
+    units = units_of(table, options)
     values = scores.larger_is_better
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
@@ -80,29 +88,30 @@ def noise_of_tasks(
     for number, name in enumerate(table.tasks):
         task_values = values[:, units.group == number]
         task_values = task_values[:, np.isfinite(task_values).any(axis=0)]
-        task_values = task_values[
-            np.isfinite(task_values).all(axis=1)
-        ]  # methods with every split of the first round
+        # Methods with every split of the first round.
+        task_values = task_values[np.isfinite(task_values).all(axis=1)]
         if task_values.shape[1] < 2 or len(task_values) < 2:
             continue
         deviations = task_values - task_values.mean(axis=0)
         noise = (
             float(deviations.var(axis=1, ddof=1).mean()) * len(task_values) / (len(task_values) - 1)
         )
-        splits, weight = task_values.shape[1], float(weights[number])
+        splits = task_values.shape[1]
+        weight = float(weights[number])
         noises.append(TaskNoise(name, splits, noise, weight, seconds[name]))
     return noises
 
 
 def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
-    """Return how many splits each task has after round `number`; in round 1 those of the first.
+    """Return the number of splits of each task after round `number`, counted from 1.
 
     Every round leaves 80 % of the variance that splits bring to a mean, at the least cost: the
     next splits are those that take most of it away for each second.
     """
     splits = {task.task: task.splits for task in tasks}
     total_variance = sum(task.variance(task.splits) for task in tasks)
-    variance_left, target = total_variance, total_variance * SHRUNK ** (number - 1)
+    variance_left = total_variance
+    target = total_variance * SHRUNK ** (number - 1)
     noisy = [task for task in tasks if task.noise > 0]
     while variance_left > target * (1 + 1e-12) and noisy:
 
@@ -136,10 +145,12 @@ class RivalBound:
 
     Attributes
     ----------
-    difference : leader - rival. units : how many families, or tasks, there are.
-    floor : half the width below which its interval surely does not get, whatever the splits.
-    units_needed : how many units would tell them apart in four of five cases, if they differ as
-        they seem to, or by epsilon where that is more; infinite of none.
+    rival : the name of the rival.
+    difference : the leader's score minus the rival's.
+    units : the number of families, or of tasks.
+    floor : the smallest half width that the interval can surely have, however many the splits.
+    units_needed : the number of units that would tell the two apart in four of five cases, if they
+        differ as they seem to, or by epsilon if that is more; infinite if no number would.
     """
 
     rival: str
@@ -162,7 +173,8 @@ def rival_bounds(
     The variance of a paired difference over families is bounded from below by a chi-square limit at
     95 %, less what its splits bring; what is left, no number of splits takes away.
     """
-    values, units = answer.scores.larger_is_better, units_of(table, options)
+    values = answer.scores.larger_is_better
+    units = units_of(table, options)
     place = dict(zip(answer.methods, answer.order.tolist(), strict=True))
     leader = next(name for name in answer.methods if name in {answer.leader, *rivals})
     bounds = []

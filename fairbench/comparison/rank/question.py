@@ -1,4 +1,4 @@
-"""What is asked of a table of scores: its columns, and what counts."""
+"""Options for ranking a table of scores: its columns, and how they count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USUAL_NAMES = {
 
 @dataclass(frozen=True)
 class RankOptions:
-    """What is ranked, by which columns, and what counts."""
+    """Options for ranking: the table, its columns, and how they count."""
 
     path: Path = option(
         Path,

@@ -16,7 +16,7 @@ from fairbench.comparison.rank.sources import (
     approaches_as_methods,
     as_read,
     independent_tasks,
-    of_enough_tasks,
+    select_approaches_with_enough_tasks,
     with_methods_and_tasks,
 )
 from fairbench.comparison.rank.table import ScoreTable, read_scores
@@ -36,9 +36,11 @@ class Round:
 
     Attributes
     ----------
-    number : from 1, which is the experiment as it stands. wrong : the round's share of the errors.
-    splits : task -> how many splits it has. best : the approaches that may be the best after it.
-    fits, seconds : that were made, and that it took.
+    number : the number of the round; 1 is the experiment as it stands.
+    wrong : the round's share of the error probability.
+    splits : task -> the number of its splits.
+    best : the approaches that may be the best after it.
+    fits, seconds : the number of fits that were made, and the seconds they took.
     """
 
     number: int
@@ -51,11 +53,11 @@ class Round:
 
 @dataclass(frozen=True)
 class Record:
-    """What is kept of a race between the approaches of an experiment.
+    """The state of a race between the approaches of an experiment.
 
     Attributes
     ----------
-    noise : of the tasks in round 1, by which later rounds are laid out.
+    noise : the noise of the tasks in round 1, by which later rounds are planned.
     """
 
     noise: Sequence[TaskNoise] = ()
@@ -93,7 +95,8 @@ class ApproachRuns:
 
     Attributes
     ----------
-    first : place of a job -> its run as the experiment has it. longest : with most splits so far.
+    first : position of a job -> its run as the experiment has it.
+    longest : position of a job -> its run with the most splits so far.
     """
 
     metric: str
@@ -125,18 +128,18 @@ class ApproachRuns:
         read = with_scores(
             approaches_as_methods(approach_table(list(self.longest.values()))), [self.metric]
         )
-        read = independent_tasks(of_enough_tasks(read))
+        read = independent_tasks(select_approaches_with_enough_tasks(read))
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         return read_scores(options, None, read), options
 
     def answer(self, wrong: float) -> tuple[Ranking, ScoreTable, RankOptions]:
-        """Return what the scores say, wrong with a chance of `wrong`."""
+        """Rank the approaches, with family-wise error rate `wrong`."""
         table, options = self.table()
         (answer,) = answers(table, options, wrong=wrong, most_planned=0)
         return answer, table, options
 
     def seconds_of_splits(self) -> dict[str, float]:
-        """Return what a split of each task costs, the mean over approaches."""
+        """Return the mean seconds of a split of each task, over approaches."""
         costs: dict[str, list[float]] = {}
         for place, (_, task) in self.named.items():
             run = self.first[place]

@@ -33,12 +33,12 @@ def short_name(name: str) -> str:
     return shortened(name, _LENGTH)
 
 
-def joined(names: Sequence[str], word: str = "and") -> str:
+def join_words(names: Sequence[str], word: str = "and") -> str:
     """Return a list in words; names that hold commas are divided by semicolons.
 
     Examples
     --------
-    >>> joined(["forest", "linear", "nearest"]), joined(["forest, plain", "linear"], "or")
+    >>> join_words(["forest", "linear", "nearest"]), join_words(["forest, plain", "linear"], "or")
     ('forest, linear and nearest', 'forest, plain; or linear')
     """
     if len(names) == 1:
@@ -48,13 +48,13 @@ def joined(names: Sequence[str], word: str = "and") -> str:
     return f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
-def named(names: Sequence[str], word: str = "and") -> str:
+def first_names(names: Sequence[str], word: str = "and") -> str:
     """Return the first names of a list in words, and how many more there are."""
     listed = [short_name(name) for name in names[:NAMED]]
     if len(names) > NAMED:
         mark = ";" if any("," in name for name in listed) else ","
         return f"{f'{mark} '.join(listed)} and {count(len(names) - NAMED)} more"
-    return joined(listed, word)
+    return join_words(listed, word)
 
 
 def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
@@ -62,19 +62,23 @@ def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
 
     Parameters
     ----------
-    methods : what is ranked, in the plural.
+    methods : the plural word for the methods.
     """
-    total, best, pairs = len(answer.methods), answer.best, len(answer.paired.first)
+    total = len(answer.methods)
+    best = answer.best
+    pairs = len(answer.paired.first)
     parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of {methods} surely differ"]
     if len(best) > 1 and (near := answer.surely_near):
-        parts.insert(0, f"surely within {answer.epsilon:g} of the best on average: {named(near)}")
+        parts.insert(
+            0, f"surely within {answer.epsilon:g} of the best on average: {first_names(near)}"
+        )
     if len(best) == 1:
         parts.insert(0, f"{short_name(best[0])} is the best on average")
     elif len(best) < total:
         if len(best) > NAMED:
-            one_of = f"one of {count(len(best))} of {count(total)} {methods}: {named(best)}"
+            one_of = f"one of {count(len(best))} of {count(total)} {methods}: {first_names(best)}"
         else:
-            one_of = f"{named(best, 'or')} (of {count(total)} {methods})"
+            one_of = f"{first_names(best, 'or')} (of {count(total)} {methods})"
         parts.insert(0, f"the best on average is {one_of}")
     if len(parts) > 1 or answer.told_apart:
         first, *rest = parts
@@ -96,7 +100,7 @@ def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]
     remark = "" if len(listed) == len(answer.methods) else " (the table has all)"
     yield (
         f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
-        f"{method} is best there is {joined(listed)}{remark}."
+        f"{method} is best there is {join_words(listed)}{remark}."
     )
 
 
@@ -128,12 +132,12 @@ def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
 
 
 def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
-    """Yield what the scores leave open."""
+    """Yield the questions that the scores leave open."""
     total, pairs = len(answer.methods), len(answer.paired.first)
     if len(answer.best) == total:
         yield f"Any of the {count(total)} {methods} may be the best on average."
     elif len(answer.best) > 1:
-        yield f"Which of {named(answer.best)} is the best."
+        yield f"Which of {first_names(answer.best)} is the best."
     open_ = pairs - answer.told_apart
     if open_:
         yield f"{count(open_)} of {count(pairs)} pairs: either of the two may be the better one."
@@ -152,7 +156,7 @@ def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]
 
     Parameters
     ----------
-    cells : what tasks have several of: splits or questions.
+    cells : the plural word for the cells of a task: splits or questions.
     """
     plans = [plan for plan in answer.plans if not isnan(plan.units_needed)]
     if not plans:
@@ -177,6 +181,7 @@ def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]
 
 
 def _more_cells(plan: ResolutionPlan, answer: Ranking, cells: str) -> Iterator[str]:
+    """Yield a sentence on how many more cells of the same tasks would resolve a pair."""
     if isnan(plan.times_as_many):
         return
     if not isfinite(plan.times_as_many):
@@ -229,7 +234,7 @@ def simultaneous_sentence(scores: str = "", *, on_new_tasks: bool) -> str:
 
     Parameters
     ----------
-    scores : such as "all scores", if there are several; empty for one.
+    scores : a phrase such as "all scores", if there are several; empty for one.
     on_new_tasks : whether there are probabilities on new tasks.
     """
     scores_text = f" of {scores}" if scores else ""

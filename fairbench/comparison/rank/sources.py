@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fairbench.comparison.atlas.approaches import APPROACH, approach_table
-from fairbench.comparison.atlas.values import epsilon_of, fewest_tasks, named
+from fairbench.comparison.atlas.values import approach_name, epsilon_of, fewest_tasks
 from fairbench.comparison.rank.question import RankOptions
 from fairbench.core.errors import UserError, note
 from fairbench.core.formats import shortened
@@ -44,7 +44,7 @@ _NO_ITEMS = "none"  # as item=: aggregates of tasks are ranked, not items
 _LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
 
-def recognised(options: RankOptions) -> BenchmarkTable | None:
+def read_recognised(options: RankOptions) -> BenchmarkTable | None:
     """Return the scores of finished runs or of a recognised format; None for any other table.
 
     If options name columns of a table, None is returned, whatever its format.
@@ -114,7 +114,9 @@ def benchmark_scores(
         which none is named.
     """
     if path.is_dir() and (is_pack(path) or len(Catalogue(path))):
-        return of_enough_tasks(with_scores(_scores_of_runs(Catalogue(path), purposes), scores))
+        return select_approaches_with_enough_tasks(
+            with_scores(_scores_of_runs(Catalogue(path), purposes), scores)
+        )
     return sources.read_benchmark(path, scores, items=items)
 
 
@@ -127,7 +129,7 @@ def _scores_of_runs(catalogue: Catalogue, purposes: Sequence[str]) -> BenchmarkT
     return replace(table, notes=(*table.notes, *filter(None, [left_out])))
 
 
-def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
+def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
     """Return a table of the approaches that the atlas ranks, with a note on the others.
 
     These have the scores on half of the tasks; if fewer than two do, all are kept. A metric that is
@@ -136,7 +138,8 @@ def of_enough_tasks(table: BenchmarkTable) -> BenchmarkTable:
     """
     names = [score.name for score in table.scores]
     measured = table.frame[table.frame[names].notna().any(axis=1)]
-    tasks, fewest = measured[TASK].nunique(), fewest_tasks(measured[TASK].nunique())
+    tasks = measured[TASK].nunique()
+    fewest = fewest_tasks(measured[TASK].nunique())
     task_counts = [
         measured[measured[name].notna()].groupby(METHOD)[TASK].nunique() for name in names
     ]
@@ -175,7 +178,7 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
     wide = wide.sort_values(["dataset", "protect", *APPROACH, "seed", "repeat"], kind="stable")
     wide = wide.reset_index(drop=True)
     approaches = wide.drop_duplicates([*APPROACH])[[*APPROACH, _NEEDS]]
-    methods = approaches.assign(name=[named(row) for row in approaches.to_dict("records")])
+    methods = approaches.assign(name=[approach_name(row) for row in approaches.to_dict("records")])
     methods = methods.drop(columns=_NEEDS)
     return wide.assign(
         method=wide[[*APPROACH]].merge(methods, how="left")["name"],

@@ -46,7 +46,8 @@ class Scores:
 
     Attributes
     ----------
-    score : its name. better : ``higher`` or ``lower``.
+    score : the name of the score.
+    better : ``higher`` or ``lower``.
     values : (M, C) as they were given; NaN if missing.
     cost : (M, C) the cost of each, or None.
     epsilon : the largest difference that does not matter in practice, if declared.
@@ -75,13 +76,15 @@ class ScoreTable:
 
     Attributes
     ----------
-    methods : names. tasks : names; empty for questions without tasks.
+    methods : the names of the methods.
+    tasks : the names of the tasks; empty for questions without tasks.
     families : names; empty where none are given.
     task : (C,) the task of each cell, or the cell itself of questions without tasks.
     family : (K,) the family of each task, or the task itself.
     splits : the most splits of a task; 0 for questions.
     questions : the number of questions; 0 for splits.
-    notes : sentences for the reader. warnings : sentences on what may be wrong.
+    notes : sentences for the reader.
+    warnings : sentences on what may be wrong.
     """
 
     methods: tuple[str, ...]
@@ -273,7 +276,8 @@ class _Reading:
         if options.task:
             row_task, tasks = self._codes(options.task)
         else:
-            row_task, tasks = np.zeros(len(self.frame), np.intp), ("",)
+            row_task = np.zeros(len(self.frame), np.intp)
+            tasks = ("",)
         parts.append(row_task)
         for column in [options.item] if options.item else options.split:
             parts.append(self._codes(column)[0])
@@ -505,12 +509,16 @@ class _Reading:
         if is_known.all():
             return
         if not tasks:
-            counts_present, total, units = is_known.sum(axis=1), is_known.shape[1], "questions"
+            counts_present = is_known.sum(axis=1)
+            total = is_known.shape[1]
+            units = "questions"
         else:
             has_task = np.zeros((len(methods), len(tasks)), bool)
             for number in range(len(tasks)):
                 has_task[:, number] = is_known[:, task == number].any(axis=1)
-            counts_present, total, units = has_task.sum(axis=1), len(tasks), "tasks"
+            counts_present = has_task.sum(axis=1)
+            total = len(tasks)
+            units = "tasks"
         incomplete = [
             place
             for place in np.argsort(counts_present, kind="stable")

@@ -22,13 +22,13 @@ _MOST_FILES = 100_000
 
 @dataclass(frozen=True)
 class Files:
-    """What was found under a path.
+    """The files that were found under a path.
 
     Attributes
     ----------
     root : the path that was named, a file or a folder.
     paths : its regular files, in order.
-    links : how many links, pipes and the like were passed over.
+    links : the number of links, pipes and the like that were skipped.
     """
 
     root: Path
@@ -36,7 +36,7 @@ class Files:
     links: int = 0
 
     def name(self, path: Path) -> str:
-        """Return what a message calls a file: its path within the folder that was named."""
+        """Return a file's name in messages: its path within the folder that was named."""
         return path.name if path == self.root else str(path.relative_to(self.root))
 
 
@@ -91,10 +91,10 @@ def read_json(path: Path, name: str) -> Any:
     UserError : it takes more memory than is allowed, or is not JSON.
     OSError : it cannot be read.
     """
-    return parsed(read_bytes(path, most_memory()), name)
+    return parse_json(read_bytes(path, most_memory()), name)
 
 
-def parsed(content: bytes, name: str) -> Any:
+def parse_json(content: bytes, name: str) -> Any:
     """Return the values of a text in JSON; `name` is that of messages."""
     check_json(content)
     try:
@@ -122,7 +122,7 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     check_memory(2 * len(content), name)
     for place, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            values = parsed(line, f"{name}, line {place},")
+            values = parse_json(line, f"{name}, line {place},")
             yield place, as_object(values, f"{name}, line {place},")
 
 
@@ -134,13 +134,13 @@ def as_object(values: Any, name: str) -> dict[str, Any]:
 
 
 def part_of(values: dict[str, Any], key: str, name: str) -> dict[str, Any]:
-    """Return the object under a key, an empty one where there is none."""
+    """Return the object under a key; an empty one if there is none."""
     part = values.get(key)
     return {} if part is None else as_object(part, f"'{key}' of {name}")
 
 
 def list_of(values: dict[str, Any], key: str, name: str) -> list[Any]:
-    """Return the list under a key, an empty one where there is none."""
+    """Return the list under a key; an empty one if there is none."""
     part = values.get(key)
     if part is not None and not isinstance(part, list):
         raise DataError(f"'{key}' of {name} is {_kind(part)}, not a list: it is no such log")
@@ -148,7 +148,7 @@ def list_of(values: dict[str, Any], key: str, name: str) -> list[Any]:
 
 
 def text_of(values: Mapping[str, Any], key: str) -> str:
-    """Return the text under a key, empty where there is none, or it is another thing."""
+    """Return the text under a key; empty if there is none, or if it is no text."""
     text = values.get(key)
     return text.strip() if isinstance(text, str) else ""
 
@@ -169,7 +169,7 @@ class LogArchive:
 
     Attributes
     ----------
-    members : what its directory says of each member, by name.
+    members : name -> the entry of each member in the archive's directory.
     """
 
     path: Path
@@ -203,7 +203,7 @@ class LogArchive:
         ------
         UserError : it is damaged, or takes more memory than is allowed.
         """
-        return parsed(self._read(self.members[member]), f"{self.name} ({member})")
+        return parse_json(self._read(self.members[member]), f"{self.name} ({member})")
 
     def _read(self, about: zipfile.ZipInfo) -> bytes:
         """Return a member's content, of as many bytes as the directory says and no more."""
@@ -214,7 +214,7 @@ class LogArchive:
                 file.seek(about.header_offset)
                 name, extra = _LOCAL.unpack(file.read(_LOCAL.size))
                 file.seek(name + extra, os.SEEK_CUR)
-                content = _unpacked(
+                content = _unpack(
                     file.read(about.compress_size), about.compress_type, about.file_size
                 )
             if len(content) != about.file_size or zlib.crc32(content) != about.CRC:
@@ -224,7 +224,7 @@ class LogArchive:
         return content
 
 
-def _unpacked(content: bytes, packing: int, size: int) -> bytes:
+def _unpack(content: bytes, packing: int, size: int) -> bytes:
     """Return the content of a file in a zip archive, of at most one byte more than `size`."""
     if packing == _STORED:
         return content

@@ -30,9 +30,9 @@ from fairbench.data.benchmark_logs.table import (
     BenchmarkTable,
     Better,
     Score,
+    distinct_names,
     is_binary,
     tidy,
-    told_apart,
 )
 
 FORMAT = "inspect_ai logs"
@@ -46,13 +46,13 @@ _COUNTS_RIGHT = "accuracy"  # the metric of scorers whose values are right or wr
 
 @dataclass(frozen=True)
 class _Log:
-    """What is read of a log.
+    """The content of a log.
 
     Attributes
     ----------
-    name : of its file, for messages.
-    about : what it says of the evaluation.
-    rows : a row a sample: ``item``, ``split``, and what is known of each score by its name.
+    name : the name of its file, for messages.
+    about : what it tells of the evaluation.
+    rows : one row a sample: ``item``, ``split``, and the values of each score by its name.
     failed : samples that ended in an error.
     status : ``success``, or how far it came.
     """
@@ -73,7 +73,7 @@ class _Log:
 
     @property
     def solver_settings(self) -> dict[str, Any]:
-        """What makes another method of the same model."""
+        """The settings that make another method of the same model."""
         names = ("solver", "solver_args", "model_args", "model_roles")
         settings = {name: self.about.get(name) for name in names}
         return {
@@ -83,7 +83,7 @@ class _Log:
 
     @property
     def task_settings(self) -> dict[str, Any]:
-        """What makes another task of the same name."""
+        """The settings that make another task of the same name."""
         return {
             **part_of(self.about, "task_args", self.name),
             "version": self.about.get("task_version"),
@@ -91,7 +91,7 @@ class _Log:
 
     @property
     def expected(self) -> int:
-        """How many samples a whole log has; 0 where it does not say."""
+        """The number of samples of a complete log; 0 if it is not recorded."""
         dataset = part_of(self.about, "dataset", self.name)
         epochs = part_of(self.about, "config", self.name).get("epochs") or 1
         ids = list_of(dataset, "sample_ids", self.name)
@@ -99,7 +99,7 @@ class _Log:
 
 
 def is_archive(path: Path, name: str) -> bool:
-    """Say whether a zip archive is a log."""
+    """Return whether a zip archive is a log."""
     members = LogArchive.of(path, name).members
     return _HEADER in members or _START in members
 
@@ -113,7 +113,7 @@ def read(paths: Sequence[Path], files: Files) -> BenchmarkTable:
     """
     logs = [_log(path, files.name(path)) for path in paths]
     tasks = _tasks(logs)
-    methods = told_apart(
+    methods = distinct_names(
         [log.model for log in logs], [log.solver_settings for log in logs], tasks
     )  # fmt: skip
     _check_once(logs, methods, tasks)
@@ -125,16 +125,17 @@ def read(paths: Sequence[Path], files: Files) -> BenchmarkTable:
     frame = tidy(rows, FORMAT)
     if frame["split"].nunique() < 2:
         frame = frame.drop(columns="split")
-    frame, scores, left_out = _as_scores(frame, _counting(logs))
+    frame, scores, left_out = _as_scores(frame, _counting_scorers(logs))
     return BenchmarkTable(frame, FORMAT, scores, notes=(*_notes(logs), *left_out))
 
 
 def _log(path: Path, name: str) -> _Log:
+    """Read a log."""
     if path.suffix == ".json":
         values = as_object(read_json(path, name), name)
         samples = list_of(values, "samples", name)
     else:
-        values, samples = _of_archive(LogArchive.of(path, name))
+        values, samples = _read_archive(LogArchive.of(path, name))
     rows = [_row(sample, name) for sample in samples]
     if not rows:
         raise DataError(f"{name} has no samples: they were not logged, or it was cut short")
@@ -142,8 +143,8 @@ def _log(path: Path, name: str) -> _Log:
     return _Log(name, part_of(values, "eval", name), rows, failed, text_of(values, "status"))
 
 
-def _of_archive(archive: LogArchive) -> tuple[dict[str, Any], list[Any]]:
-    """Return what an archive says of the evaluation, and the summaries of its samples."""
+def _read_archive(archive: LogArchive) -> tuple[dict[str, Any], list[Any]]:
+    """Return an archive's record of the evaluation, and the summaries of its samples."""
     head = _HEADER if _HEADER in archive.members else _START
     if head not in archive.members:
         raise DataError(f"{archive.name} has no {_HEADER}: it is no log of inspect_ai")
@@ -184,7 +185,7 @@ def _as_text(value: object) -> str:
 def _tasks(logs: Sequence[_Log]) -> list[str]:
     """Return the name of each log's task, with the arguments in which tasks of one name differ."""
     settings = [log.task_settings for log in logs]
-    return told_apart([log.task for log in logs], settings, [""] * len(logs))
+    return distinct_names([log.task for log in logs], settings, [""] * len(logs))
 
 
 def _check_once(logs: Sequence[_Log], methods: Sequence[str], tasks: Sequence[str]) -> None:
@@ -198,7 +199,7 @@ def _check_once(logs: Sequence[_Log], methods: Sequence[str], tasks: Sequence[st
             )
 
 
-def _counting(logs: Iterable[_Log]) -> set[str]:
+def _counting_scorers(logs: Iterable[_Log]) -> set[str]:
     """Return the names of scorers that count what is right."""
     counting = set()
     for log in logs:
@@ -259,6 +260,7 @@ def _number(value: object) -> float | None:
 
 
 def _notes(logs: Sequence[_Log]) -> Iterator[str]:
+    """Yield notes on samples that failed or are missing."""
     failed = sum(log.failed for log in logs)
     total = sum(len(log.rows) for log in logs)
     if failed:

@@ -27,11 +27,11 @@ from fairbench.data.benchmark_logs.table import (
     BenchmarkTable,
     Better,
     Score,
+    distinct_names,
     families,
     is_binary,
     number,
     tidy,
-    told_apart,
 )
 
 FORMAT, ITEMS_FORMAT = "lm-evaluation-harness results", "lm-evaluation-harness samples"
@@ -132,14 +132,14 @@ def _usual_direction(metric: str) -> Better:
 
 
 def is_results(values: Mapping[str, Any]) -> bool:
-    """Say whether an object in JSON is a results file."""
+    """Return whether an object in JSON is a results file."""
     return isinstance(values.get("results"), dict) and bool(
         {"configs", "versions", "config", "n-shot"} & {*values}
     )
 
 
 def is_sample(values: Mapping[str, Any]) -> bool:
-    """Say whether an object in JSON is a line of samples."""
+    """Return whether an object in JSON is a line of samples."""
     return {"doc", "target"} <= {*values} and bool({"resps", "filtered_resps"} & {*values})
 
 
@@ -191,7 +191,7 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
         for results_file in results
         for task, scores in results_file.tasks.items()
     ]
-    methods = told_apart(
+    methods = distinct_names(
         [results_file.model for results_file, _, _ in scores_of_files],
         [results_file.settings(task) for results_file, task, _ in scores_of_files],
         [task for _, task, _ in scores_of_files],
@@ -210,7 +210,9 @@ def _read_results(results: Sequence[_Results]) -> BenchmarkTable:
         if _is_score(key, value)
     }
     with_filters = _metrics_with_filters(pairs)
-    rows, directions, errors = [], dict[str, Better](), set[str]()
+    rows = []
+    directions = dict[str, Better]()
+    errors = set[str]()
     for method, (results_file, task, scores) in zip(methods, scores_of_files, strict=True):
         row: dict[str, Any] = {"method": method, "task": task}
         if family:
@@ -296,7 +298,7 @@ def _read_samples(
     """Return the scores of documents."""
     runs = [_samples(path, results, files) for path in paths]
     tasks = [run.task for run in runs]
-    methods = told_apart([run.model for run in runs], [run.settings for run in runs], tasks)
+    methods = distinct_names([run.model for run in runs], [run.settings for run in runs], tasks)
     _check_once([(m, run.task, run.name) for m, run in zip(methods, runs, strict=True)])
     reader = _ItemReader(_families(results))
     for method, run in zip(methods, runs, strict=True):
@@ -319,7 +321,7 @@ class _ItemReader:
     ----------
     family : the group of each task, if there are any.
     rows : one for each method and document, with scores by (metric, filter).
-    directions : which values are good, by (metric, filter).
+    directions : (metric, filter) -> which values are good.
     pairs : each (task, metric, filter) that has scores.
     left_out : the metrics of which a value is no number.
     documents : the content of each (task, document), and the file in which it was first seen.
@@ -443,7 +445,7 @@ def _metrics(line: Mapping[str, Any]) -> list[str]:
 def _notes(
     runs: Sequence[_Samples], results: Sequence[_Results], left_out: set[str]
 ) -> Iterator[str]:
-    """Yield what a reader should know: metrics and tasks left out, and models named by a guess."""
+    """Yield notes for the reader: metrics and tasks left out, and models named by a guess."""
     if left_out:
         listed = ", ".join(map(shortened, sorted(left_out)))
         yield f"{listed}: no number for every document, and left out"

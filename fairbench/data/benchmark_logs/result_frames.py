@@ -24,9 +24,9 @@ from fairbench.data.benchmark_logs.table import (
     Score,
     as_number,
     check_once,
+    distinct_names,
     is_binary,
     tidy,
-    told_apart,
 )
 
 _TABARENA, _AMLB = "TabArena results", "AutoML benchmark results"
@@ -40,10 +40,10 @@ class _Layout:
 
     Attributes
     ----------
-    needs : sets of names, of each of which a table has one at least.
-    columns : those that are read where they are there, beside those it needs.
-    prefix : what further columns that are read begin with.
-    read : makes a table of the columns of a file; takes them and the name of the file.
+    needs : sets of names; a table must have at least one name of each.
+    columns : further columns that are read if they exist.
+    prefix : the prefix of further columns that are read.
+    read : a function of the columns of a file and its name that returns a table.
     """
 
     needs: tuple[frozenset[str], ...]
@@ -134,7 +134,7 @@ def _first(frame: pd.DataFrame, *names: str) -> str:
     return next((name for name in names if name in frame), "")
 
 
-def _joined(frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+def _join_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
     """Return columns as one of texts: ``2.0`` for repeat 2 and fold 0."""
     leading, *following = (frame[name] for name in names)
     return leading.str.cat(following, sep=".") if following else leading
@@ -146,7 +146,7 @@ def _tabarena(frame: pd.DataFrame, file: str) -> BenchmarkTable:
     splits = [name for name in ("repeat", "fold", "split", "seed") if name in frame]
     table = {"method": frame[method], "task": frame[task]}
     if splits:
-        table["split"] = _joined(frame, splits)
+        table["split"] = _join_columns(frame, splits)
     error = as_number(frame["metric_error"], "metric_error", file)
     costs = _costs(frame, ("time_train_s", "time_infer_s"), file)
     made = tidy(pd.DataFrame({**table, "metric_error": error, **costs}), f"rows of {file}")
@@ -218,7 +218,7 @@ def _openml(frame: pd.DataFrame, file: str) -> BenchmarkTable:
     """Return the table of evaluations listed by OpenML, with one column for each measure."""
     setups = frame["setup_id"].astype(str)
     tasks = frame["data_name"].str.cat(frame["task_id"].astype(str), sep=" ")
-    methods = told_apart(
+    methods = distinct_names(
         frame["flow_name"].tolist(), [{"setup": setup} for setup in setups],
         list(zip(tasks, frame["function"], strict=True)),
     )  # fmt: skip
@@ -289,7 +289,8 @@ def _benchopt(frame: pd.DataFrame, file: str) -> BenchmarkTable:
         columns["family"] = task
     if "idx_rep" in frame:
         columns["split"] = frame["idx_rep"]
-    table, notes = pd.DataFrame(columns), []
+    table = pd.DataFrame(columns)
+    notes = []
     keys = [name for name in ("method", "task", "split") if name in table]
     last = ~table.duplicated(keys, keep="last")
     if not last.all():

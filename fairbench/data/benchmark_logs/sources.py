@@ -1,4 +1,4 @@
-"""What a file or folder of results holds, by its content, and its scores."""
+"""The format of a file or folder of results, by its content, and its scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.benchmark_logs import inspect_ai, lm_eval, result_frames
-from fairbench.data.benchmark_logs.files import Files, files_under, parsed, read_json, start_of
+from fairbench.data.benchmark_logs.files import Files, files_under, parse_json, read_json, start_of
 from fairbench.data.benchmark_logs.table import BenchmarkTable, with_scores
 
 TABLE = "table"  # of columns that no format here has
@@ -24,7 +24,7 @@ _INSPECT_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:')
 
 
 def format_of(path: Path, files: Files | None = None) -> str:
-    """Return what a single file is, by its content.
+    """Return the format of a single file, by its content.
 
     Returns
     -------
@@ -39,39 +39,40 @@ def format_of(path: Path, files: Files | None = None) -> str:
     try:
         start = start_of(path)
         if path.suffix == ".jsonl" or path.suffix == ".ndjson":
-            return _of_lines(path, name)
+            return _format_of_lines(path, name)
         if start.startswith(_ZIP):
             if path.suffix == ".eval" or inspect_ai.is_archive(path, name):
                 return _INSPECT
-            return _of_table(path) if path.suffix == ".xlsx" else OTHER
+            return _format_of_table(path) if path.suffix == ".xlsx" else OTHER
         if path.suffix == ".eval":
             raise DataError(f"{name} is no log of inspect_ai, or not whole: get it again")
         if path.suffix == ".json":
-            return _of_json(path, name, start)
+            return _format_of_json(path, name, start)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
     if start.startswith(_SQLITE):
         return OTHER
     suffixes = [suffix for suffix in path.suffixes if suffix not in _PACKED]
-    return _of_table(path) if not files or set(suffixes[-1:]) & _TABLES else OTHER
+    return _format_of_table(path) if not files or set(suffixes[-1:]) & _TABLES else OTHER
 
 
-def _of_table(path: Path) -> str:
+def _format_of_table(path: Path) -> str:
     return result_frames.format_of(path) or TABLE
 
 
-def _of_lines(path: Path, name: str) -> str:
+def _format_of_lines(path: Path, name: str) -> str:
     """Return the format of a file of lines in JSON, by the first of them."""
     start = start_of(path, 1 << 24).lstrip()
     line, end, _ = start.partition(b"\n")
     if not line.startswith(b"{"):
         return OTHER
-    values = parsed(line, f"{name}, line 1,")
+    values = parse_json(line, f"{name}, line 1,")
     is_sample = isinstance(values, dict) and lm_eval.is_sample(values)
     return _SAMPLES if is_sample else OTHER
 
 
-def _of_json(path: Path, name: str, start: bytes) -> str:
+def _format_of_json(path: Path, name: str, start: bytes) -> str:
+    """Return the format of a JSON file, by its first bytes or its content."""
     if _RESULTS_START.match(start):
         return _RESULTS
     if _INSPECT_START.match(start):
@@ -117,7 +118,9 @@ def read_benchmark(
         )
     _check_one_format(path, files, of_format, passed)
     table = _read(of_format, files, items)
-    return with_scores(replace(table, notes=(*table.notes, *_passed_over(files, passed))), scores)
+    return with_scores(
+        replace(table, notes=(*table.notes, *_note_on_unread(files, passed))), scores
+    )
 
 
 def _check_one_format(
@@ -135,7 +138,7 @@ def _check_one_format(
 
 
 def _hint(files: Files, passed: Sequence[Path]) -> str:
-    """Return what else a path may be, as the end of a sentence."""
+    """Return the other formats that a path may have, as the end of a sentence."""
     for path in passed:
         try:
             start = start_of(path, 64)
@@ -160,7 +163,7 @@ def _hint(files: Files, passed: Sequence[Path]) -> str:
     return f" ({files.name(files.paths[0])}): docs/howto/rank_files.md lists the formats"
 
 
-def _passed_over(files: Files, passed: Sequence[Path]) -> list[str]:
+def _note_on_unread(files: Files, passed: Sequence[Path]) -> list[str]:
     """Return a note on what was not read."""
     notes = []
     if passed:

@@ -21,11 +21,11 @@ Better: TypeAlias = Literal["higher", "lower", ""]
 
 @dataclass(frozen=True)
 class Score:
-    """What is known of a column of scores.
+    """The facts about a column of scores.
 
     Attributes
     ----------
-    better : which values are good; empty where the file does not say.
+    better : which values are good; empty if the file does not tell.
     binary : whether every value is 0 or 1, wrong or right.
     error : the column of its standard errors; empty where there is none.
     epsilon : the largest difference that does not matter in practice, where that is declared; such
@@ -48,11 +48,11 @@ class BenchmarkTable:
     frame : a row a method, task and, where there are, split and item, with the columns ``method``,
         ``task``, ``split``, ``item`` and ``family`` (texts; the last three only where there are
         such), one column a score and one a cost. A row without a score has NaN.
-    format : what the file or folder was taken for, such as ``inspect_ai logs``.
-    scores : what is known of each score.
+    format : the format in which it was read, such as ``inspect_ai logs``.
+    scores : the facts about each score.
     costs : the columns of what a row took, in seconds.
-    notes : what a reader should know of how it was read, a sentence each.
-    warnings : what may be wrong with comparing these scores, likewise.
+    notes : sentences for the reader on how it was read.
+    warnings : sentences on what may be wrong with comparing these scores.
     """
 
     frame: pd.DataFrame
@@ -64,7 +64,7 @@ class BenchmarkTable:
 
     @property
     def sentence(self) -> str:
-        """What was read, in a sentence."""
+        """A sentence on the source of the table."""
         frame = self.frame
         counts = [
             _counted(frame[name].nunique(), name) for name in (METHOD, TASK, SPLIT) if name in frame
@@ -113,13 +113,13 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
         )
     dropped = {score.name for score in table.scores} - {score.name for score in kept}
     errors = {score.error for score in table.scores if score.name in dropped} - {""}
-    chosen = _of_tasks(table, where.index[where.any(axis=1)])
+    chosen = _select_tasks(table, where.index[where.any(axis=1)])
     frame = chosen.frame.drop(columns=[*dropped, *errors])
     chosen = replace(chosen, frame=frame, scores=tuple(kept))
-    return _combined(chosen) if one_each else chosen
+    return _combine_scores(chosen) if one_each else chosen
 
 
-def _of_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
+def _select_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
     """Return the rows of some tasks, with a note on others: no method has the score there."""
     kept = table.frame[TASK].isin(tasks)
     if not kept.any():
@@ -134,7 +134,7 @@ def _of_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
     return replace(table, frame=frame, notes=(*table.notes, note))
 
 
-def _combined(table: BenchmarkTable) -> BenchmarkTable:
+def _combine_scores(table: BenchmarkTable) -> BenchmarkTable:
     """Return a table with its scores in a single column; each task has one of them."""
     ways = {score.better for score in table.scores}
     if len(ways) > 1:
@@ -163,7 +163,7 @@ def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.Da
 
     Parameters
     ----------
-    source : what the rows are of, for messages.
+    source : the name of the source of the rows, for messages.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def check_once(frame: pd.DataFrame, source: str) -> None:
 
 
 def is_binary(values: pd.Series) -> bool:
-    """Say whether there are values, and every one is 0 or 1."""
+    """Return whether there are values, and every one is 0 or 1."""
     present = values.dropna()
     return bool(len(present)) and bool(present.isin([0, 1]).all())
 
@@ -204,19 +204,19 @@ def number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def told_apart(
+def distinct_names(
     names: Sequence[str], settings: Sequence[Mapping[str, Any]], among: Sequence[object]
 ) -> list[str]:
-    """Return names, each with its settings where another of the same name has different ones.
+    """Return names, with their settings where namesakes have different ones.
 
     Parameters
     ----------
-    settings : of each name, what may differ.
-    among : of each name, such as its task: two of one name are told apart if these are equal.
+    settings : the settings of each name, which may differ between namesakes.
+    among : the context of each name, such as its task: namesakes are told apart within one.
 
     Examples
     --------
-    >>> told_apart(["gpt", "gpt", "phi"], [{"shots": 0}, {"shots": 5}, {"shots": 0}], "aaa")
+    >>> distinct_names(["gpt", "gpt", "phi"], [{"shots": 0}, {"shots": 5}, {"shots": 0}], "aaa")
     ['gpt shots=0', 'gpt shots=5', 'phi']
     """
     of_name: dict[str, list[int]] = {}
@@ -226,14 +226,14 @@ def told_apart(
     for places in of_name.values():
         if len(places) == len({among[place] for place in places}):
             continue
-        differing = _differing([settings[place] for place in places])
+        differing = _differing_settings([settings[place] for place in places])
         for place in places:
             words = [f"{key}={_value_text(settings[place].get(key))}" for key in differing]
             distinct[place] = " ".join([names[place], *words])
     return distinct
 
 
-def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+def _differing_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the settings that are not the same in all."""
     names = dict.fromkeys(name for options in settings for name in options)
     reference = settings[0]
@@ -259,7 +259,8 @@ def families(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
     }  # fmt: skip
     outermost = {}
     for name in above:
-        group, passed = above[name], {name}
+        group = above[name]
+        passed = {name}
         while group in above and group not in passed:
             passed.add(group)
             group = above[group]

@@ -29,14 +29,15 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
-from fairbench.reporting.document.values import cell_text, exact, written
+from fairbench.reporting.document.values import cell_text, exact, value_text
 
 _UNSORTED = ("text", "interval", "bar")
 
 
 def to_html(document: Document) -> str:
     """Return a document as a page without requests to anywhere."""
-    pages, js = _environment(), _source("document.js")
+    pages = _environment()
+    js = _source("document.js")
     return pages.get_template("document.html.jinja").render(
         document=document,
         css=_source("document.css"),
@@ -59,7 +60,7 @@ def _letter_size(document: Document) -> str:
 
 
 def _policy(script: str) -> str:
-    """Return what a browser may do with the page: run its own script, and load nothing."""
+    """Return the page's security policy: it may run its own script, and load nothing."""
     digest = _base64(hashlib.sha256(script.encode()).digest())
     allowed = {
         "default-src": "'none'",
@@ -74,6 +75,7 @@ def _policy(script: str) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    """Return the environment of the templates, which refuses undefined names."""
     pages = Environment(
         loader=PackageLoader("fairbench.reporting.document"),
         autoescape=True,
@@ -83,7 +85,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     pages.filters |= {"inline": inline, "table": table, "base64": _base64, "svg": Markup}
-    pages.filters["tagged"] = tagged
+    pages.filters["tagged"] = tag_attributes
     pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
     return pages
 
@@ -105,6 +107,7 @@ def inline(text: Text) -> Markup:
 
 
 def _piece(piece: Inline) -> Markup:
+    """Return a piece of a text as HTML."""
     match piece:
         case Code():
             return Markup("<code>{}</code>").format(escape(piece.text))
@@ -116,7 +119,7 @@ def _piece(piece: Inline) -> Markup:
     return escape(piece)
 
 
-def tagged(tags: Tags) -> Markup:
+def tag_attributes(tags: Tags) -> Markup:
     """Return tags as attributes, which the page's filters read."""
     return Markup("").join(
         Markup(' data-{}="{}"').format(name, escape(value)) for name, value in tags.items()
@@ -136,7 +139,7 @@ def table(block: Table) -> Markup:
     parts.append("</tr></thead><tbody>\n")
     for place, row in enumerate(block.rows):
         row_class = ' class="first"' if place in block.rules else ""
-        parts.append(f"<tr{row_class}{tagged(block.tags[place]) if block.tags else ''}>")
+        parts.append(f"<tr{row_class}{tag_attributes(block.tags[place]) if block.tags else ''}>")
         parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))
@@ -210,7 +213,7 @@ def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
 
 
 def _content(cell: TableCell, column: Column) -> str:
-    """Return what stands in a cell, as HTML."""
+    """Return the content of a cell as HTML."""
     if cell.value is None:
         return ""
     if column.kind == "bar":
@@ -229,7 +232,7 @@ def _content(cell: TableCell, column: Column) -> str:
 
 
 def _written(cell: TableCell, column: Column) -> str:
-    return "" if column.kind == "estimate" else written(cell.value, column)
+    return "" if column.kind == "estimate" else value_text(cell.value, column)
 
 
 def _with_interval(parts: tuple[float, float, float], column: Column) -> str:

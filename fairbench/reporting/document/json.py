@@ -48,7 +48,7 @@ def _summary(summary: ExecutiveSummary) -> dict[str, Any]:
 
 
 def _first_page(summary: ExecutiveSummary) -> dict[str, Any]:
-    """Return what the first page of a report has beside the sentences of a summary."""
+    """Return the parts of a report's first page other than the sentences of its summary."""
     figures = summary.key_figures
     return {
         "still_open": summary.still_open,

@@ -1,4 +1,4 @@
-"""How a document was made: when, from which file, by which command."""
+"""The record of how a document was made: when, from which file, by which command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def made_from(path: Path, seed: int) -> Made:
 
     Parameters
     ----------
-    path : of the file; what else was read has no digest, and goes by the path's last part.
+    path : the path of the file. For a run or a table in memory, the last part of the path is its
+        name, and there is no digest.
     """
     digest = file_sha256(path) if path.is_file() else ""
     return Made(_now().strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)

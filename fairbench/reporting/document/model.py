@@ -1,4 +1,4 @@
-"""What a document is made of: a title, a verdict, and sections of sentences, tables and figures."""
+"""The parts of a document: a title, a verdict, and sections of sentences, tables and figures."""
 
 from __future__ import annotations
 
@@ -74,11 +74,14 @@ class TableCell:
 
     Attributes
     ----------
-    before, after : what stands directly beside the value. note : a second, small line.
-    mark : the style of a badge around the value. style : that of the whole cell.
+    before, after : texts directly before and after the value.
+    note : a second, small line.
+    mark : the style of a badge around the value.
+    style : the style of the whole cell.
     shade : how strongly the cell is coloured, 0 to 1.
-    link : where the value leads to. name : by which other places lead here.
-    hint : what the pointer shows.
+    link : the address that the value links to.
+    name : the anchor by which other places link to the cell.
+    hint : the text that the pointer shows.
     """
 
     value: Any
@@ -100,12 +103,13 @@ class Column:
 
     Attributes
     ----------
-    kind : what its values are.
-    decimals : of numbers, and of the parts of intervals and estimates.
-    left_out : where room is scarce, columns with the largest number go first; 0 always stays.
-    page_only : it is never shown on a terminal, which has other ways to tell the same.
-    narrow : a terminal saves the room between it and its neighbours. heads : its cells name rows.
-    right : text is aligned to the right, as numbers are.
+    kind : the kind of its values, such as ``number`` or ``interval``.
+    decimals : the number of decimals of numbers, and of the limits of intervals and estimates.
+    left_out : if room is scarce, columns with the largest number are left out first; 0 never is.
+    page_only : whether terminals leave it out, as they have other ways to show it.
+    narrow : whether a terminal saves the room between it and its neighbours.
+    heads : whether its cells are the names of rows.
+    right : whether text is aligned to the right, as numbers are.
     """
 
     title: str
@@ -130,13 +134,16 @@ class Table:
     Attributes
     ----------
     rows : a value, or a `TableCell` with one, for each column; None leaves it empty.
-    title : what it shows. caption : what a reader has to know. reading : how to read it, at length.
-    rules : positions of rows that begin a new part.
-    name : of the table's place on a page.
-    most : how many rows a terminal shows; 0 for all. sortable : whether a page can sort it.
-    repeated : so many first columns stand again where the others go on below on a terminal; 0 if
-        columns are left out instead.
-    tags : what each row is about, by which a page filters; none, or one a row.
+    title : what the table shows.
+    caption : what a reader has to know.
+    reading : how to read it, at length.
+    rules : positions of rows that a line separates from those above.
+    name : the table's anchor on a page.
+    most : the most rows that a terminal shows; 0 for all.
+    sortable : whether a page can sort it.
+    repeated : a terminal that is too narrow continues the table below, and repeats so many first
+        columns there; 0 if it leaves out columns instead.
+    tags : the tags of each row, by which a page filters; empty if it does not.
     """
 
     columns: Sequence[Column]
@@ -154,7 +161,7 @@ class Table:
 
     @property
     def explanation(self) -> str:
-        """What a reader has to know, and how to read it, as sentences."""
+        """The caption, and how to read the table, as sentences."""
         parts = [text.rstrip(".") for text in (self.caption, self.reading) if text]
         return "".join(f"{part}. " for part in parts).rstrip()
 
@@ -169,7 +176,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Items:
-    """Sentences that stand side by side; `nothing` is what an empty list says."""
+    """A list of sentences; `nothing` is shown instead if it is empty."""
 
     items: Sequence[Text]
     nothing: str = ""
@@ -195,8 +202,8 @@ class Figure:
 
     Attributes
     ----------
-    more : further drawings in SVG, which stand beside the first where there is room.
-    name : of a file with the drawings, and of their place on a page.
+    more : further drawings in SVG, shown beside the first if there is room.
+    name : the name of the file with the drawings, and their anchor on a page.
     """
 
     title: str
@@ -227,7 +234,7 @@ _LEFT_OUT = "These rows are on the page and in the JSON."
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """What most readers skip: folded on a page, left out on a terminal."""
+    """Blocks that most readers skip: folded on a page, left out on a terminal."""
 
     summary: Text
     blocks: Sequence[Block]
@@ -260,7 +267,7 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What can be concluded and what cannot, after a warning where one is due and the basis."""
+    """A warning, if one is due, the basis, and what can and cannot be concluded."""
 
     can: Sequence[str]
     cannot: Sequence[str]
@@ -275,15 +282,20 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class ExecutiveSummary:
-    """What somebody reads who reads nothing else, in plain language.
+    """A summary in plain language, for those who read nothing else.
 
     Attributes
     ----------
-    found : what was found, the most important first. still_open : what these rows cannot tell.
-    sure : how sure that is. unseen : what was not looked at. todo : what to do next.
-    titles : of what was found, how sure, not looked at, and to do.
-    audited : what was looked at and how it was read, a term and its text each, under a title.
-    key_figures : the few figures that matter. chart : a picture of them.
+    found : sentences on what was found, the most important first.
+    sure : sentences on how sure that is.
+    unseen : sentences on what was not looked at.
+    todo : sentences on what to do next.
+    titles : the titles of `found`, `sure`, `unseen` and `todo`.
+    still_open : sentences on what these rows cannot tell.
+    audited : terms with texts on what was looked at and how it was read.
+    key_figures : the few figures that matter.
+    chart : a picture of the key figures.
+    audited_title : the title above `audited`.
     """
 
     found: Sequence[str]
@@ -343,13 +355,16 @@ NOTHING_SETTLED = "Nothing is settled by these rows."
 
 @dataclass(frozen=True)
 class Made:
-    """How a document was made, by which it can be made again.
+    """The record of how a document was made, so that it can be made again.
 
     Attributes
     ----------
-    when : date and time, in UTC. version : of fairbench. seed : of all random draws.
-    file : what was read. sha256 : its digest; empty of a run, and of a table in memory.
-    command : the command line or the call as it was typed; empty where that is not known.
+    when : date and time, in UTC.
+    version : the version of fairbench.
+    seed : the seed of all random draws.
+    file : the name of the file, the run or the table that was read.
+    sha256 : the digest of the file; empty for a run and for a table in memory.
+    command : the command line or the call as it was typed; empty if it is unknown.
     """
 
     when: str
@@ -361,7 +376,7 @@ class Made:
 
     @property
     def terms(self) -> list[tuple[str, Text]]:
-        """The same for a reader."""
+        """Terms and texts that tell a reader how the document was made."""
         digest = f", sha256 {self.sha256[:_DIGITS]}…" if self.sha256 else ""
         terms: list[tuple[str, Text]] = [
             ("File", f"{self.file}{digest}"),
@@ -376,12 +391,13 @@ _DIGITS = 16  # digits shown of a digest
 
 @dataclass(frozen=True)
 class PageFilter:
-    """A filter: of the elements tagged with `name` it shows those of one value, and all untagged.
+    """A filter of a page: it hides elements whose tag `name` has another value than the chosen one.
 
     Attributes
     ----------
-    name : of the tag, in lower-case letters. label : what a reader sees of it.
-    values : the values of the tag, each with what a reader sees.
+    name : the name of the tag, in lower-case letters.
+    label : the filter's label on the page.
+    values : the values of the tag, each with its label on the page.
     """
 
     name: str
@@ -395,15 +411,16 @@ class Document:
 
     Attributes
     ----------
-    summary : what a page opens with, before everything else.
-    made : how it was made; the summary is then a first page of its own, and all else its appendix.
-    lead : what comes before the sections; where there is a summary, the pictures.
-    verdict : what follows from all that is shown, where anything is concluded.
-    notes : sentences that qualify it.
-    origin : what it was made with.
-    tabs : a page shows one section at a time. filters : of such a page.
-    data : the same as plain values, which are the JSON; made of the sections where it is empty.
-    files : texts that are written beside the page, by name.
+    verdict : the conclusion, if anything is concluded.
+    notes : sentences that qualify the results.
+    lead : blocks before the sections; if there is a summary, the pictures.
+    origin : a sentence on what it was made with.
+    tabs : whether a page shows one section at a time.
+    data : the content of the JSON form; if empty, it is made of the sections.
+    files : texts that are written beside the page, by file name.
+    summary : the summary that a page opens with.
+    filters : the filters of a page with tabs.
+    made : how it was made; the summary is then a first page, and all else its appendix.
     """
 
     title: str
@@ -427,7 +444,7 @@ class Document:
 
     @property
     def first_page(self) -> Iterator[Block]:
-        """What a reader sees first: a warning where one is due, and the summary."""
+        """The blocks that a reader sees first: a warning, if one is due, and the summary."""
         if self.verdict is not None and self.verdict.warning:
             yield Paragraph(self.verdict.warning, "warning")
         if self.summary is None:
@@ -466,7 +483,7 @@ class Document:
 
     @property
     def audited(self) -> list[tuple[str, Text]]:
-        """What was looked at, how it was read, and how the document was made."""
+        """Terms and texts: what was looked at, how it was read, and how the document was made."""
         made_terms = self.made.terms if self.made else []
         return [*made_terms[:1], *(self.summary.audited if self.summary else []), *made_terms[1:]]
 

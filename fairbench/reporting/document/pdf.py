@@ -39,7 +39,7 @@ _DATES = re.compile(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}[^)]*\)")
 
 
 def browser() -> str | None:
-    """Return where a browser is that can print to PDF, if there is one."""
+    """Return the path of a browser that can print to PDF, if there is one."""
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 

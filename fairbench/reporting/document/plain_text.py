@@ -123,5 +123,5 @@ def _figure_name(figure: Figure) -> str:
 
 
 def on_the_page(figure: Figure, escape: Callable[[str], str]) -> str:
-    """Return where a figure is that a form without pictures cannot show."""
+    """Return a sentence on the file of a figure, for a form without pictures."""
     return f"The figure “{escape(' '.join(figure.title.split()))}” is on the HTML page"

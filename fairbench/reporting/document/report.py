@@ -35,7 +35,7 @@ class DocumentReport:
     Attributes
     ----------
     document : the report as headings, sentences, tables and figures.
-    name : what its files are called in a folder.
+    name : the name of its files in a folder.
     """
 
     document: Document
@@ -59,9 +59,11 @@ class DocumentReport:
         whole = self.document
         if whole.summary is None:
             return whole
-        warning, basis = "", [*whole.notes]
+        warning = ""
+        basis = [*whole.notes]
         if whole.verdict is not None:
-            warning, basis = whole.verdict.warning, [*whole.verdict.basis, *whole.notes]
+            warning = whole.verdict.warning
+            basis = [*whole.verdict.basis, *whole.notes]
         blocks = [Paragraph(warning, "warning")] if warning else []
         further = (
             f"print(report) shows all of it, and report.save('{self.name}.html') writes the page; "
@@ -99,7 +101,7 @@ class DocumentReport:
 
         Parameters
         ----------
-        title : of one of `tables`, such as ``"Rates by group"``; all of them by default.
+        title : the title of one of `tables`, such as ``"Rates by group"``; by default all tables.
 
         Raises
         ------
@@ -148,6 +150,7 @@ class DocumentReport:
         write_bytes(path, content if isinstance(content, bytes) else content.encode(), mode=_MODE)
 
     def _write_folder(self, folder: Path) -> None:
+        """Write the report in every form, with its further files and figures."""
         for ending in _ENDINGS:
             if ending != ".pdf" or not no_browser():
                 self._write(folder / f"{self.name}{ending}")

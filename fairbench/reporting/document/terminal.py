@@ -31,7 +31,7 @@ from fairbench.reporting.document.model import (
     as_cell,
     plain,
 )
-from fairbench.reporting.document.values import written
+from fairbench.reporting.document.values import value_text
 
 DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
 _NARROWEST = 80
@@ -79,7 +79,8 @@ class _Part:
 
     Attributes
     ----------
-    order : the smaller, the longer they stay. heading : what stands before them.
+    order : the smaller, the longer they stay.
+    heading : the text before them.
     """
 
     order: tuple[int, int]
@@ -127,24 +128,24 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     warning = document.verdict.warning if document.verdict is not None else ""
     title = [shown_text(document.title, style="bold")]
     title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
-    yield _Part((0, 0), "", [line for text in title for line in _wrapped(text, console)])
+    yield _Part((0, 0), "", [line for text in title for line in _wrap(text, console)])
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
         for place, sentence in enumerate(sentences):
             is_late = place >= _AT_ONCE and name != "found"
             later = len(_IMPORTANCE) if is_late else 0
-            lines = _wrapped(shown_text(f"- {sentence}"), console)
+            lines = _wrap(shown_text(f"- {sentence}"), console)
             yield _Part((order + later, place), heading, lines)
         if name == "found" and summary.key_figures is not None:
             lines = _figure_lines(summary.key_figures, console)
             yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
     for place, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
-            lines = _wrapped(shown_text(f"{term}: {plain(text)}"), console)
+            lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
             yield _Part((_IMPORTANCE.index("audited"), place), summary.audited_title, lines)
 
 
-def _wrapped(text: Text, console: Console) -> list[Text]:
+def _wrap(text: Text, console: Console) -> list[Text]:
     """Return a text in lines, cut where it is longer than anybody reads here."""
     lines = list(text.wrap(console, console.width))
     if len(lines) > _LONGEST:
@@ -228,12 +229,12 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def _parts(table: Table, width: int) -> Iterator[RichTable]:
-    """Yield a table with the columns that there is room for, or in parts where none is left out."""
+    """Yield a table with the columns that fit, or in several tables if none may be left out."""
     places = [i for i, column in enumerate(table.columns) if _is_shown(column)]
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
     widths = {i: _width(table.columns[i], column) for i, column in zip(places, texts, strict=True)}
     if table.repeated:
-        yield from _in_parts(table, widths, width, table.repeated)
+        yield from _split_columns(table, widths, width, table.repeated)
         return
     while _sum(table, widths) > width:
         last = max(widths, key=lambda i: (table.columns[i].left_out, i))
@@ -244,7 +245,7 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
     least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
     if _sum(table, least) > width:  # too narrow for all columns side by side
         names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
-        yield from _in_parts(table, widths, width, max(names, 1))
+        yield from _split_columns(table, widths, width, max(names, 1))
         return
     yield _rich_table(table, list(widths))
 
@@ -254,7 +255,7 @@ def _longest_word(texts: Sequence[str]) -> int:
 
 
 def _width(column: Column, texts: Sequence[str]) -> int:
-    """Return what a column needs: words can be broken into lines, numbers cannot."""
+    """Return the least width of a column: words can be broken into lines, numbers cannot."""
     longest = max(map(len, [column.title, *texts]))
     return min(longest, _FOLDED) if column.kind == "text" else longest
 
@@ -264,7 +265,7 @@ def _sum(table: Table, widths: Mapping[int, int]) -> int:
     return sum(widths.values()) + gaps
 
 
-def _in_parts(
+def _split_columns(
     table: Table, widths: Mapping[int, int], width: int, repeated: int
 ) -> Iterator[RichTable]:
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
@@ -314,7 +315,7 @@ def _cell(value: object, column: Column) -> Text:
     if cell.value is not None and column.kind == "estimate":
         text = half_width(*cell.value)
     else:
-        text = written(cell.value, column)
+        text = value_text(cell.value, column)
     text = visible(f"{cell.before}{text}{plain(cell.after)}")
     return shown_text(f"{text} {plain(cell.note)}" if cell.note else text)
 

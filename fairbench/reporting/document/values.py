@@ -1,4 +1,4 @@
-"""How the values of each kind of column are written."""
+"""Texts of the values of each kind of column."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
 )
 
 
-def written(value: Any, column: Column) -> str:
-    """Return a value of a column as text; nothing where there is none, or only a bar."""
+def value_text(value: Any, column: Column) -> str:
+    """Return a value of a column as text; empty for a missing value, and for a bar."""
     if value is None or column.kind == "bar":
         return ""
     return _FORMATS[column.kind](value, column.decimals)
@@ -54,7 +54,7 @@ def written(value: Any, column: Column) -> str:
 def cell_text(value: Any, column: Column) -> str:
     """Return a cell of a table as text, with what stands beside its value."""
     cell = as_cell(value)
-    return f"{cell.before}{plain(written(cell.value, column))}{plain(cell.after)}"
+    return f"{cell.before}{plain(value_text(cell.value, column))}{plain(cell.after)}"
 
 
 def exact(value: Any) -> str:

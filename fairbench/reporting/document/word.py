@@ -66,7 +66,7 @@ def _page(section: Any, *, lies: bool) -> None:
 
 
 def _tighten(file: Any) -> None:
-    """Have all that was written so far fit on one page."""
+    """Shrink what was written so far so that it fits on one page."""
     from docx.shared import Pt
 
     for paragraph in file.paragraphs:
@@ -146,7 +146,8 @@ def _block(file: Any, block: Block, level: int) -> None:
 
 def _figure(file: Any, figure: Figure) -> None:
     """Add the pictures of a figure side by side, and its caption."""
-    pictures, caption = _pictures(figure), plain(figure.caption) or figure.title
+    pictures = _pictures(figure)
+    caption = plain(figure.caption) or figure.title
     if not pictures:
         _paragraph(file, f"{on_the_page(figure, str)}. {caption}", style="Caption")
         return
@@ -230,11 +231,13 @@ def _share_width(file: Any, word_table: Any, columns: Sequence[Sequence[str]]) -
 
 
 def _fill(paragraph: Any, text: str, size: float, *, bold: bool, right: bool) -> None:
+    """Add a text to a paragraph, in a size and alignment."""
     from docx.enum.text import WD_ALIGN_PARAGRAPH
     from docx.shared import Pt
 
     run = paragraph.add_run(text)
-    run.font.size, run.bold = Pt(size), bold or None
+    run.font.size = Pt(size)
+    run.bold = bold or None
     paragraph.paragraph_format.space_after = Pt(0)
     if right:
         paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT

@@ -1,4 +1,4 @@
-"""Writing a document into a folder, in the forms that are asked for."""
+"""Writing a document into a folder, in the requested forms."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class Form:
 
     Attributes
     ----------
-    ending : of its files. write : makes the content.
-    suffix : of its files' names, before the ending.
-    missing : says in a sentence what this machine lacks to write it; nothing if it lacks nothing.
+    ending : the ending of its files.
+    write : makes the content of a file.
+    suffix : the end of its files' names, before the ending.
+    missing : returns a sentence on what this machine lacks to write it; empty if nothing.
     """
 
     ending: str
@@ -102,7 +103,7 @@ def write_document(
 
     Parameters
     ----------
-    mode : says who may read them.
+    mode : the permissions of the files.
 
     Raises
     ------
@@ -113,7 +114,8 @@ def write_document(
     names = []
     for form in dict.fromkeys(forms):
         how = form_of(form)
-        content, file = how.write(document), f"{name}{how.suffix}.{how.ending}"
+        content = how.write(document)
+        file = f"{name}{how.suffix}.{how.ending}"
         if isinstance(content, bytes):
             write_bytes(folder / file, content, mode=mode)
         else:

@@ -1,4 +1,4 @@
-"""What the page opens with: the answer in words, and error against gap across data sets."""
+"""The first section of the page: the answer in words, and error against gap across data sets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from fairbench.comparison.atlas.report import (
     ranks_sentence,
     size_sentence,
 )
-from fairbench.comparison.atlas.values import THRESHOLDS_NEED, marked
-from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, counted
+from fairbench.comparison.atlas.values import THRESHOLDS_NEED, name_with_group_need
+from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, pluralise
 from fairbench.core.formats import (
     interval,
     is_number,
@@ -57,16 +57,21 @@ def answer_of(findings: AtlasFindings, gaps: Sequence[str]) -> ExecutiveSummary:
     """
     by_name = {standing.metric: standing for standing in findings.standings}
     ranked = [by_name[name] for name in (ERROR, *gaps[:1], "log_loss") if name in by_name]
-    recommended = [*_recommended(findings, ranked), *_cheapest(findings, ranked)]
+    recommended = [*_recommendation_sentences(findings, ranked), *_cheapest(findings, ranked)]
     return ExecutiveSummary(
-        [*_by_size(findings), *recommended, *_thresholds(findings, gaps), *_claimed(findings)],
+        [
+            *_size_sentences(findings),
+            *recommended,
+            *_thresholds(findings, gaps),
+            *_claims_sentences(findings),
+        ],
         list(_basis_sentences(findings)),
-        list(_unresolved(findings, ranked)),
+        list(_open_sentences(findings, ranked)),
         titles=TITLES,
     )
 
 
-def _by_size(findings: AtlasFindings) -> Iterator[str]:
+def _size_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield how thresholds of each group compare with interventions, by the size of the data."""
     if findings.by_size is not None:
         yield size_sentence(findings.by_size)
@@ -79,7 +84,9 @@ def _unequal_configurations(findings: AtlasFindings) -> Iterator[str]:
             yield " ".join(["What is unlevel there:", *claim.remarks])
 
 
-def _recommended(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+def _recommendation_sentences(
+    findings: AtlasFindings, ranked: Sequence[MetricStandings]
+) -> Iterator[str]:
     """Yield for each metric which approach is most likely to be good enough on a new task."""
     for standing in ranked:
         best = most_near(standing)
@@ -126,24 +133,25 @@ def _thresholds(findings: AtlasFindings, gaps: Sequence[str]) -> Iterator[str]:
             )
 
 
-def _claimed(findings: AtlasFindings) -> Iterator[str]:
+def _claims_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield how many of the literature's claims hold here, and how many fail."""
     verdicts = [claim.verdict for claim in findings.claims]
     if verdicts:
         yield (
-            f"Of {counted(len(verdicts), 'claim', 'claims')} of the literature, "
-            f"{counted(verdicts.count(HOLDS), 'holds', 'hold')} here, "
-            f"{counted(verdicts.count(FAILS), 'fails', 'fail')}, and "
-            f"{counted(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
+            f"Of {pluralise(len(verdicts), 'claim', 'claims')} of the literature, "
+            f"{pluralise(verdicts.count(HOLDS), 'holds', 'hold')} here, "
+            f"{pluralise(verdicts.count(FAILS), 'fails', 'fail')}, and "
+            f"{pluralise(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
         )
 
 
 def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
-    repeats = f", {counted(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
+    """Yield the basis of the answer, and how it is to be read."""
+    repeats = f", {pluralise(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
     yield (
-        f"It rests on {counted(len(findings.approaches), 'approach', 'approaches')} and "
-        f"{counted(len(findings.tasks), 'task', 'tasks')} of "
-        f"{counted(findings.families, 'family', 'families')} of data{repeats}. Data sets "
+        f"It rests on {pluralise(len(findings.approaches), 'approach', 'approaches')} and "
+        f"{pluralise(len(findings.tasks), 'task', 'tasks')} of "
+        f"{pluralise(findings.families, 'family', 'families')} of data{repeats}. Data sets "
         "from one source count as one family; results apply to new families of this kind."
     )
     yield from _unequal_configurations(findings)
@@ -154,8 +162,8 @@ def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
     yield from findings.notes
 
 
-def _unranked(findings: AtlasFindings) -> str:
-    """Say why no approach is ranked by its error rate, and what to run; empty where some are."""
+def _unranked_reason(findings: AtlasFindings) -> str:
+    """Return why no approach is ranked by its error rate, and what to run; empty if some are."""
     if any(standing.metric == ERROR for standing in findings.standings):
         return ""
     if len(findings.approaches) < 2:
@@ -177,9 +185,9 @@ def _unranked(findings: AtlasFindings) -> str:
     return f"Nothing is ranked, as {why}."
 
 
-def _unresolved(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
-    """Yield what the runs leave open."""
-    if why := _unranked(findings):
+def _open_sentences(findings: AtlasFindings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    """Yield the questions that the runs leave open."""
+    if why := _unranked_reason(findings):
         yield why
     for place, standings_of_metric in enumerate(ranked):
         sentences: list[str] = []
@@ -297,7 +305,7 @@ def _ellipse(point: MeanFrontierPoint) -> np.ndarray:
 
 
 def _hint(point: MeanFrontierPoint) -> str:
-    name = marked(" ".join(_point_name(point)), needs_group=point.group_at_prediction)
+    name = name_with_group_need(" ".join(_point_name(point)), needs_group=point.group_at_prediction)
     return (
         f"{name}: error {signed(point.error)} "
         f"({interval(point.error_lower, point.error_upper)}), gap {signed(point.gap)} "
@@ -328,7 +336,7 @@ def frontier_table(points: Sequence[MeanFrontierPoint]) -> Details:
 
 
 def size_figure(margins: MarginsBySize) -> Figure:
-    """Return by how much thresholds err more than interventions against the size of the data."""
+    """Return a chart of errors of thresholds minus those of interventions, by size of data."""
     tasks = [task for task in margins.tasks if task.rows > 0]
     points = [
         Series(

@@ -1,4 +1,4 @@
-"""What becomes of the literature's claims: holds, fails or not resolved, with figure and source."""
+"""The page's section on claims of the literature: verdicts, evidence and figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairbench.comparison.atlas.findings import (
     UnprocessingMargin,
 )
 from fairbench.comparison.atlas.report import MEAN_OVER_FAMILIES, size_sentence
-from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, counted
+from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, pluralise
 from fairbench.core.formats import interval, number
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import forest
@@ -48,20 +48,21 @@ def claims_section(findings: AtlasFindings) -> Section:
     blocks: list[Block] = [Paragraph(text), _overview(findings.claims)]
     blocks += [_details(claim) for claim in findings.claims]
     if findings.by_size is not None:
-        blocks.append(_by_size(findings.by_size))
+        blocks.append(_size_details(findings.by_size))
     if findings.verdicts:
-        blocks.append(_unprocessing(findings))
+        blocks.append(_task_verdicts_details(findings))
     return Section("Claims", blocks, name="claims")
 
 
 def _overview(claims: Sequence[Claim]) -> Table:
+    """Return the table of all claims, with their verdicts and what was measured."""
     columns = [Column("claim"), Column("verdict")]
     columns += [Column("what was measured"), Column("source")]
     rows = [
         [
             TableCell(claim.statement, link=f"#claim-{_slug(claim.name)}"),
             verdict_cell(claim.verdict),
-            measured(claim),
+            evidence_text(claim),
             claim.source,
         ]
         for claim in claims
@@ -78,28 +79,27 @@ def _slug(name: str) -> str:
     return "-".join(name.split())
 
 
-def measured(claim: Claim) -> str:
-    """Return the part that decides most clearly, with its figure, or what several say together."""
-    measured_parts = [evidence for evidence in claim.deciding if evidence.mean == evidence.mean]
+def evidence_text(claim: Claim) -> str:
+    """Return the claim's sentence on its evidence, or else its clearest part with its figures."""
+    measured_parts = [part for part in claim.deciding_parts if part.mean == part.mean]
     if not measured_parts:
         return "nothing on enough tasks to tell"
-    few_task_parts = len(claim.parts) - len(claim.deciding)
+    few_task_parts = len(claim.parts) - len(claim.deciding_parts)
     few_text = (
-        f"; {counted(few_task_parts, 'difference', 'differences')} of few tasks not counted"
+        f"; {pluralise(few_task_parts, 'difference', 'differences')} of few tasks not counted"
         if few_task_parts
         else ""
     )
     if claim.evidence:
         return f"{claim.evidence}{few_text}"
-    agreeing = [
-        evidence for evidence in measured_parts if evidence.verdict == claim.verdict
-    ] or measured_parts
-    part = max(agreeing, key=_clearness)
+    agreeing = [part for part in measured_parts if part.verdict == claim.verdict]
+    clearest = max(agreeing or measured_parts, key=_clearness)
     several = f"{len(measured_parts)} differences, such as " if len(measured_parts) > 1 else ""
-    return f"{several}{_part_in_words(part)}{few_text}"
+    return f"{several}{_part_in_words(clearest)}{few_text}"
 
 
 def _clearness(part: ClaimPart) -> float:
+    """Return how clearly a part differs from 0: its mean in widths of its interval."""
     width = part.upper - part.lower
     return abs(part.mean) / width if width > 0 else 0.0
 
@@ -142,8 +142,8 @@ def _details(claim: Claim) -> Details:
     )  # fmt: skip
 
 
-def _by_size(margins: MarginsBySize) -> Details:
-    """Return by how much thresholds err more than interventions, by the size of the data."""
+def _size_details(margins: MarginsBySize) -> Details:
+    """Return the table of errors of thresholds minus those of interventions, by size of data."""
     columns = [Column("data"), Column("tasks", "count"), Column("families", "count")]
     columns += [Column("error of thresholds minus that of interventions", "estimate")]
     columns += [Column("tasks above 0", "count"), Column("comparisons", "count")]
@@ -170,22 +170,19 @@ def _by_size(margins: MarginsBySize) -> Details:
 
 def _picture(claim: Claim) -> Iterator[Gallery]:
     """Yield the parts that decide with their intervals, drawn one below the other."""
-    metrics = dict.fromkeys(evidence.metric for evidence in claim.deciding)
+    metrics = dict.fromkeys(part.metric for part in claim.deciding_parts)
     figures = []
     for metric in metrics:
         parts = [
-            evidence
-            for evidence in claim.deciding
-            if evidence.metric == metric and evidence.mean == evidence.mean
+            part
+            for part in claim.deciding_parts
+            if part.metric == metric and part.mean == part.mean
         ]
         if not parts:
             continue
-        ends = np.array([[evidence.lower, evidence.upper] for evidence in parts])
-        reach = float(np.ceil(100 * np.nanmax(np.abs(ends))) / 100) or 0.01
-        estimates = [
-            (evidence.label, evidence.mean, evidence.lower, evidence.upper)
-            for evidence in parts[:_DRAWN]
-        ]
+        limits = np.array([[part.lower, part.upper] for part in parts])
+        reach = float(np.ceil(100 * np.nanmax(np.abs(limits))) / 100) or 0.01
+        estimates = [(part.label, part.mean, part.lower, part.upper) for part in parts[:_DRAWN]]
         title = metric_label(metric)
         svg = forest(title, [estimates], span=(-reach, reach), mark=0.0)
         name = f"claim-{_slug(claim.name)}-{metric}"
@@ -194,8 +191,8 @@ def _picture(claim: Claim) -> Iterator[Gallery]:
         yield Gallery(figures, "Dots: mean differences. Lines: intervals. Dashed: no difference.")
 
 
-def _unprocessing(findings: AtlasFindings) -> Details:
-    """Return on which tasks thresholds of each group do no worse than every intervention."""
+def _task_verdicts_details(findings: AtlasFindings) -> Details:
+    """Return the table of verdicts on thresholds against interventions, one row a task and gap."""
     columns = [Column("task"), Column("gap"), Column("compared", "count")]
     columns += [Column("no worse", "count"), Column("worse", "count"), Column("verdict")]
     columns += [Column("worst margin", "estimate")]
@@ -238,7 +235,11 @@ def _least_margin(
     verdict: TaskVerdict, margins: Sequence[UnprocessingMargin]
 ) -> tuple[float, float, float] | None:
     """Return the least margin of a task with its interval; None if it has none."""
-    place = (verdict.dataset, verdict.protect, verdict.gap_metric)
-    margins_of_task = [e for e in margins if (e.dataset, e.protect, e.gap_metric) == place]
+    task_and_gap = (verdict.dataset, verdict.protect, verdict.gap_metric)
+    margins_of_task = [
+        margin
+        for margin in margins
+        if (margin.dataset, margin.protect, margin.gap_metric) == task_and_gap
+    ]
     least = min(margins_of_task, key=lambda margin: margin.margin, default=None)
     return None if least is None else (least.margin, least.lower, least.upper)

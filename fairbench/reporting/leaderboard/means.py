@@ -1,4 +1,4 @@
-"""What the page shows of each approach on each task: means over repeats with their intervals."""
+"""Means over repeats, with their intervals, of each approach on each task of the page."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BoardTable:
 
     Attributes
     ----------
-    table : as :func:`fairbench.comparison.atlas.approaches.approach_table` makes it.
+    table : the result of :func:`fairbench.comparison.atlas.approaches.approach_table`.
     """
 
     table: pd.DataFrame
@@ -94,7 +94,7 @@ class BoardTable:
 
     @cached_property
     def filters(self) -> list[PageFilter]:
-        """What the page can be filtered by, where there is a choice."""
+        """The filters of the page: those with more than one value."""
         filters = [
             PageFilter(
                 name, label, [(value, value) for value in sorted(self.table[column].unique())]
@@ -174,13 +174,13 @@ def setting_text(setting: str) -> str:
 
 
 def gap_label(name: str) -> str:
-    """Return what a gap is called in a sentence and on an axis."""
+    """Return the name of a gap in a sentence and on an axis."""
     label = metric_label(name)
     return label if "gap" in label else f"{label} gap"
 
 
 def tags_of(row: Mapping[str, Any]) -> Tags:
-    """Return by what an approach is found with the page's filters."""
+    """Return the tags by which the page's filters find an approach."""
     needs = "yes" if row["group_at_prediction"] else "no"
     return {**{part: str(row[part]) for part in PARTS}, "group": needs}
 

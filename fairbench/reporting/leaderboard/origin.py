@@ -1,4 +1,4 @@
-"""What the leaderboard was made of, and its files: commits, versions, commands, fits, downloads."""
+"""The origin of the leaderboard, and its files: commits, versions, commands, fits, downloads."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ def origin_section(
         Items(list(_files(board))),
         Details(f"The {len(drawn)} pictures as SVG", [Items(list(map(_picture, drawn)))]),
         Section(
-            "How it was made", [_origin_paragraph(board, runs), *_repeated(runs, conf, command)]
+            "How it was made",
+            [_origin_paragraph(board, runs), *_commands_blocks(runs, conf, command)],
         ),
     ]
     return Section("Download and origin", blocks, name="origin")
 
 
 def _files(board: BoardTable) -> list[Text]:
+    """Return the list of files beside the page."""
     rows, several = count(len(board.table)), count(sum(len(task.rows) for task in board.tasks))
     return [
         (Link(TABLE, TABLE), f": every task, approach and repeat, {rows} rows."),
@@ -73,7 +75,7 @@ def _files(board: BoardTable) -> list[Text]:
 
 
 def picture_file(name: str) -> str:
-    """Return where a picture's file is, beside the page."""
+    """Return a link to a picture's file beside the page."""
     return f"figures/{name}.svg"
 
 
@@ -101,7 +103,7 @@ def _duration(seconds: float) -> str:
     return f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
 
 
-def _repeated(runs: Sequence[Run], conf: Path | None, command: str) -> list[Block]:
+def _commands_blocks(runs: Sequence[Run], conf: Path | None, command: str) -> list[Block]:
     """Return commits, versions, data and the commands that make runs and page again."""
     lines = [command]
     if conf is None:

@@ -62,7 +62,7 @@ def ranks_section(findings: AtlasFindings, first: str) -> Section:
 def _few_tasks(
     findings: AtlasFindings, approaches: Mapping[str, AtlasApproach]
 ) -> Iterator[Details]:
-    """Yield what approaches did that were run on too few tasks to be ranked."""
+    """Yield the results of approaches that were run on too few tasks to be ranked."""
     columns = [Column("metric"), Column("approach"), Column("difference", "estimate")]
     columns += [Column("tasks", "count"), Column("families", "count")]
     few_task_differences = [
@@ -151,7 +151,7 @@ def ranks_table(
 def _rank_row(standing: Standing, approach: AtlasApproach | None, reference: str) -> list[object]:
     """Return the cells of an approach in the table of ranks."""
     low, high = standing.first_rank, standing.last_rank
-    needs = None if approach is None else needed(approach)
+    needs = None if approach is None else group_need_text(approach)
     return [
         str(low) if low == high else f"{low}-{high}",
         TableCell(standing.approach, strong=standing.may_be_best),
@@ -174,13 +174,13 @@ def _difference(standing: Standing | None, reference: str) -> tuple[float | None
     return standing.difference, ends_in_words(standing.lower, standing.upper, _DECIMALS)
 
 
-def needed(approach: AtlasApproach) -> str:
+def group_need_text(approach: AtlasApproach) -> str:
     """Return whether somebody's group must be known to predict, in words."""
     return "needed" if approach.group_at_prediction else "not needed"
 
 
 def approach_tags(approach: AtlasApproach | None) -> Tags:
-    """Return by what an approach is found with the page's filters."""
+    """Return the tags by which the page's filters find an approach."""
     if approach is None:
         return {}
     return {
@@ -215,7 +215,7 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
         [
             approach.name, approach.tasks, approach.relative_cost,
             approach.fit_seconds, approach.predict_seconds,
-            needed(approach),
+            group_need_text(approach),
             *(
                 cell
                 for name in shown_metrics
@@ -277,7 +277,8 @@ def _cost_points(
         standing = standings.get(approach.name)
         if standing is None or not approach.relative_cost > 0 or isnan(standing.difference):
             continue
-        x, look = log10(approach.relative_cost), looks[approach.intervention]
+        x = log10(approach.relative_cost)
+        look = looks[approach.intervention]
         tags = approach_tags(approach)
         yield Series(approach.name, [x], [standing.difference], **look, lined=False, tags=tags)
 
@@ -312,14 +313,14 @@ def explanations_section(findings: AtlasFindings) -> Section:
         ("Not resolved", [e for e in explanations if e not in sure]),
     ):
         if selected:
-            table = _explained(selected, approaches)
+            table = _slopes_table(selected, approaches)
             blocks.append(
                 Details(title, [table], remark=f"{len(selected)}", is_open=selected is sure)
             )
     return Section("What explains it", blocks, name="explained")
 
 
-def _explained(
+def _slopes_table(
     explanations: Sequence[tuple[str, Explanation]], approaches: Mapping[str, AtlasApproach]
 ) -> Table:
     """Return the table of slopes: of an approach's difference with a fact about data sets."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.comparison.atlas.values import marked
+from fairbench.comparison.atlas.values import name_with_group_need
 from fairbench.core.formats import count, number
 from fairbench.evaluation.columns import COSTS
 from fairbench.metrics.registry import label as metric_label
@@ -174,7 +174,7 @@ def _points(rows: pd.DataFrame, gap: str, looks: dict[str, dict[str, Any]]) -> I
             continue
         look = looks[THRESHOLDS if setting else str(row["intervention"])]
         hint = " ".join(filter(None, [approach_name(row), approach_note(row)]))
-        hint = marked(hint, needs_group=bool(row["group_at_prediction"]))
+        hint = name_with_group_need(hint, needs_group=bool(row["group_at_prediction"]))
         yield Series(hint, [row[ERROR]], [row[gap]], **look, lined=False, tags=tags_of(row))
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from fairbench.comparison.atlas.approaches import approach_table
 from fairbench.comparison.atlas.findings import AtlasFindings
 from fairbench.comparison.atlas.report import METRICS, atlas_findings, left_out_sentences
-from fairbench.comparison.atlas.unprocessing import unlevel
-from fairbench.comparison.atlas.verdicts import counted
+from fairbench.comparison.atlas.unprocessing import unequal_terms_remarks
+from fairbench.comparison.atlas.verdicts import pluralise
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import write_bytes
 from fairbench.metrics.registry import label as metric_label
@@ -54,11 +54,11 @@ def write_leaderboard(
 
     Parameters
     ----------
-    folders : of which a run that several have counts once.
-    metric : the one that the page opens with; the first gap between groups by default.
-    purposes : of the runs that count; all but demos and tuning by default.
+    folders : results folders or packs; a run that several have counts once.
+    metric : the metric that the page opens with; the first gap between groups by default.
+    purposes : the purposes of the runs that count; all but demos and tuning by default.
     conf : the configurations of a checkout, from which the commands of the runs are made.
-    command : that makes the page again.
+    command : the command that makes the page again.
 
     Raises
     ------
@@ -76,8 +76,8 @@ def write_leaderboard(
         hidden += [run for run in finished.values() if run.id in runs and _fitted_anew(run, runs)]
         runs = finished | runs
     place = " and ".join(map(str, folders))
-    board = checked(approach_table(list(runs.values())), place, metric)
-    remarks = unlevel(list(runs.values()))
+    board = comparable_board(approach_table(list(runs.values())), place, metric)
+    remarks = unequal_terms_remarks(list(runs.values()))
     findings = BoardFindings.of(board, metric, remarks).noting(len(runs), hidden, notes)
     document = page_of(board, findings, list(runs.values()), conf, command)
     names = write_document(document, out, "index", ("html", "json"))
@@ -86,7 +86,7 @@ def write_leaderboard(
 
 
 def _fitted_anew(run: Run, runs_by_id: Mapping[str, Run]) -> bool:
-    """Say whether a run is of other cells than that of the same id: of other code or versions."""
+    """Return whether a run has other cells than the run of the same id: other code or versions."""
     return set(run.cells()) != set(runs_by_id[run.id].cells())
 
 
@@ -103,9 +103,12 @@ def _hidden_sentences(runs: Sequence[Run]) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class BoardFindings:
-    """What the statistics say of a page's table.
+    """The findings of the atlas on a page's table.
 
-    `gaps` are the metrics of gaps, the one that the page opens with first.
+    Attributes
+    ----------
+    atlas : the findings.
+    gaps : the metrics of gaps, first the one that the page opens with.
     """
 
     atlas: AtlasFindings
@@ -115,11 +118,11 @@ class BoardFindings:
     def of(
         cls, board: BoardTable, metric: str, remarks: Sequence[str] = (), *, draws: int = 300
     ) -> BoardFindings:
-        """Return what the statistics say of a table.
+        """Compute the findings on a table.
 
         Parameters
         ----------
-        remarks : what is unlevel in how interventions of the runs were configured.
+        remarks : sentences on interventions that were not configured on equal terms.
         """
         gaps = sorted(board.gaps[:SHOWN_GAPS], key=lambda name: name != metric)
         metrics = [name for name in dict.fromkeys([*METRICS, *gaps]) if name in board.metrics]
@@ -129,7 +132,7 @@ class BoardFindings:
     def noting(
         self, runs: int, hidden: Sequence[Run] = (), notes: Sequence[str] = ()
     ) -> BoardFindings:
-        """Return the same with notes on those of so many runs, and on others, that are left out."""
+        """Return these findings with notes on runs that are left out, of `runs` in all."""
         notes = (
             *self.atlas.notes,
             *notes,
@@ -139,7 +142,7 @@ class BoardFindings:
         return replace(self, atlas=replace(self.atlas, notes=notes))
 
 
-def checked(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
+def comparable_board(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
     """Return the table of a page, if there is something to compare.
 
     Raises
@@ -171,7 +174,8 @@ def page_of(
     command: str,
 ) -> Document:
     """Return the page."""
-    findings, looks = board_findings.atlas, looks_of(board)
+    findings = board_findings.atlas
+    looks = looks_of(board)
     opening_gap = board_findings.gaps[0] if board_findings.gaps else ""
     points = sorted(findings.mean_frontiers, key=lambda point: point.gap_metric != opening_gap)
     picture = frontier_figure(points, looks)
@@ -185,8 +189,8 @@ def page_of(
         tasks_section(board),
     ]
     document = Document(
-        f"Leaderboard: {counted(len(findings.approaches), 'approach', 'approaches')} on "
-        f"{counted(len(board.tasks), 'task', 'tasks')}",
+        f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
+        f"{pluralise(len(board.tasks), 'task', 'tasks')}",
         sections,
         lead=[*pictures, Paragraph(NEXT)],
         tabs=True,
@@ -203,7 +207,7 @@ _LINES = 10  # of a ranking on a terminal
 
 
 def short_of(document: Document, findings: BoardFindings) -> Document:
-    """Return what a terminal shows of it: the best of two rankings, and the claims."""
+    """Return the short form for a terminal: the best of two rankings, and the claims."""
     approaches = {approach.name: approach for approach in findings.atlas.approaches}
     metrics = (ERROR, *findings.gaps[:1])
     tables = [

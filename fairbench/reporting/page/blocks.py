@@ -45,7 +45,7 @@ class RunBlock:
     def arms(self) -> Mapping[str, str]:
         """Run id -> name, for the first run of each name; others differ in evaluation alone."""
         run_of_name: dict[str, str] = {}
-        for id_, name in zip(self.runs, named(list(self.runs.values())), strict=True):
+        for id_, name in zip(self.runs, name_runs(list(self.runs.values())), strict=True):
             run_of_name.setdefault(name, id_)
         return {id_: name for name, id_ in run_of_name.items()}
 
@@ -61,7 +61,7 @@ class RunBlock:
 
     @property
     def repeats(self) -> int:
-        """How many splits were drawn."""
+        """The number of splits."""
         return int(self.first.config["split"].get("repeats", 1))
 
     @property
@@ -103,7 +103,7 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
 _TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
 
 
-def measured(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
+def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
     """Yield the blocks with their metrics, several together where they have few runs."""
     batch: list[RunBlock] = []
     for block in run_blocks:
@@ -149,7 +149,7 @@ def _titles(firsts: Sequence[Run]) -> list[str]:
     return titles
 
 
-def named(runs: Sequence[Run]) -> list[str]:
+def name_runs(runs: Sequence[Run]) -> list[str]:
     """Name each run by its choices, and by the options of them in which namesakes differ.
 
     The learner is left out where all have the same.

@@ -15,9 +15,9 @@ from fairbench.evaluation.columns import without_classes
 from fairbench.inference.comparing.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, listed, with_looks
+from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, letters_text, with_looks
 from fairbench.reporting.document.model import Figure
-from fairbench.reporting.page.blocks import ARM, MeasuredBlock, named
+from fairbench.reporting.page.blocks import ARM, MeasuredBlock, name_runs
 from fairbench.reporting.page.metric_table import test_share
 from fairbench.results.catalogue import told_apart
 from fairbench.results.runs import Run
@@ -90,7 +90,7 @@ def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
         yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
 
 
-def _styled(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return how each method looks in every chart."""
     return {
         name: {"colour": COLOURS[i % 8], "shape": i, "dashed": i} for i, name in enumerate(methods)
@@ -100,7 +100,7 @@ def _styled(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Yield the sd of residuals against mean uncertainty, for each number of groups of rows."""
     points = metrics[metrics["metric"].isin(_SPREAD)]
-    styles = _styled(list(dict.fromkeys(points["method"])))
+    styles = _method_styles(list(dict.fromkeys(points["method"])))
     keys = ["bins", "method", "bin", "metric"]
     means = points.groupby(keys, observed=True)["value"].mean().unstack()
     points_by_bins: dict[float, dict[str, list[tuple[float, float]]]] = {}
@@ -122,7 +122,7 @@ def _spread_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Yield error and fairness of the rows kept, and the shift of their features, against rates."""
     curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
-    styles = _styled(list(dict.fromkeys(curves["method"])))
+    styles = _method_styles(list(dict.fromkeys(curves["method"])))
     selected = curves[curves["metric"].isin(_KEPT)]
     summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
         ["mean", "std"]
@@ -162,7 +162,7 @@ def _png(figure: Drawing) -> bytes:
 
 def _with_labels(block: MeasuredBlock) -> pd.DataFrame:
     """Return the metrics of a block with its name and what each run is called, as categories."""
-    labels = dict(zip(block.runs, named(list(block.runs.values())), strict=True))
+    labels = dict(zip(block.runs, name_runs(list(block.runs.values())), strict=True))
     names = list(dict.fromkeys(labels.values()))
     run = block.metrics["run"].cat
     code = np.array([names.index(labels[id_]) if id_ in labels else -1 for id_ in run.categories])
@@ -184,13 +184,13 @@ def _plain(block: MeasuredBlock) -> list[str]:
     return list(
         {
             label: run.id
-            for label, run in zip(named(runs_of_learner), runs_of_learner, strict=True)
+            for label, run in zip(name_runs(runs_of_learner), runs_of_learner, strict=True)
         }.values()
     )
 
 
 def _has_values_for(metrics: pd.DataFrame, name: str) -> bool:
-    """Say whether there is anything to draw."""
+    """Return whether anything can be drawn."""
     needed = {
         "consistency": "consistency_sd",
         "spread": "spread_predicted",
@@ -234,7 +234,7 @@ def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list
     panels = []
     for metric in dict.fromkeys(row["metric"] for row in rows):
         defined = [row for row in rows if row["metric"] == metric and row["gap"] == row["gap"]]
-        lettered_rows = sorted(_lettered(defined), key=lambda row: bool(row["best"]))
+        lettered_rows = sorted(_add_letters(defined), key=lambda row: bool(row["best"]))
         series = [_point(row, kinds, interventions) for row in lettered_rows]
         if len(curve):
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
@@ -260,7 +260,7 @@ def _letter(row: Mapping[str, Any]) -> str:
     return row["letter"] if isinstance(row["letter"], str) else ""
 
 
-def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _add_letters(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows with a ``label``; points near each other share one at the first of them."""
     best = [i for i, row in enumerate(rows) if row["best"] and _letter(row)]
     best.sort(key=lambda i: float(rows[i]["error"]))
@@ -271,7 +271,7 @@ def _lettered(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for i, place in enumerate(best):
         nearby_points = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
         letters.setdefault(next(nearby_points, i), []).append(_letter(rows[place]))
-    labels = {best[i]: listed(sorted(near_letters)) for i, near_letters in letters.items()}
+    labels = {best[i]: letters_text(sorted(near_letters)) for i, near_letters in letters.items()}
     return [{**row, "label": labels.get(i, "")} for i, row in enumerate(rows)]
 
 
@@ -374,7 +374,7 @@ def confusion_counts(
 
 
 def _differ(counts: NDArray[np.float64]) -> bool:
-    """Say whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
+    """Return whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
     labels = counts.reshape(*counts.shape[:-1], 2, 2).sum(axis=-1)
     return counts.shape[1] == 1 and bool((labels != labels[0]).any())
 

@@ -17,7 +17,7 @@ from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.comparing.ranking import StudentDraws, standings, student_draws
 from fairbench.metrics.registry import Metric, declared, find
-from fairbench.reporting.page.blocks import MeasuredBlock, named
+from fairbench.reporting.page.blocks import MeasuredBlock, name_runs
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import told_apart
 
@@ -26,8 +26,8 @@ EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "wo
 _EVALUATED = ("evaluator", "consistency")
 _SPLIT = ["repeat", "fold"]
 _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
-# What says how splits share rows.
-_OF_SPLITS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
+# Metrics whose numbers of rows tell how splits share rows.
+_SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
 _KEYS = ["metric", "attribute", "group", "setting"]
 _SHOWN = ["run", "mean", "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
@@ -39,9 +39,10 @@ class RankedRuns:
 
     Attributes
     ----------
-    rows : ``run, label, mean, sd, lower, upper, n, repeats, status, best, near, standing`` of each.
-    group : the group of people that it is about; empty where it is about all.
-    rope : the difference that does not matter; NaN where the metric has no direction.
+    group : the group of people that the metric is about; empty for everyone and for gaps.
+    rows : one for each run: ``run, label, mean, sd, lower, upper, n, repeats, status``, ``best``
+        and ``near`` (the probabilities to be the best and within the rope of it), ``standing``.
+    rope : the difference that does not matter; NaN if the metric has no direction.
     """
 
     metric: str
@@ -60,13 +61,13 @@ class RankedRuns:
 
     @property
     def direction(self) -> str:
-        """In words, which values are good."""
+        """Which values are good, in words."""
         metric = find(self.metric)
         return metric.direction if metric else ""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is of everyone or of all groups, and of no single class."""
+        """Whether it is about everyone or all groups, and not about a single class."""
         return not self.group and "outcome=" not in self.setting
 
     @cached_property
@@ -74,8 +75,8 @@ class RankedRuns:
         """Whether any run has a probability of being best."""
         return any(row["best"] == row["best"] for row in self.rows)
 
-    def of_standing(self, standing: str) -> list[str]:
-        """Return the labels of the runs of one standing."""
+    def labels_with_standing(self, standing: str) -> list[str]:
+        """Return the labels of the runs with one standing."""
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
@@ -86,16 +87,18 @@ def metric_tables(batch: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
     """
     tables: dict[int, list[RankedRuns]] = {}
     for protect in dict.fromkeys(block.protect for block in batch):
-        places = [i for i, block in enumerate(batch) if block.protect == protect]
-        tables_of_blocks = _tables([batch[i] for i in places], protect)
-        tables.update(zip(places, tables_of_blocks, strict=True))
+        positions = [i for i, block in enumerate(batch) if block.protect == protect]
+        tables_of_blocks = _tables([batch[i] for i in positions], protect)
+        tables.update(zip(positions, tables_of_blocks, strict=True))
     return [tables[i] for i in range(len(batch))]
 
 
 def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[RankedRuns]]:
     """Yield the headline metrics of each of several blocks of one protected attribute."""
     metrics = pd.concat([block.metrics for block in batch], ignore_index=True)
-    chosen = metrics["metric"].isin(_summarised()) & metrics["attribute"].isin(["", protect])
+    chosen = metrics["metric"].isin(_metrics_to_summarise()) & metrics["attribute"].isin(
+        ["", protect]
+    )
     metrics = metrics[chosen].reset_index(drop=True)
     metrics = metrics.assign(setting=setting_text(metrics))
     summary = summarise(metrics, per=["run"])
@@ -105,30 +108,31 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
     columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
     rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
-    places: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(str(row["run"]), []).append(place)
+    rows_of_run: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        rows_of_run.setdefault(str(row["run"]), []).append(index)
     for block in batch:
-        places_by_key: dict[tuple[str, ...], list[int]] = {}
-        for place in sorted(place for run in block.runs for place in places.get(run, ())):
-            places_by_key.setdefault(keys[place], []).append(place)
-        share, names = test_share(block.metrics), named(list(block.runs.values()))
+        rows_of_key: dict[tuple[str, ...], list[int]] = {}
+        for index in sorted(index for run in block.runs for index in rows_of_run.get(run, ())):
+            rows_of_key.setdefault(keys[index], []).append(index)
+        share = test_share(block.metrics)
+        names = name_runs(list(block.runs.values()))
         arms = _Arms(block, dict(zip(block.runs, names, strict=True)))
         yield [
             _ranked_runs(
-                key, [rows[i] for i in key_places], values.of_rows(key_places), arms, share
+                key, [rows[i] for i in indices], values.present_values(indices), arms, share
             )
-            for key, key_places in places_by_key.items()
+            for key, indices in rows_of_key.items()
         ]
 
 
 @lru_cache(maxsize=1)
-def _summarised() -> list[str]:
+def _metrics_to_summarise() -> list[str]:
     """Return the metrics that tables show, and those that their intervals rest on."""
     shown_metrics = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
     rates = [rate.name for metric in shown_metrics for rate in metric.rates]
     return [
-        *dict.fromkeys([*(metric.name for metric in shown_metrics), *rates, *_OF_SPLITS, *FITS])
+        *dict.fromkeys([*(metric.name for metric in shown_metrics), *rates, *_SPLIT_METRICS, *FITS])
     ]
 
 
@@ -155,20 +159,21 @@ class _Values:
         # The rows of the summary come first, and are all different.
         is_summarised = row < len(summary)
         shape = len(summary), int(split.max(initial=-1)) + 1
-        values, is_present = np.full(shape, np.nan), np.zeros(shape, bool)
+        values = np.full(shape, np.nan)
+        is_present = np.zeros(shape, bool)
         row, split = row[is_summarised], split[is_summarised]
         values[row, split] = metrics["value"].to_numpy(float)[is_summarised]
         is_present[row, split] = True
         return cls(values, is_present)
 
-    def of_rows(self, rows: Sequence[int]) -> Floats:
+    def present_values(self, rows: Sequence[int]) -> Floats:
         """Return (splits, rows) values in the splits in which any of the rows has one."""
         return self.values[rows][:, self.is_present[rows].any(axis=0)].T
 
 
 @dataclass(frozen=True, eq=False)
 class _Arms:
-    """A block, and what each of its runs is called."""
+    """A block with the names of its runs."""
 
     block: MeasuredBlock
     names: Mapping[str, str]
@@ -194,18 +199,19 @@ def _ranked_runs(
 
     Parameters
     ----------
-    values : (splits, rows).
+    values : (splits, rows) the metric in every split.
     """
     name, attribute, group, setting = key
     marks = [(arms.names[row["run"]], v.tobytes()) for row, v in zip(rows, values.T, strict=True)]
-    first_places = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
-    labels = arms.labels([rows[i]["run"] for i in first_places])
-    order = sorted(range(len(first_places)), key=labels.__getitem__)
+    first_rows = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
+    labels = arms.labels([rows[i]["run"] for i in first_rows])
+    order = sorted(range(len(first_rows)), key=labels.__getitem__)
     unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
-    table = [{**rows[first_places[i]], "label": labels[i], **unranked} for i in order]
-    width, metric = np.nan, find(name)
+    table = [{**rows[first_rows[i]], "label": labels[i], **unranked} for i in order]
+    width = np.nan
+    metric = find(name)
     if metric and metric.direction and not group:
-        table, width = _ranked(table, values[:, [first_places[i] for i in order]], metric, share)
+        table, width = _rank_rows(table, values[:, [first_rows[i] for i in order]], metric, share)
     return RankedRuns(name, attribute, group, setting, table, width)
 
 
@@ -237,7 +243,7 @@ def test_share(metrics: pd.DataFrame) -> float:
     return float(tested.mean() / (tested.mean() + trained.mean()))
 
 
-def _ranked(
+def _rank_rows(
     rows: Sequence[dict[str, Any]], values: Floats, metric: Metric, share: float
 ) -> tuple[list[dict[str, Any]], float]:
     """Return the rows with their standings, best mean first, and the rope.
@@ -246,7 +252,7 @@ def _ranked(
 
     Parameters
     ----------
-    values : (splits, rows).
+    values : (splits, rows) the metric in every split.
     """
     defined = np.flatnonzero(np.isfinite(values).all(axis=0))
     means = metric.larger_is_better(np.array([row["mean"] for row in rows], float))

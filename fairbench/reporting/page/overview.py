@@ -32,7 +32,7 @@ def overview_section(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], source: Source
 ) -> Section:
     """Return the overview of all blocks."""
-    blocks: list[Block] = [Section("What was run", [_run(pages)])]
+    blocks: list[Block] = [Section("What was run", [_runs_table(pages)])]
     answered = [table for table in papers if table.runs]
     if answered:
         blocks.append(Section("Compared with the papers", list(_papers(pages, answered, source))))
@@ -43,12 +43,12 @@ def overview_section(
 def runs_summary(
     pages: Sequence[PageBlock], papers: Sequence[PaperTable], left_out: Sequence[str]
 ) -> ExecutiveSummary:
-    """Return what a page of runs says in plain words: who is best, how sure that is, what next."""
+    """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     return ExecutiveSummary(
         list(_result_sentences(pages)),
         list(_basis_sentences(pages, papers)),
-        list(_unseen(pages, left_out)),
-        list(_todo(pages)),
+        list(_unseen_sentences(pages, left_out)),
+        list(_advice_sentences(pages)),
     )
 
 
@@ -74,7 +74,7 @@ def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
 
 
 def _winners(page: PageBlock) -> Iterator[str]:
-    """Yield who is best by the error, and by the gap between groups, and who is as good."""
+    """Yield the sentences on the best run by the error, and by the gap between groups."""
     tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
     for names in (_ERRORS, _GAPS):
         name = next((name for name in names if name in tables), "")
@@ -84,13 +84,15 @@ def _winners(page: PageBlock) -> Iterator[str]:
 
 def _winner(table: RankedRuns) -> str:
     """Return the sentence on the run of the best mean, and on those that may be as good."""
-    best, mean = table.rows[0]["label"], float(table.rows[0]["mean"])
+    best = table.rows[0]["label"]
+    mean = float(table.rows[0]["mean"])
     metric_text = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
     rivals = {
-        standing: _without(table.of_standing(standing), best) for standing in (EQUIVALENT, OPEN)
+        standing: _other_names(table.labels_with_standing(standing), best)
+        for standing in (EQUIVALENT, OPEN)
     }
     clauses = [
-        f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {standing_text}"
+        f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {standing_text}"
         for names, standing_text in (
             (rivals[EQUIVALENT], "as good for practical purposes"),
             (rivals[OPEN], "not told apart from it"),
@@ -101,12 +103,12 @@ def _winner(table: RankedRuns) -> str:
     return f"{best} has the best mean in {metric_text} ({number(mean)}){ending}."
 
 
-def _without(names: Sequence[str], best: str) -> list[str]:
+def _other_names(names: Sequence[str], best: str) -> list[str]:
     """Return the names other than that of the best run."""
     return [name for name in names if name != best]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     unnamed = len(names) - _MOST_NAMED
     listed = ", ".join(names[:_MOST_NAMED])
@@ -114,7 +116,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -> Iterator[str]:
-    """Yield what the statements rest on: probabilities, repeats, and the papers' numbers."""
+    """Yield the basis of the statements: probabilities, repeats, and the papers' numbers."""
     yield (
         f"A run is called as good, or worse, where that has a probability of at least {CERTAIN} "
         "by the splits that the runs share."
@@ -122,7 +124,7 @@ def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -
     quick = [page.block.title for page in pages if page.note]
     if quick:
         yield (
-            f"Few repeats were made of {_listed(quick)}: take what is said of "
+            f"Few repeats were made of {_first_names(quick)}: take what is said of "
             f"{'it' if len(quick) == 1 else 'them'} as a hint."
         )
     counts = Counter[str]()
@@ -133,18 +135,20 @@ def _basis_sentences(pages: Sequence[PageBlock], papers: Sequence[PaperTable]) -
         yield f"Beside {counts.total()} numbers of the papers: {listed}."
 
 
-def _unseen(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Iterator[str]:
+def _unseen_sentences(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Iterator[str]:
+    """Yield what the page does not show."""
     protected = list(dict.fromkeys(page.block.protect for page in pages))
     yield (
-        f"Gaps here are between groups by {_listed(protected)}; gaps by other attributes are in "
-        "the metrics of each run."
+        f"Gaps here are between groups by {_first_names(protected)}; gaps by other attributes are "
+        "in the metrics of each run."
     )
     if left_out:
         yield f"{len(set(left_out))} runs or splits could not be compared by their predictions."
     yield "Only the runs that are finished are here; what was not run may be better."
 
 
-def _todo(pages: Sequence[PageBlock]) -> Iterator[str]:
+def _advice_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
+    """Yield what to do next."""
     if any(page.note for page in pages):
         yield "Repeat the quick runs with more splits, such as split.repeats=10."
     compared = [page for page in pages if page.compared is not None]
@@ -156,7 +160,8 @@ def _todo(pages: Sequence[PageBlock]) -> Iterator[str]:
     yield "fairbench choose picks a run under a limit on its gap; fairbench audit examines one."
 
 
-def _run(pages: Sequence[PageBlock]) -> Table:
+def _runs_table(pages: Sequence[PageBlock]) -> Table:
+    """Return the table of what was run, with a row for each block."""
     columns = [Column("data set"), Column("runs", "count"), Column("repeats", "count")]
     columns += [Column(name) for name in ("learners", "interventions", "methods")]
     rows = [
@@ -202,7 +207,7 @@ def _paper_cell(table: PaperTable) -> TableCell:
 
 
 def _answering_runs(table: PaperTable, pages: Sequence[PageBlock], source: Source) -> Details:
-    """Return where the runs that answer a paper's table are shown, and the commands for them."""
+    """Return links to the runs that answer a paper's table, and the commands for them."""
     names = {run.choices["dataset"] for run in table.runs}
     names_of_blocks = [
         page.block.name for page in pages if page.block.dataset in names and page.answered
@@ -223,7 +228,7 @@ def _answering_runs(table: PaperTable, pages: Sequence[PageBlock], source: Sourc
 
 
 def _how_to_read() -> Items:
-    """Return how the numbers of the page are to be read."""
+    """Return explanations of the page's numbers."""
     as_good, worse, undecided = (
         Mark(standing, standing.replace(" ", "-")) for standing in (EQUIVALENT, WORSE, OPEN)
     )

@@ -65,7 +65,7 @@ class Contenders:
     accuracy, gap_mean : run -> mean over splits; those that fewest outperform by them come first,
         of these the more accurate.
     gap : equal opportunity, or statistical parity where that is undefined.
-    available : how many runs could be compared, of which these are at most `MOST`.
+    available : the number of runs that could be compared; at most `MOST` of them are here.
     """
 
     accuracy: Mapping[str, float]
@@ -80,7 +80,7 @@ class ComparedRuns:
 
     Attributes
     ----------
-    ids : in the order of `pairs`.
+    ids : the ids of the runs, in the order of `pairs`.
     """
 
     contenders: Contenders
@@ -145,7 +145,7 @@ def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[s
     best = contenders(block)
     if best is None:
         return None, []
-    runs, left_out = _loaded([block.runs[id_] for id_ in best.accuracy])
+    runs, left_out = _load_all([block.runs[id_] for id_ in best.accuracy])
     if len(runs) < _FEWEST:
         return None, left_out
     settings = Settings(("accuracy", best.gap), _epsilons(best.gap), draws=DRAWS)
@@ -156,7 +156,7 @@ def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[s
     return ComparedRuns(best, [run.id for run in runs], pairs), left_out
 
 
-def _loaded(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
+def _load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
     """Return the predictions that can be read, and why the others cannot."""
     loaded, left_out = [], []
     for run in runs:
@@ -172,15 +172,17 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
 
     Parameters
     ----------
-    labels : run -> what it is called.
+    labels : run -> its name.
     """
     return Section("Which one is better?", list(_blocks(compared, labels)))
 
 
 def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Block]:
     """Yield the comparison of pairs: how it is read, its table, and the command that prints it."""
-    shown_count, best = len(compared.ids), compared.contenders
-    share, gap = f"{100 * CERTAIN:.0f} %", metric_label(best.gap)
+    shown_count = len(compared.ids)
+    best = compared.contenders
+    share = f"{100 * CERTAIN:.0f} %"
+    gap = metric_label(best.gap)
     selection = ""
     if best.available > shown_count:
         selection = (
@@ -213,7 +215,8 @@ def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Block
 def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
     """Return the table of runs by rank, with a square for each pair."""
     pairs, best = compared.pairs, compared.contenders
-    ranks, verdicts = ranking(pairs.outperforms, CERTAIN), pairs.verdicts(CERTAIN)
+    ranks = ranking(pairs.outperforms, CERTAIN)
+    verdicts = pairs.verdicts(CERTAIN)
     order = np.argsort(ranks, kind="stable")
     columns = [
         Column("rank", right=True),
@@ -234,6 +237,7 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
 
 
 def _cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
+    """Return the cell of a pair of runs, with its verdict and probabilities."""
     if i == j:
         return TableCell(None, style="pair same")
     better = float(pairs.outperforms[i, j])

@@ -31,7 +31,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
 )
-from fairbench.reporting.page.blocks import RunBlock, named
+from fairbench.reporting.page.blocks import RunBlock, name_runs
 from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, RankedRuns
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
 from fairbench.reporting.papers.mapping import UNANSWERED
@@ -98,13 +98,13 @@ def sources(presets: Presets) -> Source:
 
 
 def rows_source(block: RunBlock, rows: Sequence[Mapping[str, Any]], source: Source) -> Provenance:
-    """Return where the rows of a metric's table come from."""
+    """Return the origin of the rows of a metric's table."""
     ids = {row["run"] for row in rows}
     return source([run for id_, run in block.runs.items() if id_ in ids])
 
 
 def source_details(origin: Provenance) -> Details:
-    """Return where a table comes from: runs, data, versions, and the commands for them."""
+    """Return the origin of a table: runs, data, versions, and the commands for them."""
     several = "" if len(origin.runs) == 1 else "s"
     data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
     commits = ", ".join(origin.commits)
@@ -143,13 +143,14 @@ def block_section(page: PageBlock, source: Source) -> Section:
         *_groups(page, source),
     ]
     blocks.append(Section("Metric by metric", details))
-    blocks += [*_published(page, source), _runs(block)]
+    blocks += [*_published_tables(page, source), _runs(block)]
     return Section(block.title, blocks, name=block.name)
 
 
 def _block_paragraph(page: PageBlock) -> Paragraph:
     """Return the paragraph on what a block is of: runs, split, seed and protected attribute."""
-    block, runs = page.block, len(page.block.runs)
+    block = page.block
+    runs = len(page.block.runs)
     text: list[Inline] = [
         f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
         Code(block.split),
@@ -188,7 +189,7 @@ def _standing_cell(row: Mapping[str, Any]) -> TableCell:
 
 
 def _block_source(block: RunBlock, source: Source) -> Details:
-    """Return where the numbers of all runs of a block are from."""
+    """Return the origin of the numbers of all runs of a block."""
     return source_details(source(list(block.runs.values())))
 
 
@@ -242,7 +243,7 @@ def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
-        best = "; ".join(table.of_standing(EQUIVALENT)) or "none for certain"
+        best = "; ".join(table.labels_with_standing(EQUIVALENT)) or "none for certain"
         remark += f"; as good as the best: {best}"
     note: list[Inline] = [f"rope {number(table.rope, 4)}; "] if table.is_ranked else []
     note.append("files: ")
@@ -298,7 +299,7 @@ def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, An
     return {label: [column.get(label) for column in columns] for label in labels}
 
 
-def _published(page: PageBlock, source: Source) -> Iterator[Section]:
+def _published_tables(page: PageBlock, source: Source) -> Iterator[Section]:
     """Yield the table of published numbers beside ours, where a paper has any."""
     answered = page.answered
     if not answered:
@@ -355,13 +356,14 @@ def _runs(block: RunBlock) -> Section:
     """Return the section that lists the runs of a block."""
     runs = list(block.runs.values())
     columns = [Column(name) for name in ("run", "method", "commit", "processor", "files")]
-    rows = [_run_row(run, label) for run, label in zip(runs, named(runs), strict=True)]
+    rows = [_run_row(run, label) for run, label in zip(runs, name_runs(runs), strict=True)]
     return Section("Runs", [Table(columns, rows, sortable=True)])
 
 
 def _run_row(run: Run, label: str) -> list[Any]:
     """Return the cells of a run: name, commit, processor and files."""
-    environment, folder = run.environment, f"../runs/{run.id}"
+    environment = run.environment
+    folder = f"../runs/{run.id}"
     commit = environment.get("git_commit", "")[:12] + ("+" if environment.get("git_dirty") else "")
     files: Text = (
         Link("configuration", f"{folder}/config.yaml"),

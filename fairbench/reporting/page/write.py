@@ -31,7 +31,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.page.blocks import MeasuredBlock, RunBlock, blocks, measured
+from fairbench.reporting.page.blocks import MeasuredBlock, RunBlock, blocks, read_blocks
 from fairbench.reporting.page.figures import figures_of
 from fairbench.reporting.page.metric_table import RankedRuns, metric_tables
 from fairbench.reporting.page.overview import overview_section, runs_summary
@@ -91,7 +91,7 @@ def write_report(
     ----------
     paper : the one whose numbers are shown; empty for all that have a mapping.
     pairs : whether runs are compared by their predictions.
-    forms : what the page is written as; see :data:`FORMS`.
+    forms : the forms that the page is written in; see :data:`FORMS`.
 
     Raises
     ------
@@ -106,11 +106,12 @@ def write_report(
     folder = written_beside(places.results) / experiment.replace("/", "-")
     check_page(folder / "index.html")
     papers = list(_answered_tables(collection, places, presets, paper))
-    pages, with_papers = [], set()
+    pages = []
+    with_papers = set()
     left_out: list[str] = []
     source = sources(presets)
     run_blocks = blocks(collection)
-    for block, measured_block, tables in _tracked(_with_tables(run_blocks), len(run_blocks)):
+    for block, measured_block, tables in _show_progress(_with_tables(run_blocks), len(run_blocks)):
         answered = [] if block.dataset in with_papers else papers
         with_papers.add(block.dataset)
         compared, unread = compare_block(measured_block) if pairs else (None, [])
@@ -162,7 +163,7 @@ def _with_tables(
 ) -> Iterator[tuple[RunBlock, MeasuredBlock, list[RankedRuns]]]:
     """Yield each block without and with its metrics, and its tables; metrics are not kept."""
     remaining = iter(run_blocks)
-    for batch in measured(run_blocks):
+    for batch in read_blocks(run_blocks):
         for measured_block, tables in zip(batch, metric_tables(batch), strict=True):
             yield next(remaining), measured_block, tables
 
@@ -170,7 +171,7 @@ def _with_tables(
 Block = TypeVar("Block")
 
 
-def _tracked(items: Iterable[Block], total: int) -> Iterable[Block]:
+def _show_progress(items: Iterable[Block], total: int) -> Iterable[Block]:
     """Show on a terminal how many of the blocks are done."""
     console = Console(stderr=True)
     return track(
@@ -181,7 +182,7 @@ def _tracked(items: Iterable[Block], total: int) -> Iterable[Block]:
 
 @lru_cache(maxsize=1)
 def _presets(conf: Path) -> Presets:
-    """Return what a process has composed of a folder of configurations so far."""
+    """Return the presets of a folder of configurations; a process keeps them."""
     return Presets(conf)
 
 

@@ -1,4 +1,4 @@
-"""What a work contains, row by row, and what of ours answers each: ``contents.yaml`` of its folder.
+"""The contents of a work row by row, and our answer to each: ``contents.yaml`` of its folder.
 
 A row is a table, figure, definition, algorithm, data set or claim. One of `ANSWERS` says what
 answers it: a table or a figure of the mapping, a command that prints a study, the code that
@@ -42,14 +42,14 @@ class Row:
 
     Attributes
     ----------
-    item : what the work calls it, such as ``Table 3.2``.
-    what : what it shows or says.
+    item : its name in the work, such as ``Table 3.2``.
+    what : its content, in words.
     verdict : one of `VERDICTS`; empty for tables and what is absent.
-    note : what was seen.
+    note : the observation.
     other_data : why the numbers of a table are of other people than the paper's, so that none is
         expected to agree.
     test : the test that shows it.
-    quick : words that make a command's quick look; None where it has none.
+    quick : words that turn the command into a quick look; None if it has none.
     """
 
     item: str
@@ -90,7 +90,7 @@ class Row:
         return self.command
 
     def arguments(self, *, quick: bool) -> list[str] | None:
-        """Return what follows ``python`` in its command, None where a quick look leaves it out."""
+        """Return the words after ``python`` in its command; None if a quick look leaves it out."""
         if quick and self.quick is None:
             return None
         _, *words = shlex.split(self.command)

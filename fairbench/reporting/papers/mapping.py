@@ -33,7 +33,7 @@ class Paper:
     ----------
     rows : the CSV as text, so that the number of printed digits is known.
     tables : table -> its rules and experiments.
-    runs : how many runs are behind a published mean.
+    runs : the number of runs behind a published mean.
     spread : ``printed``, or ``ours`` where the paper prints no sd and its numbers are taken to
         scatter as ours do.
     decimals : metric -> printed decimals, where the CSV has lost trailing zeros; "" for the rest.
@@ -108,7 +108,7 @@ class Paper:
         return list(dict.fromkeys(filter(None, computations)))
 
     def figure(self, figure: str) -> Mapping[str, str]:
-        """Return what the mapping says of a figure.
+        """Return the entry of a figure in the mapping.
 
         Raises
         ------
@@ -132,7 +132,7 @@ def rule_of(rules: Sequence[Mapping[str, Any]], row: Mapping[str, str]) -> Mappi
 
 
 def _is_for(rule: Mapping[str, Any], row: Mapping[str, str]) -> bool:
-    """Say whether a rule is for a published row."""
+    """Return whether a rule is for a published row."""
     conditions = ((row[name], rule.get(f"{name}s")) for name in _CONDITIONS)
     return all(values is None or value in values for value, values in conditions)
 
@@ -185,9 +185,10 @@ def judge(
     row : `metric`, `value` and `sd` as printed.
     ours : `mean`, `sd`, `repeats`, and `error`, the standard error of the difference, where it is
         not that of two means.
-    runs : how many runs are behind the published mean, where not as in the paper's other tables.
+    runs : the number of runs behind the published mean, if other than in the paper's other tables.
     """
-    published, printed = float(row["value"]), float(row["sd"]) if row["sd"] else 0.0
+    published = float(row["value"])
+    printed = float(row["sd"]) if row["sd"] else 0.0
     columns: dict[str, float | str] = {"published": published, "published sd": printed}
     if ours is None or np.isnan(ours["mean"]):
         nothing = dict.fromkeys(("ours", "our sd", "repeats", "difference"), np.nan)

@@ -38,11 +38,11 @@ _COLUMNS = [*_FRONT, "metric", "variant", "attribute", "group", "mean", "sd", "r
 
 @dataclass(frozen=True, eq=False)
 class PaperTable:
-    """A published table: its rows with ours, a verdict each, and what answers it.
+    """A published table, compared with our numbers row by row.
 
     Attributes
     ----------
-    rows : of :func:`compare`, with ``own data set``: its name here.
+    rows : the result of :func:`compare`, with a column ``own data set``: the data set's name here.
     """
 
     paper: str
@@ -94,7 +94,7 @@ def paper_tables(
 def finished_runs(
     experiment: str, conf: Path, results: Path
 ) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
-    """Return what an experiment's finished jobs chose, their runs, and the runs' metrics."""
+    """Return the choices of an experiment's finished jobs, their runs, and the runs' metrics."""
     collection = Catalogue(results)
     runs = Presets(conf).runs_of(experiment, collection.runs)
     metrics = values_of(collection.metrics)
@@ -109,7 +109,7 @@ def finished_runs(
 def runs_needed(
     experiment: str, conf: Path, results: Path
 ) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
-    """Return what `finished_runs` does, where nothing can be said without any run.
+    """Like `finished_runs`, but refuse an experiment without any finished run.
 
     Raises
     ------
@@ -208,7 +208,9 @@ def compare(
         ``intervention`` and ``option`` in front.
     computed : computation -> its numbers, by the place of the published row.
     """
-    mapping, rows, lookup = paper.table(table), [], _Lookup(ours)
+    mapping = paper.table(table)
+    rows = []
+    lookup = _Lookup(ours)
     for place, row in zip(*_placed(paper.published(table)), strict=True):
         rule = rule_of(mapping["rules"], row)
         front = {
@@ -218,9 +220,9 @@ def compare(
         numbers_by_label: Iterable[tuple[str, dict[str, Any] | None]]
         if "computation" in rule:
             numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
-            numbers_by_label = _from_computation(numbers, place, row)
+            numbers_by_label = _numbers_of_computation(numbers, place, row)
         else:
-            numbers_by_label = _from_runs(rule, row, mapping.get("datasets", {}), lookup)
+            numbers_by_label = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
         for i, (label, numbers_of) in enumerate(numbers_by_label):
             verdict = judge(paper, row, numbers_of, mapping.get("runs"))
             reason = rule.get("absent") or (numbers_of or {}).get("reason", "")
@@ -243,7 +245,7 @@ def _is_whole(
     mapping: Mapping[str, Any],
     numbers: Mapping[str, Any] | None,
 ) -> bool:
-    """Say whether an answer is of the paper's size: no quick look, as many repeats as its runs."""
+    """Return whether an answer has the paper's size: no quick look, as many repeats as its runs."""
     if numbers is None:
         return False
     if "computation" in rule:
@@ -255,7 +257,7 @@ def _placed(rows: pd.DataFrame) -> tuple[list[int], list[dict[str, str]]]:
     return list(rows.index), rows.to_dict("records")
 
 
-def _from_computation(
+def _numbers_of_computation(
     numbers: pd.DataFrame, place: int, row: Mapping[str, str]
 ) -> list[tuple[str, dict[str, Any] | None]]:
     """Return the numbers of a computation that answer a published row, each with its label."""
@@ -265,9 +267,10 @@ def _from_computation(
     ] or [(row["method"], None)]
 
 
-def _from_runs(
+def _numbers_of_runs(
     rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield our numbers for a published row, each with its label; None if there are none."""
     if "metrics" not in rule or "absent" in rule:
         yield row["method"], None
         return
@@ -315,7 +318,8 @@ def _matching_numbers(
         "attribute": metric.get("attribute", ""),
         "group": "",
     }
-    first, scale = ours.first(keys), metric.get("scale", 1.0)
+    first = ours.first(keys)
+    scale = metric.get("scale", 1.0)
     if first is None:
         return None
     mean = metric.get("shift", 0.0) + scale * first["mean"]

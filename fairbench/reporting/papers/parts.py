@@ -46,7 +46,7 @@ class PaperPart:
 
     Attributes
     ----------
-    name : what it is, such as ``figure 9``.
+    name : the name of the part, such as ``figure 9``.
     run : does it, and returns a list of the files to name, if any; raises UserError where it
         cannot be done.
     """
@@ -68,7 +68,7 @@ class Failure:
 def table_parts(
     paper: Paper, root: Path, results: Path, tables: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
-    """Yield what some tables need, all of the paper's if none is named: sweeps come first."""
+    """Yield the parts that some tables need, by default all of them; sweeps come first."""
     words = sweeps(paper, root / "conf", tables, effort)
     yield from _sweep_parts(paper, words, root, results, effort)
     for table in tables or paper.tables:
@@ -85,7 +85,7 @@ def table_parts(
 def figure_parts(
     paper: Paper, root: Path, results: Path, figures: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
-    """Yield what some figures need, all of the paper's if none is named: sweeps come first."""
+    """Yield the parts that some figures need, by default all of them; sweeps come first."""
     words = figure_sweeps(paper, root / "conf", figures, effort)
     yield from _sweep_parts(paper, words, root, results, effort)
     for figure in figures or paper.figures:
@@ -124,7 +124,7 @@ def study_parts(paper: Paper, root: Path, results: Path, effort: Effort) -> Iter
 
 
 def _takes_results(words: Sequence[str]) -> bool:
-    """Say whether the module that words such as ``-m papers.PAPER.MODULE`` name takes results=."""
+    """Return whether the module in words such as ``-m papers.PAPER.MODULE`` takes results=."""
     flag, module, *_ = words
     if flag != "-m":
         return False
@@ -133,7 +133,7 @@ def _takes_results(words: Sequence[str]) -> bool:
 
 
 def study_path(paper: Paper, row: Row, results: Path, effort: Effort) -> Path:
-    """Return where the text of a study is kept."""
+    """Return the path of a study's text."""
     name = row.command.removeprefix("python -m ").replace(" ", "-").replace("/", "-")
     stem = "-".join(filter(None, [name, effort.value]))
     return written_beside(results) / paper.name / "studies" / f"{stem}.txt"
@@ -161,7 +161,7 @@ def run_study(paper: Paper, words: Sequence[str], path: Path, root: Path) -> Non
 
 
 def _is_whole(path: Path, paper: Paper, words: Sequence[str]) -> bool:
-    """Say whether a study's text is there, made by the code as it is."""
+    """Return whether a study's text exists and was made by the present code."""
     if not path.is_file():
         return False
     with path.open(encoding="utf-8") as file:

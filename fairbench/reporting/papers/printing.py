@@ -55,10 +55,12 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     console = Console(width=_WIDTH)
     folder = written_beside(results) / paper.name
     for group in tables:
-        _write(group, folder / f"table{group.table}", made_by(paper, group))
+        _write(group, folder / f"table{group.table}", commands_of_table(paper, group))
         if table:
             print_table(group, console)
-            console.print(f"{_line(group)}; made by {', '.join(made_by(paper, group))}", style=None)
+            console.print(
+                f"{_line(group)}; made by {', '.join(commands_of_table(paper, group))}", style=None
+            )
     if not table:
         console.print(_summary(paper, tables))
         if paper.within:
@@ -96,7 +98,7 @@ def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
         print(f"{paper.name}: {smaller} verdicts of a smaller size differ from the record")
 
 
-def made_by(paper: Paper, table: PaperTable) -> list[str]:
+def commands_of_table(paper: Paper, table: PaperTable) -> list[str]:
     """Return the commands that make what stands beside a published table."""
     commands = [command(name) for name in table.experiments]
     if paper.computed(table.table):
@@ -168,7 +170,7 @@ def print_table(table: PaperTable, console: Console) -> None:
 def _metric_table(rows: pd.DataFrame, title: str) -> Table:
     """Return the table of one metric: published numbers beside ours."""
     several = rows.groupby(list(KEYS), sort=False)["our method"].transform("size").max() > 1
-    keys = _telling(rows)
+    keys = _distinguishing_columns(rows)
     shared = [rows[name].iloc[0] for name in KEYS if name not in keys]
     title = ", ".join([title, *filter(None, shared)]) + ", mean (sd)"
     if several or (rows["our method"] != rows["method"]).any():
@@ -180,7 +182,8 @@ def _metric_table(rows: pd.DataFrame, title: str) -> Table:
         whole = name in (*_NUMBERS, "verdict")
         justify: Literal["right", "left"] = "right" if is_number else "left"
         table.add_column(heading, justify=justify, overflow="fold", no_wrap=whole)
-    digits, blocks = _decimals(rows), rows[keys[0]].duplicated().any()
+    digits = _decimals(rows)
+    blocks = rows[keys[0]].duplicated().any()
     ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
     for previous, row in zip([None, *ordered], ordered, strict=False):
         if blocks and previous and previous[keys[0]] != row[keys[0]]:
@@ -194,7 +197,7 @@ def _metric_table(rows: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def _telling(rows: pd.DataFrame) -> list[str]:
+def _distinguishing_columns(rows: pd.DataFrame) -> list[str]:
     """Return the columns that tell published rows apart, without those that others determine."""
     keys = [name for name in KEYS if rows[name].nunique() > 1]
     for name in ("sensitive_attribute", "n_labelled", "learner"):

@@ -35,7 +35,7 @@ OTHER_DATA = "other data"
 
 
 def record_path(paper: Paper) -> Path:
-    """Return where a paper's record is kept."""
+    """Return the path of a paper's record."""
     return paper.folder / "verdicts.csv"
 
 
@@ -61,7 +61,8 @@ def changes(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    new : of :func:`verdicts`; numbers that were not run, or were not recorded, change nothing.
+    new : the result of :func:`verdicts`; numbers that were not run, or were not recorded, are left
+        out.
     """
     verdicts_with_before = new.merge(
         record[[*PLACE, "verdict"]], on=PLACE, suffixes=("", " before")
@@ -75,7 +76,7 @@ def changes(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
     return changed.rename(columns={"verdict before": "before"})
 
 
-def merged(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
+def merge_record(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
     """Return the record, updated by the numbers that were run in the paper's size."""
     settled = new["whole"] | new["verdict"].eq(ABSENT)
     recorded_rows = record.set_index(PLACE)[COLUMNS[len(PLACE) :]]
@@ -107,7 +108,7 @@ class RowAnswer:
     verdict : the row's own, or what a table's numbers say.
     agreeing, within, compared, printed : how many of a table's numbers agree, lie within the
         paper's sd, have ours beside them, and were printed; 0 of other rows.
-    note : what was seen, or why there is nothing to see.
+    note : the observation, or the reason why there is none.
     """
 
     row: Row

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Effort(Enum):
-    """How much may be computed: the paper's own size, a quick look, or one pass through the code.
+    """The size of a computation: the paper's own, a quick look, or one pass through the code.
 
     The value is what the names of stored numbers end with.
     """
@@ -176,7 +176,8 @@ def is_computed(
 
 def _rows_of(paper: Paper, name: str, table: str) -> pd.DataFrame:
     """Return the published rows of a table that a computation answers."""
-    rows, rules = paper.published(table), paper.table(table)["rules"]
+    rows = paper.published(table)
+    rules = paper.table(table)["rules"]
     computations = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
     return rows[[computation == name for computation in computations]]
 

@@ -16,7 +16,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning_settings import Tuning
-from fairbench.experiments.tuning_trials import Trial, labelled
+from fairbench.experiments.tuning_trials import Trial, label_rows
 from fairbench.inference.comparing.selection import Tails
 from fairbench.inference.comparing.tuned_gain import (
     GoalEstimate,
@@ -28,16 +28,17 @@ from fairbench.inference.comparing.tuned_gain import (
 )
 from fairbench.results.predictions import TEST
 
-Ends = tuple[float, float]
+LowerAndUpper = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What validation rows say of one objective of the chosen trial.
+class PromisedGain:
+    """The gain in one objective that validation rows promise of the chosen trial.
 
     Attributes
     ----------
-    default, value : the values of the default and of the chosen trial.
+    goal : the objective.
+    default, value : the metric of the untuned default and of the chosen trial.
     naive, corrected : intervals of the value, without and with correction for the choice.
     gain : how much better the chosen trial is than the default on these rows.
     expected : the interval of its expected gain on new people, corrected for the choice.
@@ -47,50 +48,51 @@ class Promise:
     goal: Goal
     default: float
     value: float
-    naive: Ends
-    corrected: Ends
+    naive: LowerAndUpper
+    corrected: LowerAndUpper
     gain: float
-    expected: Ends
-    fresh: Ends
+    expected: LowerAndUpper
+    fresh: LowerAndUpper
 
 
 @dataclass(frozen=True)
-class Tested:
-    """What test rows say of one objective: the values, and the gain with its own interval."""
+class GainOnTestRows:
+    """The gain in one objective on test rows, with the values of both runs and its interval."""
 
     default: float
     value: float
     gain: float
-    interval: Ends
+    interval: LowerAndUpper
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
-    """The answer of a study.
+class TuningResult:
+    """The result of a study.
 
     Attributes
     ----------
-    trials : the default first.
-    place : of the chosen trial among them, never the default.
-    level : of all intervals.
+    trials : all trials, the untuned default first.
+    position : the index in `trials` of the chosen trial; it is never the default.
+    level : the level of all intervals.
     test_rows : the number of test rows.
-    promises, tested : for each objective.
+    promises : the gain that validation rows promise, one entry for each objective.
+    tested : the gain on test rows, one entry for each objective; empty until they are read.
     """
 
     trials: Sequence[Trial]
-    place: int
+    position: int
     level: float
     test_rows: int
-    promises: tuple[Promise, ...]
-    tested: tuple[Tested, ...] = ()
+    promises: tuple[PromisedGain, ...]
+    tested: tuple[GainOnTestRows, ...] = ()
 
     @property
     def best(self) -> Trial:
         """The chosen trial."""
-        return self.trials[self.place]
+        return self.trials[self.position]
 
 
-def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning) -> int:
+def choose_trial(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning) -> int:
     """Return the position of the finished trial with the smallest weighted sum of objectives.
 
     Raises
@@ -98,10 +100,10 @@ def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning)
     UserError : no trial has a value.
     """
     scores = np.full(len(trials), np.inf)
-    for place, trial in enumerate(trials):
-        if place and not (trial.error or trial.stopped):
+    for position, trial in enumerate(trials):
+        if position and not (trial.error or trial.stopped):
             objectives = np.array([estimate.value for estimate in trial.estimates(goals)])
-            scores[place] = float(tuning.score(objectives))
+            scores[position] = float(tuning.score(objectives))
     if not np.isfinite(scores).any():
         if len(trials) == 1:
             raise UserError("no trial was begun: cpu_seconds= was spent on the untuned default")
@@ -111,62 +113,60 @@ def chosen_place(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning)
     return int(scores.argmin())
 
 
-def promised(
+def estimate_promise(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, *, test_rows: int
-) -> Tuned:
-    """Return the chosen trial, and what validation rows promise of it.
+) -> TuningResult:
+    """Choose a trial, and estimate the gain that validation rows promise of it.
 
     Parameters
     ----------
-    trials : the untuned default first.
+    trials : all trials, the untuned default first.
     test_rows : the number of test rows that will be read.
     """
-    place = chosen_place(trials, goals, tuning)
-    default, chosen = (trials[trial_place].estimates(goals) for trial_place in (0, place))
-    distinct_trials = _distinct(trials)
-    tails_of_goals = _as_candidates(distinct_trials, goals, tuning, test_rows).tails(
-        level=tuning.level
-    )
-    rows = _rows(trials[0])
-    looks, plain = rows.looks(test_rows), _plain(tuning.level)
+    position = choose_trial(trials, goals, tuning)
+    default = trials[0].estimates(goals)
+    chosen = trials[position].estimates(goals)
+    candidates = _as_candidates(_distinct(trials), goals, tuning, test_rows)
+    tails_of_goals = candidates.tails(level=tuning.level)
+    looks = _rows_of(trials[0]).looks(test_rows)
+    uncorrected = _uncorrected_tails(tuning.level)
     promises = []
     for goal, default_estimate, chosen_estimate, tails_of_goal in zip(
         goals, default, chosen, tails_of_goals, strict=True
     ):
-        limits = [
-            value_limits(chosen_estimate, looks, tails_of_value)
-            for tails_of_value in (plain, tails_of_goal.value)
-        ]
-        naive, corrected = (_clipped(goal, limit) for limit in limits)
+        naive = value_limits(chosen_estimate, looks, uncorrected)
+        corrected = value_limits(chosen_estimate, looks, tails_of_goal.value)
         promises.append(
-            Promise(
-                goal,
-                goal.sign * default_estimate.value,
-                goal.sign * chosen_estimate.value,
-                naive,
-                corrected,
-                default_estimate.value - chosen_estimate.value,
-                gain_limits(default_estimate, chosen_estimate, looks, tails_of_goal.gain),
-                gain_limits(
+            PromisedGain(
+                goal=goal,
+                default=goal.sign * default_estimate.value,
+                value=goal.sign * chosen_estimate.value,
+                naive=_clip_to_range(goal, naive),
+                corrected=_clip_to_range(goal, corrected),
+                gain=default_estimate.value - chosen_estimate.value,
+                expected=gain_limits(default_estimate, chosen_estimate, looks, tails_of_goal.gain),
+                fresh=gain_limits(
                     default_estimate, chosen_estimate, looks, tails_of_goal.fresh, fresh=True
                 ),
             )
         )
-    return Tuned(trials, place, tuning.level, test_rows, tuple(promises))
+    return TuningResult(trials, position, tuning.level, test_rows, tuple(promises))
 
 
-def _rows(trial: Trial) -> GoalRows:
+def _rows_of(trial: Trial) -> GoalRows:
+    """Return the rows that a trial was judged on; a trial without an error has them."""
     assert trial.rows is not None
     return trial.rows
 
 
-def _plain(level: float) -> Tails:
+def _uncorrected_tails(level: float) -> Tails:
+    """Return the tails of an interval without a correction for the choice."""
     return Tails((1 - level) / 2, (1 - level) / 2)
 
 
-def _clipped(goal: Goal, ends: Ends) -> Ends:
+def _clip_to_range(goal: Goal, limits: LowerAndUpper) -> LowerAndUpper:
     """Return limits on the metric's own scale, clipped to its range."""
-    lower, upper = ends if goal.sign > 0 else (-ends[1], -ends[0])
+    lower, upper = limits if goal.sign > 0 else (-limits[1], -limits[0])
     least = 0.0 if goal.metric.rates else float(goal.metric.least)
     return max(lower, least), min(upper, 1.0 if goal.metric.rates else np.inf)
 
@@ -184,8 +184,8 @@ def _as_candidates(
 ) -> Trials:
     """Return the trials as candidates of the choice; the first of `trials` is the default."""
     estimates = [trial.estimates(goals) for trial in trials]
-    codes = np.unique(_rows(trials[0]).unit)
-    looks = [_looks(_rows(trial), codes) for trial in trials]
+    codes = np.unique(_rows_of(trials[0]).unit)
+    looks = [_looks(_rows_of(trial), codes) for trial in trials]
     noise = stack_noise(estimates, looks, len(codes))
     values = np.array(
         [[estimate.value for estimate in trial_estimates] for trial_estimates in estimates]
@@ -207,6 +207,7 @@ def _as_candidates(
 
 
 def _looks(rows: GoalRows, codes: NDArray[np.int64]) -> Looks:
+    """Return which people and which fold each row is of, people as positions in `codes`."""
     return Looks(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
 
 
@@ -217,34 +218,39 @@ def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) 
     return float(((scaled - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
 
 
-def judged(tuned: Tuned, goals: Sequence[Goal], default: PlannedRun, chosen: PlannedRun) -> Tuned:
-    """Return the answer with what the test rows say of the two runs, which are finished."""
-    default_rows, chosen_rows = (_tested(run) for run in (default, chosen))
-    looks, plain = default_rows.looks(), _plain(tuned.level)
+def add_test_results(
+    tuned: TuningResult, goals: Sequence[Goal], default: PlannedRun, chosen: PlannedRun
+) -> TuningResult:
+    """Return the result with the gain on the test rows of both finished runs."""
+    default_rows = _read_test_rows(default)
+    chosen_rows = _read_test_rows(chosen)
+    looks = default_rows.looks()
+    uncorrected = _uncorrected_tails(tuned.level)
     tested = []
     for goal in goals:
-        default_estimate, chosen_estimate = goal.estimate(default_rows), goal.estimate(chosen_rows)
+        default_estimate = goal.estimate(default_rows)
+        chosen_estimate = goal.estimate(chosen_rows)
         tested.append(
-            Tested(
-                goal.sign * default_estimate.value,
-                goal.sign * chosen_estimate.value,
-                default_estimate.value - chosen_estimate.value,
-                gain_limits(default_estimate, chosen_estimate, looks, plain),
+            GainOnTestRows(
+                default=goal.sign * default_estimate.value,
+                value=goal.sign * chosen_estimate.value,
+                gain=default_estimate.value - chosen_estimate.value,
+                interval=gain_limits(default_estimate, chosen_estimate, looks, uncorrected),
             )
         )
     return replace(tuned, tested=tuple(tested))
 
 
-def _tested(run: PlannedRun) -> GoalRows:
-    """Return what a finished run predicts of its test rows."""
+def _read_test_rows(run: PlannedRun) -> GoalRows:
+    """Return the test rows of a finished run, with its predictions."""
     table = run.folder.predictions()
     table = table[table["part"] == TEST]
     keys = ("repeat", "fold", "part", "row")
-    parts = []
+    folds = []
     for number, (_, fold_table) in enumerate(table.groupby(["repeat", "fold"])):
         columns = {
             str(name): fold_table[name].to_numpy(float) for name in fold_table if name not in keys
         }
         rows = fold_table["row"].to_numpy(np.intp)
-        parts.append(labelled(run.dataset, run.study.protect, rows, columns, number))
-    return together(parts)
+        folds.append(label_rows(run.dataset, run.study.protect, rows, columns, number))
+    return together(folds)

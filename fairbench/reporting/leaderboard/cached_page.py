@@ -1,9 +1,9 @@
-"""Opening the leaderboard: the page that is there, where nothing that it is made of has changed.
+"""A cached leaderboard: an existing page is reused if none of its inputs has changed.
 
-What a page was made of is noted in the user's own cache, with the sha256 of each of its files: not
-beside the page, since who fills a results folder could note there that a page of theirs is ours.
-Runs count by the bytes of their files, code and configurations by theirs: whatever changes, the
-page is made anew. The note is a cache, which may be removed at any time.
+A note in the user's own cache holds a hash of a page's inputs (the files of its runs, the code and
+the configurations) and the sha256 of each of its files. The page is made anew if any of these
+differs. The note is not kept beside the page, as whoever fills a results folder could forge it
+there. It may be removed at any time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import PACK, is_pack, open_pack
 from fairbench.results.runs import LAST
 
-_OF_PACK = ("runs", "metrics")  # the kinds of a pack's files that a page is made of
-_OF_RUN = (LAST, "metrics.parquet", "cells.txt")
+_KINDS_OF_PACK = ("runs", "metrics")  # the kinds of a pack's files that a page is made of
+_FILES_OF_RUN = (LAST, "metrics.parquet", "cells.txt")
 _PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2")
 
 
@@ -46,7 +46,7 @@ def open_leaderboard(
     conf: Path | None = None,
     command: str = "",
 ) -> Leaderboard:
-    """Return the leaderboard that is in `out`, or write it where it would be another one now.
+    """Return the leaderboard in `out` if it is up to date; otherwise write it.
 
     The parameters are those of :func:`fairbench.reporting.leaderboard.write.write_leaderboard`.
 
@@ -57,7 +57,7 @@ def open_leaderboard(
     options = [metric, *purposes, command, str(conf or "")]
     before = _identity(folders, options, conf)
     note = own_cache() / f"leaderboard-{digest(str(out.absolute()), 12)}.json"
-    if before and (unchanged := _noted(note, out, before)):
+    if before and (unchanged := _read_note(note, out, before)):
         return unchanged
     # Imported late, as it loads the statistics.
     from fairbench.reporting.leaderboard.write import write_leaderboard
@@ -67,15 +67,15 @@ def open_leaderboard(
     )
     if before and before == _identity(folders, options, conf):  # no run has finished since
         with contextlib.suppress(OSError):  # without the note, the page is computed again
-            _note(note, written, out, before)
+            _write_note(note, written, out, before)
     return written
 
 
 def _identity(folders: Sequence[Path], options: Sequence[str], conf: Path | None) -> str:
-    """Return a hash of all that a page is made of; nothing where a file cannot be read."""
-    places = {ROOT / "fairbench", HOME / "conf", *([conf] if conf else [])}
+    """Return a hash of all inputs of a page; empty if a file cannot be read."""
+    code_folders = {ROOT / "fairbench", HOME / "conf", *([conf] if conf else [])}
     try:
-        code = [_sha256(path) for place in sorted(places) for path in _sources(place)]
+        code = [_sha256(path) for folder in sorted(code_folders) for path in _sources(folder)]
         content = [[_sha256(path) for path in _contents(folder)] for folder in folders]
     except OSError:
         return ""
@@ -83,7 +83,7 @@ def _identity(folders: Sequence[Path], options: Sequence[str], conf: Path | None
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """Yield the files of a part of the checkout, in order; links lead to what no page has."""
+    """Yield the files of a folder of the checkout, in order, without links and caches."""
     return (
         path
         for path in sorted(folder.rglob("*"))
@@ -95,34 +95,36 @@ def _contents(folder: Path) -> Iterator[Path]:
     """Yield the files that the runs of a results folder or a pack are read from."""
     if is_pack(folder):
         listed = open_pack(folder).listed
-        yield from (folder / PACK, *(folder / n for n in listed if listed[n].kind in _OF_PACK))
+        names = [name for name in listed if listed[name].kind in _KINDS_OF_PACK]
+        yield from (folder / PACK, *(folder / name for name in names))
         return
     for run in Catalogue(folder):
-        yield from (run.path / name for name in _OF_RUN)
+        yield from (run.path / name for name in _FILES_OF_RUN)
 
 
 def _sha256(path: Path) -> str:
+    """Return the digest of a file."""
     with open(opened(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _note(note: Path, written: Leaderboard, out: Path, identity: str) -> None:
+def _write_note(note: Path, written: Leaderboard, out: Path, identity: str) -> None:
     """Write a note of a page's inputs, its files, and its short form for a terminal."""
     files = {name: _sha256(out / name) for name in written.files}
     content = {"identity": identity, "files": files, "short": _plain(written.short)}
     write_text(note, sealed_json(content))
 
 
-def _noted(note: Path, out: Path, identity: str) -> Leaderboard | None:
-    """Return the page that is there, if it is of this identity and its files are whole."""
+def _read_note(note: Path, out: Path, identity: str) -> Leaderboard | None:
+    """Return the page in `out` if it has this identity and its files are unchanged."""
     try:
         content = unsealed_json(read_bytes(note, most_memory()))
         files: Mapping[str, str] = content["files"]
         if content["identity"] != identity or any(
-            _sha256(out / name) != was for name, was in files.items()
+            _sha256(out / name) != noted_digest for name, noted_digest in files.items()
         ):
             return None
-        return Leaderboard(out / next(iter(files)), _restored(content["short"]), [*files], True)
+        return Leaderboard(out / next(iter(files)), _restore(content["short"]), [*files], True)
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -134,7 +136,7 @@ _KIND = "kind"
 
 
 def _plain(value: Any) -> Any:
-    """Return a part of a document as JSON has it, so that the same part can be made of it."""
+    """Return a part of a document as plain values for JSON, which `_restore` turns back."""
     if is_dataclass(value):
         parts = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {_KIND: type(value).__name__, "parts": parts}
@@ -147,14 +149,14 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _restored(value: Any) -> Any:
-    """Return the part of a document that :func:`_plain` was given."""
+def _restore(value: Any) -> Any:
+    """Return the part of a document that `_plain` was called with."""
     if isinstance(value, list):
-        return [_restored(part) for part in value]
+        return [_restore(part) for part in value]
     if not isinstance(value, dict):
         return value
     kind, parts = value[_KIND], value["parts"]
     if isinstance(parts, list):
-        return {"tuple": tuple, "frozenset": frozenset}[kind](map(_restored, parts))
-    restored = {name: _restored(part) for name, part in parts.items()}
+        return {"tuple": tuple, "frozenset": frozenset}[kind](map(_restore, parts))
+    restored = {name: _restore(part) for name, part in parts.items()}
     return restored if kind == "dict" else _KINDS[kind](**restored)

@@ -12,7 +12,7 @@ import pandas as pd
 from fairbench.audits.calibration import calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
-from fairbench.audits.gate.asking import GatedOptions
+from fairbench.audits.gate.options import GatedOptions
 from fairbench.audits.impact import impact_ratios
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options

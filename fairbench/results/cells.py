@@ -60,7 +60,8 @@ class Store:
 
     Attributes
     ----------
-    wait_min : minutes that who holds a cell is waited for without a sign of life.
+    root : the results folder.
+    wait_min : how many minutes to wait for the holder of a cell that shows no sign of life.
     """
 
     root: Path
@@ -104,7 +105,7 @@ class Store:
         Raises
         ------
         BusyCellError : another process holds it, and `wait` is false.
-        UserError : it holds it, and seems to be dead; or no lock can be made.
+        UserError : the process that holds it seems to be dead; or no lock can be made.
         """
         self._refuse_pack()
         path = self.root.joinpath("locks", f"{plain_id(cell_id)}.lock")
@@ -149,10 +150,11 @@ class Store:
             table = read_table(path)
             meta = json.loads(table.schema.metadata[_META])
             columns = {name: table[name].to_numpy() for name in table.column_names}
-            is_asked, cell = meta["id"] == cell_id, StoredCell(columns, meta["notes"])
+            is_this_cell = meta["id"] == cell_id
+            cell = StoredCell(columns, meta["notes"])
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise CorruptCellError(f"{path}: {' '.join(str(error).split())[:200]}") from error
-        if not is_asked:
+        if not is_this_cell:
             raise CorruptCellError(f"{path}: the content is another cell's")
         return cell
 

@@ -13,8 +13,8 @@ from benchmarks.faults import states
 from fairbench.audits.labelling import answering
 from fairbench.audits.labelling.answering import go_on, resume, store
 from fairbench.audits.labelling.state import Answer, StateFile
-from fairbench.audits.watching import looking
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching import look as look_module
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.main import main
@@ -208,15 +208,15 @@ def test_two_looks_at_once_count_each_row_once(first, watched, monkeypatch, caps
     table = rows(300)
     if not first:
         look_at(table[:100])
-    read = looking.read_watched
+    read = look_module.read_watched
 
     def slowly(*words):
-        monkeypatch.setattr(looking, "read_watched", read)
+        monkeypatch.setattr(look_module, "read_watched", read)
         result = read(*words)
         assert look_at(table[:200]).state.rows == 200  # another person's, meanwhile
         return result
 
-    monkeypatch.setattr(looking, "read_watched", slowly)
+    monkeypatch.setattr(look_module, "read_watched", slowly)
     done = look_at(table[:200])
     assert (done.before.rows, done.state.rows, done.state.marks[-1].labels) == (200, 200, 200)
     assert file.read() == done.state

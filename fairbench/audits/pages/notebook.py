@@ -12,9 +12,9 @@ import pandas as pd
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import frame_of
-from fairbench.audits.gate.asking import GatedOptions, options_with
-from fairbench.audits.gate.judging import gate_of
+from fairbench.audits.gate.options import GatedOptions, options_with
 from fairbench.audits.gate.policy import policy_of
+from fairbench.audits.gate.verdict import gate_of
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, unknown_name

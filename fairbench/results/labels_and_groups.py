@@ -27,7 +27,7 @@ from fairbench.results.packs import is_pack, open_pack
 from fairbench.results.shapes import check_plain
 
 _META = b"fairbench"
-_OF = "data"  # in the metadata: the digest of the data set
+_DIGEST = "data"  # the entry of the metadata that holds the digest of the data set
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ def write_people(results: Path, data: Dataset) -> None:
     if stored and (data.weight is None or _has_weight(stored, data.weight)):
         return
     make_private(path.parent)
-    columns = {"target": data.target, **{f"group.{n}": data.sensitive[n] for n in data.sensitive}}
+    columns = {"target": data.target}
+    columns |= {f"group.{name}": data.sensitive[name] for name in data.sensitive}
     if data.clusters is not None:
         columns["clusters"] = data.clusters
     if data.weight is not None:
@@ -103,7 +104,7 @@ def write_people(results: Path, data: Dataset) -> None:
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
     facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
     about = asdict(Description(**{**facts, "privileged": dict(data.privileged)}))
-    meta = json.dumps({**about, _OF: data.digest})
+    meta = json.dumps({**about, _DIGEST: data.digest})
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
     write_table(path, table, mode=0o600)
@@ -138,7 +139,7 @@ def described(table: pa.Table, digest: str) -> dict[str, Any]:
     DamagedError : it is of another data set. Tables of earlier versions do not say of which.
     """
     meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
-    if meta.pop(_OF, digest) != digest:
+    if meta.pop(_DIGEST, digest) != digest:
         raise DamagedError("the people are those of another data set")
     return meta
 
@@ -166,11 +167,11 @@ def read_people(results: Path, digest: str) -> People:
 
 
 def _people(digest: str, meta: Mapping[str, Any], frame: pd.DataFrame) -> People:
-    """Return the people of a table, which are such as a data set may have.
+    """Return the people of a table, after checking that a data set may have them.
 
     Raises
     ------
-    DataError, ValueError, TypeError : they are not.
+    DataError, ValueError, TypeError : no data set may.
     """
     about: Description = from_plain(Description, {**meta, "task": Task(meta["task"])})
     groups = [name for name in frame if name.startswith("group.")]

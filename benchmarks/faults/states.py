@@ -32,7 +32,7 @@ import pandas as pd
 from fairbench.audits.labelling import answering
 from fairbench.audits.labelling.answering import resume, store
 from fairbench.audits.labelling.questions import next_rows
-from fairbench.audits.labelling.session import checked
+from fairbench.audits.labelling.session import check_labels
 from fairbench.audits.labelling.state import Answer, StateFile
 from fairbench.audits.watching import look as look_module
 from fairbench.audits.watching.look import look
@@ -308,7 +308,12 @@ class Labelling(Trial):
             ])  # fmt: skip
             for answer in answers:
                 session = resume(again, Path())
-                store(again, session, checked(session, {answer.row: answer.label}), overwrite=True)
+                store(
+                    again,
+                    session,
+                    check_labels(session, {answer.row: answer.label}),
+                    overwrite=True,
+                )
         session = resume(again, Path())
         same = session.state.labels == begun.state.labels
         same &= np.array_equal(session.table.label, begun.table.label, equal_nan=True)

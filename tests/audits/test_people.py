@@ -154,7 +154,7 @@ def test_only_halves_of_the_same_state_are_removed(shared):
 
 def test_a_state_is_swapped_only_if_it_is_what_it_was(shared):
     before = shared.read()
-    one, other = (before.answered((Answer(row, "1", ""),)) for row in (3, 4))
+    one, other = (before.with_answers((Answer(row, "1", ""),)) for row in (3, 4))
     assert shared.swap(before, one)
     assert not shared.swap(before, other)
     assert shared.read().labels == {3: "1"}
@@ -180,7 +180,7 @@ def test_who_goes_on_takes_back_nothing_that_another_has_asked(shared, monkeypat
     change = shared.change
 
     def late(mine):
-        change(lambda state: replace(state, question="gap").answered((Answer(3, "1", ""),)))
+        change(lambda state: replace(state, question="gap").with_answers((Answer(3, "1", ""),)))
         return change(mine)
 
     monkeypatch.setattr(StateFile, "change", lambda _, mine: late(mine))

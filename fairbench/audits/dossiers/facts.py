@@ -33,7 +33,8 @@ class AnsweredRule:
 
     def plain(self, day: date) -> dict[str, Any]:
         """Return the same in plain values, for the JSON."""
-        rule, source = self.rule, self.rule.source
+        rule = self.rule
+        source = rule.source
         return {
             "key": rule.key,
             "asks": rule.asks,

@@ -31,7 +31,9 @@ class Answer:
 
     Attributes
     ----------
-    row : counted from 1. label : empty where the person could not tell. time : UTC, ISO 8601.
+    row : the number of the row, counted from 1.
+    label : the label; empty where the person could not tell.
+    time : when it was given, in UTC and ISO 8601.
     """
 
     row: int
@@ -45,8 +47,8 @@ class State:
 
     Attributes
     ----------
-    options : as of an audit; their path is that of the predictions.
-    sha256, rows : of the predictions.
+    options : the options of an audit; their path is that of the predictions.
+    sha256, rows : the digest of the file of predictions, and how many rows it has.
     by : the attribute whose groups rows are chosen among.
     metric : what the question is about.
     stop : the number of answers at which labelling stops, said before the first; 0 if unsaid.
@@ -73,7 +75,7 @@ class State:
         """Whether figures are to hold whenever one stops: no number was said, or it is another."""
         return self.stop == 0 or len(self.labels) != self.stop
 
-    def answered(self, answers: tuple[Answer, ...]) -> State:
+    def with_answers(self, answers: tuple[Answer, ...]) -> State:
         """Return the state after further answers."""
         return replace(self, answers=self.answers + answers)
 

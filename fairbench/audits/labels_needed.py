@@ -80,6 +80,7 @@ def needed_in_words(needed: FurtherLabels) -> str:
         return ""
     if needed.enough is not None:
         return f"{' to '.join(likely_numbers(needed))} {kind} would probably settle it"
-    last, chance = count(needed.labels[-1]), probability(needed.settled[-1])
+    last = count(needed.labels[-1])
+    chance = probability(needed.settled[-1])
     most = f"{last} {kind}" if needed.remaining is None else f"all {last} other labels"
     return f"{most} would settle it with a probability of only {chance}"

@@ -609,7 +609,8 @@ class PlanOptions:
         """Refuse what cannot be."""
         if len(self.groups) < 2:
             raise UserError("groups= needs the shares of two groups or more, such as [0.8,0.2]")
-        total, listed = sum(self.groups), ",".join(f"{share:g}" for share in self.groups)
+        total = sum(self.groups)
+        listed = ",".join(f"{share:g}" for share in self.groups)
         if min(self.groups) <= 0 or abs(total - 1) > 0.005:
             raise UserError(
                 f"groups=[{listed}]: shares are above 0 and add up to 1, these to {total:g}"

@@ -127,7 +127,8 @@ def _summary(audit: Audit) -> ExecutiveSummary:
     """Return the first page of an audit."""
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
-    sure, unseen = list(audit.sure), list(audit.unseen)
+    sure = list(audit.sure)
+    unseen = list(audit.unseen)
     if audit.findings:
         sure += [PROMISE, INTERVALS]
     if any(finding.verdict == OPEN for finding in audit.findings):
@@ -152,7 +153,8 @@ def _summary(audit: Audit) -> ExecutiveSummary:
 
 def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield how many rows there are, and how they were read."""
-    options, names = audit.options, audit.label_names
+    options = audit.options
+    names = audit.label_names
     labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
     if audit.labels == audit.rows:
         labelled = "all of them"

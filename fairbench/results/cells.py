@@ -100,7 +100,7 @@ class Store:
 
     @contextlib.contextmanager
     def lock(self, cell_id: str, *, wait: bool = True) -> Iterator[None]:
-        """Hold the cell: others that want to compute it wait. Freed by the system on a kill.
+        """Lock the cell while the block runs; the system frees the lock if the process is killed.
 
         Raises
         ------

@@ -62,12 +62,12 @@ def note_begun(store: Store, runs: Iterable[str], cells: Iterable[str]) -> Path:
 
 
 def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
-    """Return what may go: untouched for `hours`, and needed by no run, finished or begun.
+    """Return what may be removed: untouched for `hours`, and needed by no run, finished or begun.
 
-    Whoever collects garbage has the folder alone (`fairbench.core.locks.alone`): a command that
-    uses it may have found old cells in the store and be about to read them. The cells of runs that
-    were begun are spared for thirty days, and all while one is being computed by who does not say
-    that it uses the folder.
+    The caller must hold the folder alone (`fairbench.core.locks.alone`): another command may have
+    found old cells in the store and be about to read them. The cells of runs that were begun are
+    spared for thirty days. No cell is garbage while one is being computed by a process that does
+    not hold the folder.
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours

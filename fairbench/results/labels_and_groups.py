@@ -115,7 +115,7 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
     path = people_path(results, digest)
     try:
         table = read_table(path, private=True)
-        described(table, digest)
+        description_in(table, digest)
         return table
     except FileNotFoundError:
         return None
@@ -131,8 +131,8 @@ def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:
     return np.array_equal(stored["weight"].to_numpy(), weight.to_numpy())
 
 
-def described(table: pa.Table, digest: str) -> dict[str, Any]:
-    """Return what a table of people says of its data set: the fields of `Description`.
+def description_in(table: pa.Table, digest: str) -> dict[str, Any]:
+    """Return the description of the data set in a table of people: the fields of `Description`.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def read_people(results: Path, digest: str) -> People:
     packed = open_pack(results).table("data", digest) if is_pack(results) else None
     try:
         table = unpacked(packed) if packed else read_table(path)
-        meta = described(table, digest)
+        meta = description_in(table, digest)
         check_plain(table)
         return _people(digest, meta, table.to_pandas())
     except UNREADABLE as error:

@@ -325,7 +325,7 @@ class PackFile:
 
 
 def sums_of(path: Path) -> FileSums:
-    """Return what an index would say of a file, by the file itself.
+    """Return the sums that an index would have of a file, computed from the file.
 
     Raises
     ------

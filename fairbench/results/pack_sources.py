@@ -16,7 +16,7 @@ from fairbench.core.files import read_schema, read_table
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS
 from fairbench.results.cells import CorruptCellError, Store, StoredCell, packed_cell
-from fairbench.results.labels_and_groups import described, people_path
+from fairbench.results.labels_and_groups import description_in, people_path
 from fairbench.results.pack_file import FORMAT, Packed
 from fairbench.results.pack_tables import (
     columns_of,
@@ -136,7 +136,7 @@ class Collected:
         for name in tables.keys() & self.left_out.keys():
             del self.left_out[name]
         for name, table in tables.items():
-            about = described(unpacked(table.read()), name)
+            about = description_in(unpacked(table.read()), name)
             if self.contents.people or about["redistributable"]:
                 yield table
             else:
@@ -289,7 +289,7 @@ def _people(run: Run, name: str) -> SourceTable | None:
         path = people_path(run.results, name)
         try:
             table = read_table(path)
-            described(table, name)
+            description_in(table, name)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -54,12 +54,12 @@ class Category:
 
     @property
     def attribute(self) -> str:
-        """What it is a category of."""
+        """The attribute that it is a category of."""
         return self.stable.attribute
 
     @property
     def group(self) -> str:
-        """Its name."""
+        """The name of the category."""
         return self.stable.group
 
     @property
@@ -78,7 +78,7 @@ class Category:
         return self.group in self.most_selected
 
     def plain(self) -> dict[str, Any]:
-        """Return the same in plain values, for the JSON."""
+        """Return the category in plain values, for the JSON."""
         ours = self.stable
         return {
             "attribute": self.attribute,

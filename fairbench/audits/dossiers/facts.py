@@ -32,7 +32,7 @@ class AnsweredRule:
         return self.rule.effective <= day
 
     def plain(self, day: date) -> dict[str, Any]:
-        """Return the same in plain values, for the JSON."""
+        """Return the rule and its answer in plain values, for the JSON."""
         rule = self.rule
         source = rule.source
         return {

@@ -378,7 +378,8 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
     """Return legitimate factors as columns (n, K): numbers, or a mark for each level but one."""
     parts = []
     for name in options.factors:
-        place, text = Place(options.path.name, name), frame[name]
+        place = Place(options.path.name, name)
+        text = frame[name]
         place.refuse_blank(text, "a factor: every row needs one, or leave the column out")
         values = to_numbers(text)
         if np.isfinite(values).all():

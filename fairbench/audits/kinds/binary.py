@@ -201,7 +201,8 @@ _NEEDED_FIELDS = ("labels", "settled", "few", "enough", "remaining")
 
 def _data(assessment: Assessment) -> Mapping[str, Any]:
     """Return all that was computed in plain values, for the JSON."""
-    gaps, calibrations = assessment.gaps, assessment.calibrations
+    gaps = assessment.gaps
+    calibrations = assessment.calibrations
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
         "gaps": [

@@ -87,7 +87,9 @@ def measure(session: Session, name: str = "") -> LabelledMeasure:
     return LabelledMeans(metric, table.label[known], columns, groups)
 
 
-def of_everyone(session: Session, about: LabelledMeasure) -> tuple[float, float, float] | None:
+def estimate_for_everyone(
+    session: Session, about: LabelledMeasure
+) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
     Each label weighs as many rows of its group as it stands for. Joining the groups' intervals of

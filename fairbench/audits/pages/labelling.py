@@ -10,7 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from fairbench.audits.findings import LEVEL
-from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
+from fairbench.audits.labelling.measures import (
+    askable,
+    estimate_for_everyone,
+    group_figures,
+    measure,
+)
 from fairbench.audits.labelling.questions import question_of
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
@@ -150,7 +155,7 @@ def session_document(session: Session) -> Document:
     for name, metric in askable(session).items():
         about = measure(session, name)
         groups = group_figures(session, about, partial(about.limits, LEVEL))
-        everyone = of_everyone(session, about)
+        everyone = estimate_for_everyone(session, about)
         shown = groups.assign(size=session.sizes, remark=_too_few_labels(groups))
         if everyone is not None:
             estimate = dict(zip(("value", "lower", "upper"), everyone, strict=True))

@@ -44,7 +44,7 @@ class WatchFile(JsonFile[WatchState]):
     start = "fairbench watch PREDICTIONS"
     otherwise = "or start another state"
 
-    def parsed(self, content: bytes) -> WatchState:
+    def parse(self, content: bytes) -> WatchState:
         """Return the state that a file's content describes."""
         # States of earlier versions counted every row, and kept nothing that tells them.
         values = {"repeats": 0, "once": False, "seen": "", **unsealed_json(content)}

@@ -135,7 +135,7 @@ class ErrorBudget:
 
 @dataclass(frozen=True, eq=False)
 class GapAnswer:
-    """What is said of a gap.
+    """The answer to the question whether a gap is large.
 
     Attributes
     ----------
@@ -154,15 +154,15 @@ class GapAnswer:
 def answer_gap(
     at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
 ) -> GapAnswer:
-    """Return what is said of the largest gap between groups.
+    """Decide whether the largest gap between groups is large, small or open.
 
-    That it is small is said where its upper end is under the bound, which one pair of groups, the
-    truly widest, has to bear out. That it is large, and who is above whom, is said by the lower
-    ends, which hold for all pairs together.
+    It is small if its upper limit is under the bound; that rests on one pair of groups, the one
+    that truly is the widest. Whether it is large, and which groups are above which, follows from
+    the lower limits, which hold for all pairs together.
 
-    Of a small gap nothing more is said: who is above whom would be a second statement that may be
-    wrong, of a difference that does not matter. Of a large one between more than two groups, and
-    of one that is open, who else is above whom is said at half the risk, as it is said beside it.
+    Of a small gap no pairs are named: that would be a second statement that may be wrong, of a
+    difference that does not matter. Of a large gap between more than two groups, and of an open
+    one, the other pairs are named at half the risk, as they are a further statement.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def compare_groups(
     *,
     may_be_small: bool = True,
 ) -> tuple[GapAnswer, list[Finding]]:
-    """Return what is said of the largest gap of a measure between groups, and of pairs of them.
+    """Decide whether the largest gap of a measure between groups is large, and which pairs differ.
 
     Parameters
     ----------

@@ -318,11 +318,11 @@ def _share_small(rates: Floats, epsilon: float) -> float:
 
 
 def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
-    """Return what posterior draws (T, A) of the rates of groups say of their largest gap.
+    """Decide from posterior draws whether the largest gap between groups is large, small or open.
 
-    A gap is large where one group is surely above another by more than epsilon; that some two of
-    many groups differ is not enough, as it is likely of any that are little known. What is asked
-    of a pair grows with the number of pairs (Bonferroni).
+    A gap is large if one group is surely above another by more than epsilon. It is not enough that
+    some two of many groups differ, which is likely if little is known of them. The certainty that
+    a pair needs grows with the number of pairs (Bonferroni).
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class GivenUpError(Exception):
 
 @dataclass
 class Progress:
-    """Is called by work whenever it has got on; ends work that was given up."""
+    """The function that work calls after every step; it stops work that was given up."""
 
     moved: float = field(default_factory=time.monotonic)
     over: bool = False
@@ -45,7 +45,7 @@ class Progress:
 
 @dataclass
 class _Outcome(Generic[T]):
-    """What work returned, or raised."""
+    """The value that work returned, or the error that it raised."""
 
     value: T | None = None
     error: BaseException | None = None

@@ -47,7 +47,7 @@ class CallWith:
     arguments: tuple[Any, ...]
 
     def __call__(self) -> Any:
-        """Return what the function returns."""
+        """Call the function, and return its result."""
         return self.function(*self.arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -281,7 +281,7 @@ def _guard_of(folder: str) -> tuple[str, list[str]]:
 
 
 def _refusal(error: OSError, path: str | Path) -> OSError:
-    """Return the error of a path that was not opened, which says so where it is a link."""
+    """Return the error of a path that could not be opened; it says so if the path is a link."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and os.path.islink(path):
         return StrangeFileError(
             path, f"it is a link to {os.readlink(path)!r}, which is not followed"

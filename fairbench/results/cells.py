@@ -27,11 +27,11 @@ _META = b"fairbench"
 
 
 def plain_id(text: str) -> str:
-    """Return an id that a file is named by, as it is.
+    """Return an id unchanged, after checking that it may be part of a file's name.
 
     Raises
     ------
-    UserError : it is none: a stranger's files may name any path.
+    UserError : it may not: a stranger's files could name any path.
     """
     if not is_id(text):
         raise UserError(f"{text[:60]!r} is no id of what is stored in a results folder")
@@ -73,7 +73,7 @@ class Store:
 
     @cached_property
     def pack(self) -> Pack | None:
-        """The pack that the folder is, if it is one: it is only read."""
+        """The pack, if the folder is one; packs are only read. Otherwise None."""
         return open_pack(self.root) if self._is_pack else None
 
     @cached_property

@@ -58,7 +58,7 @@ class FileSums:
 
 @dataclass(frozen=True)
 class Packed:
-    """A table in the form in which a pack holds it, and what was noted of it."""
+    """A table in the form in which a pack holds it, with a note from which it can be restored."""
 
     table: pa.Table
     note: str = ""
@@ -175,7 +175,7 @@ class PackFileWriter:
 
 
 def encodings(columns: pa.Schema) -> dict[str, Any]:
-    """Return how each column is encoded: texts and counts by what is repeated, numbers by bytes."""
+    """Return how columns are encoded: texts and counts by dictionaries, floats by split bytes."""
     import pyarrow as pa
 
     floats = [column.name for column in columns if pa.types.is_floating(column.type)]

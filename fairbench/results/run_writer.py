@@ -66,9 +66,9 @@ class RunWriter:
     path: Path
 
     def finished(self, fingerprint: str) -> bool:
-        """Say whether the run is there, made from these very cells and this very code, and whole.
+        """Say whether the run is finished, complete, and made from the same cells and code.
 
-        Damaged files are set aside, those that runs share too.
+        Damaged files are set aside, also those that several runs share.
         """
         run = Run(self.path)
         environment = run.environment

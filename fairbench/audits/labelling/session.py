@@ -63,12 +63,12 @@ class Session:
     ids: Sequence[str] = ()
 
     def name(self, row: int) -> str:
-        """Return what a row, counted from 1, is called: with whom it is of, where that is known."""
+        """Return the name of a row, counted from 1, in messages; with its identifier, if any."""
         column = self.state.options.id
         return f"row {row} ({column} {self.ids[row - 1]})" if column else f"row {row}"
 
     def answer_to(self, row: int) -> str:
-        """Return what an answer calls a row, counted from 1: its identifier where there is one."""
+        """Return the name of a row, counted from 1, in an answer: its identifier or its number."""
         return self.ids[row - 1] if self.state.options.id else str(row)
 
     @cached_property

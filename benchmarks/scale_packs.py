@@ -28,7 +28,7 @@ from fairbench.core.files import sealed_json, write_text
 from fairbench.core.fingerprint import digest
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store, StoredCell, packed_cell
-from fairbench.results.pack_file import FORMAT, MOST_TABLES, Packed, PackFileWriter, found_sums
+from fairbench.results.pack_file import FORMAT, MOST_TABLES, Packed, PackFileWriter, sums_of
 from fairbench.results.pack_sources import Contents
 from fairbench.results.packing import write_pack
 from fairbench.results.packs import KINDS, PACK, Listed, damages, flattened, open_pack
@@ -178,5 +178,5 @@ def _write_footers(out: Path) -> None:
         schema = pa.schema([pa.field(KINDS["cells"], pa.string()), *_cell(ids[0], 1).table.schema])
         with ParquetWriter(path, schema) as writer:
             writer.add_key_value_metadata({"fairbench.pack": text})
-        listed[path.name] = Listed("cells", ids[0], ids[-1], len(ids), found_sums(path))
+        listed[path.name] = Listed("cells", ids[0], ids[-1], len(ids), sums_of(path))
     _write_index(out, listed)

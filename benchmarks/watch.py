@@ -15,9 +15,9 @@ from scipy.special import ndtri
 
 from benchmarks.measure import show
 from fairbench.audits.watching.counting import risks
-from fairbench.audits.watching.looking import with_events
+from fairbench.audits.watching.look import with_events
 from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, events_of, once
+from fairbench.audits.watching.stream import WatchedRows, events_of, without_repeats
 from fairbench.core.seeds import rng
 from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
 from fairbench.inference.sequential.restarts import log_evidence_needed
@@ -60,7 +60,7 @@ def alarms_of(table: WatchedRows, epsilon: float = 0.05, *, named: bool = False)
     state = WatchState(options, groups={"group": ("A", "B")})
     events = events_of(state, table, [], table.rows.index)
     if table.rows["key"].any():
-        state, events = once(state, table, events)
+        state, events = without_repeats(state, table, events)
     return list(with_events(state, table, events, "").alarms)
 
 

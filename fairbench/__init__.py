@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core import VERSION
 
 if TYPE_CHECKING:
-    from fairbench.audits.gate.judging import gate
+    from fairbench.audits.gate.verdict import gate
     from fairbench.audits.pages.notebook import AuditReport, audit
     from fairbench.cli.python import run
     from fairbench.evaluation.evaluate_arrays import evaluate
@@ -40,7 +40,7 @@ _PLACES = {
     "RankReport": "fairbench.reporting.rank",
     "audit": "fairbench.audits.pages.notebook",
     "evaluate": "fairbench.evaluation.evaluate_arrays",
-    "gate": "fairbench.audits.gate.judging",
+    "gate": "fairbench.audits.gate.verdict",
     "pooled": "fairbench.evaluation.many_groups",
     "rank": "fairbench.reporting.rank",
     "run": "fairbench.cli.python",

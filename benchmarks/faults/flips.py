@@ -103,7 +103,7 @@ class Place:
         options = Options(path=self.root / "p.csv", target="y", score="s", group=("sex",))
         state = State(options, "0" * 64, 90, "sex", "worst", "top_two")
         answers = tuple(Answer(row, "yes", "2026-01-01T00:00:00+00:00") for row in range(1, 9))
-        StateFile(self.root / "state.json").create(state.answered(answers))
+        StateFile(self.root / "state.json").create(state.with_answers(answers))
 
 
 def _table(archive: Archive) -> Dataset:

@@ -551,7 +551,7 @@ WARM = (
     "fairbench.cli.main", "fairbench.cli.run", "fairbench.experiments.pipeline",
     "fairbench.reporting.figures", "fairbench.reporting.page.write", "fairbench.tracking.importer",
     "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
-    "fairbench.audits.pages.labelling", "fairbench.audits.watching.looking",
+    "fairbench.audits.pages.labelling", "fairbench.audits.watching.look",
     "fairbench.components.datasets.simulated",
 )  # fmt: skip
 

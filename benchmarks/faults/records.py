@@ -44,7 +44,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.tuning_trials import StudyRecord
-from fairbench.results import index, people, predictions
+from fairbench.results import index, labels_and_groups, predictions
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.packs import PACK
@@ -815,7 +815,7 @@ MADE = (
     "t.md",
     "m.db",
 )
-REMEMBERED: tuple[Any, ...] = (people.read_people, predictions._rows)
+REMEMBERED: tuple[Any, ...] = (labels_and_groups.read_people, predictions._rows)
 
 
 def tried(whole: Place, number: int, worker: int, workers: int, costly: float) -> dict[str, Came]:

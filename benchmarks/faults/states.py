@@ -32,10 +32,10 @@ import pandas as pd
 from fairbench.audits.labelling import answering
 from fairbench.audits.labelling.answering import resume, store
 from fairbench.audits.labelling.questions import next_rows
-from fairbench.audits.labelling.session import checked
+from fairbench.audits.labelling.session import check_labels
 from fairbench.audits.labelling.state import Answer, StateFile
-from fairbench.audits.watching import looking
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching import look as look_module
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state import WatchOptions, WatchState
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.audits.watching.stream import WatchedRows, read_watched
@@ -166,7 +166,7 @@ class Trial:
         status = 1
         try:
             if person:
-                answering.datetime = looking.datetime = Ahead  # type: ignore[attr-defined]
+                answering.datetime = look_module.datetime = Ahead  # type: ignore[attr-defined]
             self.work(person, seed)
             status = 0
         except BaseException:
@@ -308,7 +308,12 @@ class Labelling(Trial):
             ])  # fmt: skip
             for answer in answers:
                 session = resume(again, Path())
-                store(again, session, checked(session, {answer.row: answer.label}), overwrite=True)
+                store(
+                    again,
+                    session,
+                    check_labels(session, {answer.row: answer.label}),
+                    overwrite=True,
+                )
         session = resume(again, Path())
         same = session.state.labels == begun.state.labels
         same &= np.array_equal(session.table.label, begun.table.label, equal_nan=True)
@@ -363,7 +368,7 @@ class Watching(Trial):
             time.sleep(0.1 * draw.random())  # as of a large file, so that looks overlap
             return read_watched(*words)
 
-        looking.read_watched = slowly  # type: ignore[assignment, attr-defined]
+        look_module.read_watched = slowly  # type: ignore[assignment, attr-defined]
         for week in range(WEEKS):
             for early in [True] * int(draw.integers(1, 3)) + [False] * bool(draw.random() < 0.5):
                 try:

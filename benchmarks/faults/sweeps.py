@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.measure import ROOT
 from fairbench.evaluation.columns import COSTS
 from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.people import stored_people
+from fairbench.results.labels_and_groups import stored_people
 from fairbench.results.predictions import rows_stored
 from fairbench.results.runs import Run, damaged_figures, damaged_files
 

@@ -273,8 +273,8 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         assessment = unknown.assess_selected(table, options, only_findings=True)
-        everyone, _, _ = unknown.of_everyone(table, options, assessment.bounds.risk)
-        return [*binary.findings_of(assessment), *everyone], []
+        everyone = unknown.bound_everyone(table, options, assessment.bounds.risk)
+        return [*binary.findings_of(assessment), *everyone.findings], []
 
     return Sample(options, findings, rows.frame, partial(gaps_alone, chosen, budget, _OF_SELECTED))
 

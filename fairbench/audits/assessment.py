@@ -12,7 +12,7 @@ import pandas as pd
 from fairbench.audits.calibration import calibrations
 from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
-from fairbench.audits.gate.asking import GatedOptions
+from fairbench.audits.gate.options import GatedOptions
 from fairbench.audits.impact import impact_ratios
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import Options
@@ -66,7 +66,8 @@ class Assessment:
     assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
         are complete or too many for that to say more, or there are no scores.
     impact : how often each group is selected, and the ratio to the group it is compared with.
-    thresholds : what others would decide. scores : how each group's are distributed.
+    thresholds : what other thresholds would decide.
+    scores : how the scores of each group are distributed.
     within : the gaps over one mix of strata, where that is asked for.
     """
 
@@ -106,6 +107,7 @@ def assess(
 
     Parameters
     ----------
+    table, options : the predictions, and what is asked about them.
     others : how many questions beside those of gaps and of a constraint share the error rate.
     only_findings : leave out whatever no finding rests on, which takes nearly all of the time:
         metrics, what would follow from scores calibrated alike, how many labels are needed, and
@@ -123,54 +125,86 @@ def assess(
         )
     check_design(table)
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    rows, seed = rows_of(table), options.seed
-    metrics, counted = _evaluated(rows, basis, evaluator, seed, counts_alone=only_findings)
+    rows = rows_of(table)
+    seed = options.seed
+    metrics, counts = _evaluate(rows, basis, evaluator, seed, counts_alone=only_findings)
     gap_metrics = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
-    inside = asked_within(table, gap_metrics)
-    questions = len(counted) * len(gap_metrics) + len(options.group) * len(inside) + others
+    metrics_within = asked_within(table, gap_metrics)
+    questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
     budget = _budget(table, options, questions)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
     gaps = gaps_of(
-        counted,
+        counts,
         bounds,
         assumed=basis is Basis.SCORES,
         metrics=gap_metrics,
         names=table.direction.rate_names,
     )
-    assumed = None
-    thresholds, scores = Thresholds(), list[GroupScores]()
+    metrics_if_alike = None
     if not only_findings:
-        alike = _calibrated_alike(rows, basis, evaluator, seed)
-        if alike is not None:
-            assumed, supposed = rows.evaluate(evaluator, seed, alike)
-            gaps = with_supposed(gaps, supposed, table, alike, bounds.epsilon, seed)
-        gaps = with_tipping(gaps, counted, bounds)
-        is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
-        if not (basis is Basis.DECISIONS or table.design or is_posterior):
-            gaps = with_needed(gaps, rows, counted, bounds.epsilon, seed)
-        if inside:
+        metrics_if_alike, gaps = _with_robustness(
+            gaps, table, rows, counts, evaluator, bounds, seed
+        )
+        if metrics_within:
             within = within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
-        if table.score is not None:
-            singles = {name: table.groups[name] for name in options.group}
-            scores = score_distributions(table.score, singles, table.design)
-    if options.constraint or not only_findings:
-        thresholds = other_thresholds(table, options, bounds.risk)
-    compared = () if only_findings else options.group
+    needs_thresholds = options.constraint or not only_findings
+    compared_attributes = () if only_findings else options.group
     return Assessment(
-        options,
-        table,
-        bounds,
-        _sizes(table),
-        metrics,
-        assumed,
-        gaps,
-        [] if table.design else list(calibrations(table, compared, seed=seed)),
-        impact_ratios(table),
-        thresholds,
-        scores,
-        standardised_gaps(table, options, bounds, inside),
+        options=options,
+        table=table,
+        bounds=bounds,
+        sizes=_sizes(table),
+        metrics=metrics,
+        assumed=metrics_if_alike,
+        gaps=gaps,
+        calibrations=(
+            [] if table.design else list(calibrations(table, compared_attributes, seed=seed))
+        ),
+        impact=impact_ratios(table),
+        thresholds=(
+            other_thresholds(table, options, bounds.risk) if needs_thresholds else Thresholds()
+        ),
+        scores=[] if only_findings else _score_distributions(table, options),
+        within=standardised_gaps(table, options, bounds, metrics_within),
     )
+
+
+def _with_robustness(
+    gaps: list[Gap],
+    table: AuditTable,
+    rows: SomeLabels,
+    counts: list[GroupCounts],
+    evaluator: Evaluator,
+    bounds: Bounds,
+    seed: int,
+) -> tuple[pd.DataFrame | None, list[Gap]]:
+    """Add to gaps what would change their verdicts, and how many labels would settle them.
+
+    Returns
+    -------
+    The metrics if scores are calibrated alike in all groups, None where that says nothing more;
+    and the gaps.
+    """
+    basis = Basis.of(table)
+    metrics_if_alike = None
+    alike = _calibrated_alike(rows, basis, evaluator, seed)
+    if alike is not None:
+        metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, alike)
+        gaps = with_supposed(gaps, counts_if_alike, table, alike, bounds.epsilon, seed)
+    gaps = with_tipping(gaps, counts, bounds)
+    is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
+    if not (basis is Basis.DECISIONS or table.design or is_posterior):
+        gaps = with_needed(gaps, rows, counts, bounds.epsilon, seed)
+    return metrics_if_alike, gaps
+
+
+def _score_distributions(table: AuditTable, options: Options) -> list[GroupScores]:
+    """Return how the scores of each attribute's groups are distributed; nothing without scores."""
+    if table.score is None:
+        return []
+    groups = {name: table.groups[name] for name in options.group}
+    return score_distributions(table.score, groups, table.design)
 
 
 def _budget(table: AuditTable, options: Options, questions: int) -> ErrorBudget:
@@ -201,7 +235,7 @@ class Basis(Enum):
         return cls.ALL_LABELS if table.labels_known == len(table) else cls.SOME_LABELS
 
 
-def _evaluated(
+def _evaluate(
     rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
 ) -> tuple[pd.DataFrame, list[GroupCounts]]:
     """Return the metrics of rows, and the counts of each attribute's groups.
@@ -217,9 +251,9 @@ def _evaluated(
     # Decisions alone are evaluated as if all were right; of the metrics only those are kept that
     # do not depend on labels.
     as_if_right = replace(rows, label=rows.prediction.astype(float))
-    metrics, counted = as_if_right.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
+    metrics, counts = as_if_right.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
     of_decisions = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
-    return metrics[of_decisions].reset_index(drop=True), counted
+    return metrics[of_decisions].reset_index(drop=True), counts
 
 
 def _calibrated_alike(
@@ -269,13 +303,13 @@ def _sizes(table: AuditTable) -> list[Size]:
     """Return how many rows and labels each group has."""
     sizes = []
     for attribute, groups in table.groups.items():
-        codes, names = groups.cat.codes.to_numpy(np.intp), groups.cat.categories
-        known, times = table.known, table.times
-        rows = tally(codes, times, least=len(names))
-        known_times = None if times is None else times[known]
-        labels = tally(codes[known], known_times, least=len(names))
+        codes = groups.cat.codes.to_numpy(np.intp)
+        names = groups.cat.categories
+        times_known = None if table.times is None else table.times[table.known]
+        n_rows = tally(codes, table.times, least=len(names)).tolist()
+        n_labels = tally(codes[table.known], times_known, least=len(names)).tolist()
         sizes += [
-            Size(attribute, str(name), *counts)
-            for name, *counts in zip(names, rows.tolist(), labels.tolist(), strict=True)
+            Size(attribute, str(name), rows=rows, labels=labels)
+            for name, rows, labels in zip(names, n_rows, n_labels, strict=True)
         ]
     return sizes

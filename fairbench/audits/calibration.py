@@ -19,9 +19,9 @@ ALARMS = 0.01  # of audits whose scores are calibrated alike, about the share wi
 def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
     """Return the groups whose labels fit least how the scores of other groups are calibrated.
 
-    Those of an attribute whose groups surely differ, and of it the least probable, which may be
-    several. However many groups are asked about, there is an alarm without cause in 3 % of audits
-    at most.
+    An attribute counts if its groups surely differ; of its groups the one that fits least is
+    returned, or several that fit as little. However many groups are compared, at most 3 % of audits
+    have an alarm without cause.
     """
     compared = [scores for scores in found if not np.isnan(scores.fit)]
     least: dict[str, float] = {}
@@ -46,10 +46,12 @@ def calibrations(
     ----------
     asked : the attributes whose groups' labels are compared with those of other groups.
     """
-    known, sampling = table.known, table.sampling
+    known = table.known
+    sampling = table.sampling
     if table.score is None or not len(known):
         return
-    score, label = table.score[known], table.label[known].astype(np.int64)
+    score = table.score[known]
+    label = table.label[known].astype(np.int64)
     for attribute, groups in table.groups.items():
         of_groups = group_calibrations(
             attribute,
@@ -60,16 +62,17 @@ def calibrations(
             whenever=sampling is not None and sampling.whenever,
         )
         if attribute in asked:
-            codes, number = groups.cat.codes.to_numpy(np.int64)[known], len(groups.cat.categories)
+            codes = groups.cat.codes.to_numpy(np.int64)[known]
+            n_groups = len(groups.cat.categories)
             fits = calibration_p_values(
-                score, label, codes, number, rng(seed, "calibrated alike", attribute)
+                score, label, codes, n_groups, rng(seed, "calibrated alike", attribute)
             )
             of_groups = map(lambda scores, fit: replace(scores, fit=float(fit)), of_groups, fits)
         yield from of_groups
 
 
 def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[Finding]:
-    """Yield of whom scores are too high or too low on average.
+    """Yield, for each group, whether its scores are too high or too low on average.
 
     Parameters
     ----------

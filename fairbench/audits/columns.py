@@ -41,18 +41,21 @@ def read_frame(
 
     Parameters
     ----------
-    source : the table, where it is in memory: a DataFrame of pandas or polars, or what else gives
-        its columns as Arrow does; the path of `options` is then only what messages call it. Scores
-        and weights that are numbers stay numbers. Without it the file is read.
-    distinct : whether rows that are alike may be one row, of which
-        :func:`fairbench.data.distinct_rows.times_of` says how often it comes. They are in a large
-        Parquet file, where nothing else than their number is asked for.
+    options : options that name the columns and the file.
+    every : whether to read all columns.
+    source : the table, if it is in memory: a DataFrame of pandas or polars, or any other object
+        that gives its columns as Arrow does. Messages then call it by the path of `options`; scores
+        and weights that are numbers stay numbers. If it is None, the file is read.
+    distinct : whether equal rows may be read as one, with the number of times that it comes given
+        by :func:`fairbench.data.distinct_rows.times_of`. That is done for large Parquet files, if
+        all that is asked for follows from how many rows there are of each kind.
 
     Raises
     ------
     UserError : a file or column that is not there, or that cannot be read, or no rows.
     """
-    file, columns = options.path.name, options.columns
+    file = options.path.name
+    columns = options.columns
     below: Sequence[LeftOut] = ()
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
     numeric = [*options.numeric_columns, *banded]

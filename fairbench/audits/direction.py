@@ -48,7 +48,7 @@ class Direction:
 
     Attributes
     ----------
-    names : of labels 0 and 1. A score is the probability of label 1.
+    names : what label 0 and label 1 are called. A score is the probability of label 1.
     favourable : the label for which it is good for a person to be decided, 0 or 1; None where
         nobody said.
     decisions : what the good and the bad decision are called; empty where nobody said.
@@ -102,7 +102,7 @@ class Direction:
         return EQUAL_OPPORTUNITY if self.good else FALSE_POSITIVES
 
     def as_predictions(self) -> Direction:
-        """Return it with decisions that are called predictions: others were made before them."""
+        """Return the direction with decisions called predictions, beside others made before."""
         return replace(self, decisions=(), predicts=True)
 
     def _decided(self, label: int) -> str:
@@ -249,7 +249,8 @@ class Decided:
         if self.groups is None:
             return everyone
         codes, names = codes_of(self.groups)
-        has_group, times = codes >= 0, self.times
+        has_group = codes >= 0
+        times = self.times
 
         def group_sizes(rows: NDArray[np.bool_]) -> NDArray[np.int64]:
             times_of_rows = None if times is None else times[rows]
@@ -313,13 +314,15 @@ def score_area(
     Mann-Whitney statistic"). NaN unless there are ten labels of either kind.
     """
     known = np.isfinite(label)
-    is_positive, values = label[known] == 1, np.unique(score[known])
-    place = np.searchsorted(values, score[known])
+    is_positive = label[known] == 1
+    values = np.unique(score[known])
+    value_index = np.searchsorted(values, score[known])
     known_times = None if times is None else times[known]
     positive_times = None if known_times is None else known_times[is_positive]
-    positives_at = tally(place[is_positive], positive_times, least=len(values))
-    rows_at = tally(place, known_times, least=len(values))
-    positives, negatives = int(positives_at.sum()), int((rows_at - positives_at).sum())
+    positives_at = tally(value_index[is_positive], positive_times, least=len(values))
+    rows_at = tally(value_index, known_times, least=len(values))
+    positives = int(positives_at.sum())
+    negatives = int((rows_at - positives_at).sum())
     more, fewer = max(positives, negatives), min(positives, negatives)
     if fewer < _FEWEST:
         return np.nan, np.nan
@@ -386,8 +389,8 @@ def reading(
     Parameters
     ----------
     score, decided : the columns of scores and of decisions, either empty.
-    granted : (n,) who gets the good decision, where all rows are at hand. times : (n,) how often
-        each row comes; once by default.
+    granted : (n,) who gets the good decision, where all rows are at hand.
+    times : (n,) how often each row comes; once by default.
     """
     negative, positive = direction.names
     side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"

@@ -46,20 +46,20 @@ class Finding:
     Attributes
     ----------
     about : the kind of question, one of the constants of this module.
-    attribute : the column, or combination of columns, whose groups it is about; empty of everyone.
+    attribute : the column, or combination of columns, whose groups it is about; empty for everyone.
     measure : what is measured, in words, such as ``true positive rate``.
     verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The first two are under the error rate.
     groups : whom the answer names; of a large gap the group of the higher rate, then the lower.
     value, lower, upper : what was measured, with its 95 % interval.
-    values : of what `groups` name, the measure of each in these rows.
+    values : the measure of each of `groups` in these rows.
     bound : what the value is compared with.
     is_share : whether the value is a share, which a reader may want in percentage points.
     n : how many rows, or labels, it rests on.
-    needs : of an open question, what would settle it; of one not measured, why.
-    unless : with which wrong labels the answer would not hold.
+    needs : what would settle an open question; for one that is not measured, why it is not.
+    unless : which labels would have to be wrong for the answer not to hold.
     given : an assumption that the answer takes for granted; it is then no answer about the world.
     scope : whom or what else it holds for, such as ``of everyone``.
-    decided : of an impact ratio, what the people are whose share is compared: ``approved``.
+    decided : for an impact ratio, what the people are whose share is compared: ``approved``.
     """
 
     about: str
@@ -135,12 +135,13 @@ class ErrorBudget:
 
 @dataclass(frozen=True, eq=False)
 class GapAnswer:
-    """What is said of a gap.
+    """The answer to the question whether a gap is large.
 
     Attributes
     ----------
-    named : of a large gap, positions of two groups that differ by more than its bound, the higher
-        first; empty where it is not known which.
+    verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`.
+    named : for a large gap, the positions of two groups that differ by more than its bound, the
+        higher first; empty where it is not known which.
     pairs : (higher, lower) positions of all groups that surely differ, the widest apart first;
         none where the gap is small.
     """
@@ -153,32 +154,35 @@ class GapAnswer:
 def answer_gap(
     at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
 ) -> GapAnswer:
-    """Return what is said of the largest gap between groups.
+    """Decide whether the largest gap between groups is large, small or open.
 
-    That it is small is said where its upper end is under the bound, which one pair of groups, the
-    truly widest, has to bear out. That it is large, and who is above whom, is said by the lower
-    ends, which hold for all pairs together.
+    It is small if its upper limit is under the bound; that rests on one pair of groups, the one
+    that truly is the widest. Whether it is large, and which groups are above which, follows from
+    the lower limits, which hold for all pairs together.
 
-    Of a small gap nothing more is said: who is above whom would be a second statement that may be
-    wrong, of a difference that does not matter. Of a large one between more than two groups, and
-    of one that is open, who else is above whom is said at half the risk, as it is said beside it.
+    Of a small gap no pairs are named: that would be a second statement that may be wrong, of a
+    difference that does not matter. Of a large gap between more than two groups, and of an open
+    one, the other pairs are named at half the risk, as they are a further statement.
 
     Parameters
     ----------
     at : level -> the interval of the gap, with the lower ends of all pairs where they are known.
-    bound : what the gap is compared with. risk : with what probability the answer may be wrong.
-    may_be_small : whether there are labels enough for that to be said.
+    bound : what the gap is compared with.
+    risk : the probability with which the answer may be wrong.
+    may_be_small : whether there are labels enough to call the gap small.
     """
-    at_most, at_least = at(1 - 2 * risk), at(1 - risk)
-    if at_most.upper < bound and may_be_small:
+    for_small = at(1 - 2 * risk)
+    for_large = at(1 - risk)
+    if for_small.upper < bound and may_be_small:
         return GapAnswer(SMALL)
-    if at_least.leads is None:  # nobody is named
-        return GapAnswer(LARGE if at_least.lower > bound else OPEN)
-    widest, several = at_least.apart[:1], len(at_least.leads) > 2
-    places = (at(1 - risk / 2) if several else at_least).apart
-    if at_least.lower > bound:
-        return GapAnswer(LARGE, widest[0], list(dict.fromkeys([*widest, *places])))
-    return GapAnswer(OPEN, pairs=places)
+    if for_large.leads is None:  # nobody is named
+        return GapAnswer(LARGE if for_large.lower > bound else OPEN)
+    has_several_pairs = len(for_large.leads) > 2
+    pairs_apart = (at(1 - risk / 2) if has_several_pairs else for_large).apart
+    if for_large.lower > bound:
+        widest = for_large.apart[0]
+        return GapAnswer(LARGE, widest, list(dict.fromkeys([widest, *pairs_apart])))
+    return GapAnswer(OPEN, pairs=pairs_apart)
 
 
 def pair_findings(
@@ -188,7 +192,9 @@ def pair_findings(
 
     Parameters
     ----------
-    names, rates : of the groups that are compared.
+    gap : the finding of the largest gap.
+    names, rates : the names and the rates of the groups that are compared.
+    answer : which groups surely differ.
     """
     for high, low in answer.pairs:
         if (high, low) != answer.named:
@@ -215,14 +221,15 @@ def compare_groups(
     *,
     may_be_small: bool = True,
 ) -> tuple[GapAnswer, list[Finding]]:
-    """Return what is said of the largest gap of a measure between groups, and of pairs of them.
+    """Decide whether the largest gap of a measure between groups is large, and which pairs differ.
 
     Parameters
     ----------
     at : level -> the measure of the groups, with limits; a group without any takes no part.
-    names : of the groups.
+    names : the names of the groups.
     template : the finding of a gap that is not measured, with the reason.
     risk : the probability with which the answer may be wrong.
+    may_be_small : whether there are labels enough to call the gap small.
     """
     shown = at(LEVEL)
     measured = np.isfinite(shown.single.lower)
@@ -239,11 +246,11 @@ def compare_groups(
     gap = replace(
         template,
         verdict=answer.verdict,
-        groups=tuple(names[place] for place in answer.named),
+        groups=tuple(names[group] for group in answer.named),
         value=value,
         lower=lower,
         upper=upper,
-        values=tuple(rates[place] for place in answer.named),
+        values=tuple(rates[group] for group in answer.named),
         needs="",
     )
     return answer, [gap, *pair_findings(gap, names, answer, rates)]
@@ -252,4 +259,4 @@ def compare_groups(
 def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:
     """Return the groups that may be the lowest: those that are surely above nobody."""
     above = {high for high, _ in answer.pairs}
-    return [name for place, name in enumerate(names) if place not in above]
+    return [name for group, name in enumerate(names) if group not in above]

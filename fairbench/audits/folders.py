@@ -14,47 +14,48 @@ from fairbench.core.files import write_text
 from fairbench.core.safe_open import make_folder, read_bytes
 from fairbench.results.packs import written_beside
 
-_ASKED = "asked.txt"  # what the audit in a folder was asked for
+_ASKED = "asked.txt"  # the file that says what the audit in a folder was asked for
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def own_folder(options: Options, results: Path) -> Path:
-    """Return the folder of an audit, made if need be, in which no other audit is.
+    """Return the folder of an audit, which no other audit uses; it is created if need be.
 
-    Without ``out=`` it is beside the file: ``loans-audit`` of ``loans.csv``. An audit of the same
-    file that was asked for something else stays, and this one gets a number: ``loans-audit-2``.
-    Asked for the same again, it takes the place of the former. Of a run it is in `results`.
+    Without ``out=`` it is beside the file: ``loans-audit`` for ``loans.csv``. If that folder has an
+    audit of the same file with other options, this one gets a number: ``loans-audit-2``. An audit
+    with the same options is replaced. The audit of a run goes into `results`.
 
     Raises
     ------
     UserError : ``out=`` holds the audit of another file.
     OSError : it cannot be made.
     """
-    path, first = options.path, written_beside(results) / f"audit-{options.path.name}"
+    path = options.path
+    default = written_beside(results) / f"audit-{path.name}"
     if path.is_file():
         name = path.stem if path.suffix.lower() in _PACKED else path.name
-        first = path.parent / f"{Path(name).stem}-audit"
-    given = {name: value for name, value in asdict(options).items()
-             if name not in ("path", "out") and (value or value == 0)}  # fmt: skip
-    asked = {"file": str(path.resolve() if path.is_file() else path), "options": given}
-    text = json.dumps(asked, indent=1) + "\n"
-    place = Path(options.out) if options.out else first
+        default = path.parent / f"{Path(name).stem}-audit"
+    set_options = {name: value for name, value in asdict(options).items()
+                   if name not in ("path", "out") and (value or value == 0)}  # fmt: skip
+    request = {"file": str(path.resolve() if path.is_file() else path), "options": set_options}
+    text = json.dumps(request, indent=1) + "\n"
+    folder = Path(options.out) if options.out else default
     if options.out:
-        before = _read(place).get("file", asked["file"])
-        if before != asked["file"]:
-            raise UserError(f"out={place} holds the audit of {before}: name another folder")
+        audited_file = _read_request(folder).get("file", request["file"])
+        if audited_file != request["file"]:
+            raise UserError(f"out={folder} holds the audit of {audited_file}: name another folder")
     numbers = count(2)
-    while not options.out and place.exists() and _read(place) != json.loads(text):
-        place = first.with_name(f"{first.name}-{next(numbers)}")
-    make_folder(place, 0o700)
-    write_text(place / _ASKED, text, mode=0o600, lasting=False)
-    return place
+    while not options.out and folder.exists() and _read_request(folder) != json.loads(text):
+        folder = default.with_name(f"{default.name}-{next(numbers)}")
+    make_folder(folder, 0o700)
+    write_text(folder / _ASKED, text, mode=0o600, lasting=False)
+    return folder
 
 
-def _read(place: Path) -> dict[str, Any]:
-    """Return what the audit in a folder was asked for; nothing where there is none."""
+def _read_request(folder: Path) -> dict[str, Any]:
+    """Return the file and the options of the audit in a folder; empty if there is none."""
     try:
-        asked = json.loads(read_bytes(place / _ASKED))
+        request = json.loads(read_bytes(folder / _ASKED))
     except (OSError, ValueError):
         return {}
-    return asked if isinstance(asked, dict) else {}
+    return request if isinstance(request, dict) else {}

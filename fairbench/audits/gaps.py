@@ -55,10 +55,10 @@ class Stress:
 
     Attributes
     ----------
-    follows : that it is `SMALL`, or `LARGE`.
-    less, more : the first of the smaller slopes of one group, as multiples, with which it does not
-        follow, and the first of the larger ones; NaN where it follows with all that are tried.
-    weakest, strongest : the groups of which that holds.
+    follows : the verdict that follows, `SMALL` or `LARGE`.
+    less, more : the first smaller and the first larger multiple of one group's slope with which
+        the verdict no longer follows; NaN where it follows with all that are tried.
+    weakest, strongest : the groups whose slopes are multiplied so.
     """
 
     follows: str
@@ -74,20 +74,22 @@ class Gap:
 
     Attributes
     ----------
-    compared : positions of the groups that have enough rows. left_out : names of the others.
-    assumed : it rests on scores that no label has confirmed.
+    compared : positions of the groups that have enough rows.
+    left_out : names of the other groups.
+    assumed : whether it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
         the second one's rate minus the first's.
     supposed : value, lower and upper if scores are calibrated alike in all groups; NaN where that
         is not asked.
-    alike : of more groups than two, the value if all had the same rate: noise alone.
+    alike : for more than two groups, the value if all had the same rate: noise alone.
     small : probability that the gap's size is under epsilon.
     tipping : how many wrong labels would undo the verdict, where it rests on labels.
     short_of_labels : groups that have too few labels for the gap to be called small.
-    standard_error : of the difference of two groups; the interval is not made from it.
+    standard_error : the standard error of the difference of two groups; the interval is not made
+        from it.
     answer : what is said of the gap, and who is surely above whom, by positions in `compared`;
         nothing with under two groups of enough rows.
-    names, rates : of the groups that are compared.
+    names, rates : the names and the rates of the groups that are compared.
     rows : how many rows, or labels, all compared groups have that the rate is of.
     stress : how far what follows from scores holds, where labels leave it open.
     needed : how many more labels would settle it, where it is open and that is asked.
@@ -147,8 +149,8 @@ class Gap:
 
     @property
     def named(self) -> list[str]:
-        """Of a large gap, the group of the higher rate, then that of the lower one."""
-        return [self.names[place] for place in self.answer.named]
+        """For a large gap, the group of the higher rate, then that of the lower one."""
+        return [self.names[group] for group in self.answer.named]
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -193,9 +195,11 @@ def gaps_of(
 
     Parameters
     ----------
-    counted : by attribute.
-    assumed : there are no labels at all; the decisions, and their gap, are known all the same.
-    metrics : the gaps that are asked for. names : what the rate of each is called.
+    counted : the counts of each attribute's groups.
+    bounds : the gap that matters, the rows that suffice, and the error budget.
+    assumed : whether there are no labels at all; decisions, and their gap, are known all the same.
+    metrics : the gaps that are asked for.
+    names : metric -> what its rate is called.
     """
     return [
         _gap(of_groups, metric, names[metric], bounds, no_labels=assumed)
@@ -206,8 +210,11 @@ def gaps_of(
 
 def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
     """Return the gap in one metric between the groups of an attribute that have enough rows."""
-    rate, names, intervals = RATE_OF[metric], np.array(counted.groups, object), counted.intervals
-    sizes, labels = counted.sizes([rate])[0], np.asarray(counted.counts).sum(axis=-1)
+    rate = RATE_OF[metric]
+    names = np.array(counted.groups, object)
+    intervals = counted.intervals
+    sizes = counted.sizes([rate])[0]
+    labels = np.asarray(counted.counts).sum(axis=-1)
     # Where only some rows have labels a few will do: their interval says how little they tell.
     some_labels = isinstance(intervals, LabelledIntervals)
     enough = sizes >= (1 if some_labels else bounds.minimum)
@@ -241,11 +248,12 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
 
     A group of few labels may still hold a surprise: with one, no gap is called small.
     """
-    metric, rate = metrics_of(BINARY)[gap.metric], gap.rate
-    among = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
+    metric = metrics_of(BINARY)[gap.metric]
+    rate = gap.rate
+    is_compared = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
     rates = rate(intervals.counts_of(metric)[gap.compared])
-    (largest,) = intervals.gaps([metric], among)
-    ends = lower, upper = float(largest.lower), float(largest.upper)
+    (largest,) = intervals.gaps([metric], is_compared)
+    size_limits = lower, upper = float(largest.lower), float(largest.upper)
     error = NAN
     if gap.signed:
         first, second = gap.compared
@@ -254,15 +262,16 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         lower, upper = float(signed.lower), float(signed.upper)
 
     def at_level(level: float) -> GapInterval:
-        (at_level,) = _at_level(intervals, level).gaps([metric], among)
-        assert at_level.leads is not None
-        places = np.ix_(gap.compared, gap.compared)
-        return at_level._replace(leads=np.atleast_2d(at_level.leads)[places])
+        """Return the interval of the gap, with the leads of the groups that are compared."""
+        (interval,) = _at_level(intervals, level).gaps([metric], is_compared)
+        assert interval.leads is not None
+        pairs = np.ix_(gap.compared, gap.compared)
+        return interval._replace(leads=np.atleast_2d(interval.leads)[pairs])
 
     may_be_small = not gap.short_of_labels
     answer = answer_gap(at_level, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
     small = probability_below(
-        _small(drawn, bounds.epsilon), *ends, bounds.epsilon, level=intervals.level
+        _share_small(drawn, bounds.epsilon), *size_limits, bounds.epsilon, level=intervals.level
     )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
     least = LEVEL if answer.verdict == SMALL else 0.0
@@ -288,14 +297,14 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
 def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Gap:
     """Return a gap with what posterior draws (T, A) of its rates say."""
     value, lower, upper = gap.interval(rates)
-    small = _small(rates, bounds.epsilon)
+    small = _share_small(rates, bounds.epsilon)
     if no_labels:
         # The probability is of one side and the interval of two, so that the first would be under
         # 5 % where the second still holds epsilon.
-        ends = lower, upper
+        size_limits = lower, upper
         if gap.signed:
-            ends = max(0.0, lower, -upper), max(abs(lower), abs(upper))
-        small = float(probability_below(small, *ends, bounds.epsilon))
+            size_limits = max(0.0, lower, -upper), max(abs(lower), abs(upper))
+        small = float(probability_below(small, *size_limits, bounds.epsilon))
     answer = answer_draws(rates, bounds.epsilon, bounds.risk)
     return replace(
         gap, value=value, lower=lower, upper=upper, small=small, answer=answer,
@@ -303,20 +312,22 @@ def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Ga
     )  # fmt: skip
 
 
-def _small(rates: Floats, epsilon: float) -> float:
-    """Return how many of draws (T, A) of rates have no two groups further apart than epsilon."""
+def _share_small(rates: Floats, epsilon: float) -> float:
+    """Return the share of draws (T, A) of rates in which all groups are within epsilon."""
     return float((np.ptp(rates, axis=1) < epsilon).mean())
 
 
 def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
-    """Return what posterior draws (T, A) of the rates of groups say of their largest gap.
+    """Decide from posterior draws whether the largest gap between groups is large, small or open.
 
-    A gap is large where one group is surely above another by more than epsilon; that some two of
-    many groups differ is not enough, as it is likely of any that are little known. What is asked
-    of a pair grows with the number of pairs (Bonferroni).
+    A gap is large if one group is surely above another by more than epsilon. It is not enough that
+    some two of many groups differ, which is likely if little is known of them. The certainty that
+    a pair needs grows with the number of pairs (Bonferroni).
 
     Parameters
     ----------
+    rates : (T, A) T draws of the rates of A groups.
+    epsilon : the gap that matters.
     risk : the probability with which the answer may be wrong.
     """
     groups = rates.shape[1]
@@ -326,7 +337,7 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
         for bound in (0.0, epsilon)
     )
     pairs = [(int(high), int(low)) for high, low in np.argwhere(above > certainty)]
-    if _small(rates, epsilon) >= 1 - risk:
+    if _share_small(rates, epsilon) >= 1 - risk:
         return GapAnswer(SMALL, pairs=pairs)
     # Where several pairs are as certain, the one furthest apart.
     mean = rates.mean(axis=0)

@@ -44,7 +44,7 @@ def attributes_of_large(ratios: Sequence[ImpactRatio]) -> set[str]:
 
     Parameters
     ----------
-    ratios : of all groups.
+    ratios : the impact ratios of all groups.
     """
     rows: dict[str, list[int]] = {}
     for ratio in ratios:
@@ -62,7 +62,8 @@ def impact_findings(
 
     Parameters
     ----------
-    ratios : with 95 % intervals. wider : the same with intervals at the level of verdicts.
+    ratios : the impact ratios with 95 % intervals.
+    wider : the ratios of the same groups with intervals at the level of verdicts.
     granted : what somebody is who is counted, such as ``approved``.
     of_large : the attributes of which only groups that are large enough are compared with.
     """

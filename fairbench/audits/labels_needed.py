@@ -27,25 +27,29 @@ def with_needed(
 
     Parameters
     ----------
-    counted : what is known, by attribute; of no labels, if scores are right.
+    rows : the rows with the labels so far.
+    counted : the counts of each attribute's groups; where there are no labels, those that follow
+        if scores are right.
+    epsilon : the gap that matters.
     """
     known = rows.labels
     remaining = rows.rows - known or None
     by_attribute = {groups.attribute: groups for groups in counted}
 
     def needed(gap: Gap) -> FurtherLabels:
-        asked = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
-        if not asked or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
+        """Return the numbers of labels that were tried, and how probably each settles the gap."""
+        is_open = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
+        if not is_open or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
             return FurtherLabels()
         generator = rng(seed, "labels needed", gap.attribute, gap.metric)
         counts = by_attribute[gap.attribute]
         rates = rows.known_rates(gap.rate, counts, gap.compared, generator)
-        tried: dict[int, float] = {}
+        chance_of: dict[int, float] = {}
         for labels in numbers(known, remaining):
-            tried[labels] = rates.settled_share(labels, epsilon, ERROR_RATE / len(RATE_OF))
-            if tried[labels] >= LIKELY:
+            chance_of[labels] = rates.settled_share(labels, epsilon, ERROR_RATE / len(RATE_OF))
+            if chance_of[labels] >= LIKELY:
                 break
-        return FurtherLabels(list(tried), list(tried.values()), remaining)
+        return FurtherLabels(list(chance_of), list(chance_of.values()), remaining)
 
     return [replace(gap, needed=needed(gap)) for gap in gaps]
 
@@ -76,6 +80,7 @@ def needed_in_words(needed: FurtherLabels) -> str:
         return ""
     if needed.enough is not None:
         return f"{' to '.join(likely_numbers(needed))} {kind} would probably settle it"
-    last, chance = count(needed.labels[-1]), probability(needed.settled[-1])
+    last = count(needed.labels[-1])
+    chance = probability(needed.settled[-1])
     most = f"{last} {kind}" if needed.remaining is None else f"all {last} other labels"
     return f"{most} would settle it with a probability of only {chance}"

@@ -38,7 +38,8 @@ class AuditPlan:
     @property
     def other(self) -> float:
         """The rate of the smallest group where it differs from the others'."""
-        rate, gap = self.options.rate, self.options.gap
+        rate = self.options.rate
+        gap = self.options.gap
         return rate - gap if rate >= gap else rate + gap
 
     @property
@@ -51,24 +52,26 @@ class AuditPlan:
 
         Parameters
         ----------
-        alike : all groups are, which is to be shown of the gap; otherwise the smallest differs by
-            it, which is to be shown of the groups.
-        equally : as many labels go to every group; otherwise they go to people at random.
+        alike : whether all groups have the same rate, so that the gap is to be shown to be small;
+            otherwise the smallest group differs by the gap, which is to be shown to be there.
+        equally : whether every group gets as many labels; otherwise people are labelled at random.
 
         Returns
         -------
-        None where even `MOST` do not.
+        Both numbers; None where even `MOST` labels do not suffice.
         """
         options = self.options
-        shares, rates = np.array(options.groups), np.full(len(options.groups), options.rate)
-        given = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
+        shares = np.array(options.groups)
+        rates = np.full(len(options.groups), options.rate)
+        label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
         if not alike:
             rates[self.smallest] = self.other
         points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
-        known = KnownRates(0, 0, rates, given * options.among, special.ndtri(points))
+        known = KnownRates(0, 0, rates, label_shares * options.among, special.ndtri(points))
         risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
 
         def chance(labels: float) -> float:
+            """Return the probability that so many labels show what is true."""
             level = 1 - 2 * risk if alike else 1 - risk
             gap = largest_gap(GroupLimits.of(*known.after(labels), level=level))
             return float(((gap.upper < options.gap) if alike else (gap.lower > 0)).mean())
@@ -80,7 +83,8 @@ class AuditPlan:
 
     def document(self) -> Document:
         """Return the numbers of labels to two digits, and what they suppose."""
-        options, smallest = self.options, f"{100 * self.options.groups[self.smallest]:g} %"
+        options = self.options
+        smallest = f"{100 * options.groups[self.smallest]:g} %"
         sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
         claims = {
             True: f"no two groups differ by {options.gap:g} or more, if all are alike",

@@ -515,8 +515,9 @@ def check_unchanged(
 
     Parameters
     ----------
-    state : the file of the state. before : the options that it was started with, a dataclass.
-    options : those of the command line, as they were written.
+    state : the file of the state.
+    before : the options that it was started with, a dataclass.
+    options : the options of the command line, as they were written.
     given : the names of the options that the command line has.
     also : the names of further options that differ.
 
@@ -524,15 +525,15 @@ def check_unchanged(
     ------
     UserError : an option differs; the message names the first.
     """
-    # As of a new state, in which bands are taken from the names of columns.
+    # Bands are taken from the names of columns, as when a new state is started.
     derived = {"group": "cuts", "score": "scores"}
     given_fields = {*given, *(derived[name] for name in derived if name in given)}
     values = {
         field.name: getattr(options if field.name in given_fields else before, field.name)
         for field in fields(before)
     }
-    asked = type(before)(**values | {"path": before.path})
-    changed = [name for name in values if getattr(asked, name) != getattr(before, name)]
+    options_now = type(before)(**values | {"path": before.path})
+    changed = [name for name in values if getattr(options_now, name) != getattr(before, name)]
     if names := sorted({"group" if name == "cuts" else name for name in [*changed, *also]}):
         raise UserError(
             f"{state} was started with another {names[0]}: leave {names[0]}= out, or start "
@@ -548,10 +549,11 @@ def check_applies(options: Options, kind: str) -> None:
     UserError : it was given, and does not apply; names the kinds that take it.
     """
     for declared in fields(options):
-        takers, name = declared.metadata.get("applies"), declared.name
-        if takers and kind not in takers and getattr(options, name) != declared.default:
-            listed = ", or ".join(takers)
-            raise UserError(f"{name}= does not apply to {kind}, but to {listed}: leave it out")
+        kinds = declared.metadata.get("applies")
+        name = declared.name
+        if kinds and kind not in kinds and getattr(options, name) != declared.default:
+            kinds_text = ", or ".join(kinds)
+            raise UserError(f"{name}= does not apply to {kind}, but to {kinds_text}: leave it out")
 
 
 RATIO = "ratio"
@@ -607,7 +609,8 @@ class PlanOptions:
         """Refuse what cannot be."""
         if len(self.groups) < 2:
             raise UserError("groups= needs the shares of two groups or more, such as [0.8,0.2]")
-        total, listed = sum(self.groups), ",".join(f"{share:g}" for share in self.groups)
+        total = sum(self.groups)
+        listed = ",".join(f"{share:g}" for share in self.groups)
         if min(self.groups) <= 0 or abs(total - 1) > 0.005:
             raise UserError(
                 f"groups=[{listed}]: shares are above 0 and add up to 1, these to {total:g}"

@@ -43,13 +43,17 @@ class Audit:
 
     Attributes
     ----------
-    rows, labels : how many there are.
+    rows, labels : how many rows there are, and how many of them have a label.
     findings : all that is said of the people that the rows are a sample of.
     basis : sentences on what the findings rest on.
     warning : what a reader has to know before everything else; may be empty.
     notes : descriptions of these rows, and what a reader has to know of them.
-    sections, pictures : tables and figures. data : the same as plain values, for the JSON.
-    sure : how sure the findings are. unseen : what was not looked at. todo : what to do next.
+    sections : the sections of tables.
+    pictures : the sections of figures.
+    data : the figures of the sections as plain values, for the JSON.
+    sure : sentences on how sure the findings are.
+    unseen : sentences on what was not looked at.
+    todo : sentences on what to do next.
     headlines : the measures that are looked at first; the first page shows the gap in the first of
         them, or else the widest.
     title : what it is called; after the file without one.
@@ -84,7 +88,8 @@ class Audit:
 
 def document_of(audit: Audit) -> Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
-    can, cannot = can_be_concluded(audit.findings), cannot_be_concluded(audit.findings)
+    can = can_be_concluded(audit.findings)
+    cannot = cannot_be_concluded(audit.findings)
     notes = list(audit.notes)
     conclusions = {
         "warning": audit.warning,
@@ -122,7 +127,8 @@ def _summary(audit: Audit) -> ExecutiveSummary:
     """Return the first page of an audit."""
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
-    sure, unseen = list(audit.sure), list(audit.unseen)
+    sure = list(audit.sure)
+    unseen = list(audit.unseen)
     if audit.findings:
         sure += [PROMISE, INTERVALS]
     if any(finding.verdict == OPEN for finding in audit.findings):
@@ -147,7 +153,8 @@ def _summary(audit: Audit) -> ExecutiveSummary:
 
 def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield how many rows there are, and how they were read."""
-    options, names = audit.options, audit.label_names
+    options = audit.options
+    names = audit.label_names
     labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
     if audit.labels == audit.rows:
         labelled = "all of them"

@@ -104,7 +104,7 @@ def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[st
     by_sentence: dict[Hashable, list[Finding]] = {}
     for finding in findings:
         by_sentence.setdefault(_sentence_key(finding), []).append(finding)
-    worded = (_worded(alike, brief) for alike in by_sentence.values())
+    worded = (_sentence(alike, brief) for alike in by_sentence.values())
     return [sentence for sentence in worded if sentence]
 
 
@@ -135,11 +135,11 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     """
     settled = [finding for finding in findings if finding.is_settled]
     large = [finding for finding in settled if finding.verdict == LARGE and finding.about != PAIR]
-    large = sorted(_beyond_attributes(large), key=lambda finding: _place(finding, headlines))
+    large = sorted(_beyond_attributes(large), key=lambda finding: _importance(finding, headlines))
     small = [finding for finding in settled if finding.verdict == SMALL]
     if large:  # then a group that is granted as often as others is no news
         small = [finding for finding in small if finding.about != RATIO]
-    small.sort(key=lambda finding: _place(finding, headlines)[:2])
+    small.sort(key=lambda finding: _importance(finding, headlines)[:2])
     is_open = [finding for finding in findings if not finding.is_settled]
     sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
     # Of a gap whose size is open, who is above whom may be sure all the same.
@@ -157,11 +157,11 @@ def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> lis
     # What nothing is known of, such as errors without labels, is no question of these rows.
     if any(finding.verdict != NOT_MEASURED for finding in findings):
         asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
-    asked.sort(key=lambda finding: _place(finding, headlines)[:2])
+    asked.sort(key=lambda finding: _importance(finding, headlines)[:2])
     return sentences_of(asked, brief=True)
 
 
-def _place(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, float]:
+def _importance(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, float]:
     """Return the key by which a summary orders large findings."""
     rank = 0 if finding.measure in headlines else 1 if finding.about == RATIO else 2
     return CROSSED in finding.attribute, rank, -abs(finding.value)
@@ -188,7 +188,7 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
     settled = [finding for finding in findings if finding.is_settled and finding.verdict == LARGE]
     named = [finding for finding in settled if finding.about == GAP and finding.groups]
     if named:
-        first = min(named, key=lambda gap: _place(gap, headlines))
+        first = min(named, key=lambda gap: _importance(gap, headlines))
         high, low = first.groups
         yield (
             f"Find out why '{high}' and '{low}' differ in {first.measure}, and decide whether that "
@@ -213,7 +213,8 @@ def _question(finding: Finding) -> tuple[str, str, str]:
 
 def _sentence_key(finding: Finding) -> Hashable:
     """Return a key that findings share if one sentence words them together."""
-    about, verdict = finding.about, finding.verdict
+    about = finding.about
+    verdict = finding.verdict
     common = (about, finding.attribute, verdict, finding.scope, finding.given)
     if about in (PAIR, LOWEST, UNLIKE) or (about, verdict) in ((GAP, LARGE), (SHARE, OPEN)):
         return (*common, finding.measure)
@@ -235,8 +236,8 @@ def listed(names: Sequence[str], most: int = 0) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _worded(findings: Sequence[Finding], brief: bool) -> str:
-    """Return the sentence of findings that are said together, empty where nothing is said."""
+def _sentence(findings: Sequence[Finding], brief: bool) -> str:
+    """Return the sentence that words some findings together; empty if none does."""
     first = findings[0]
     template = _TEMPLATES[first.about, first.verdict]
     if (first.about, first.verdict) == (GAP, LARGE):
@@ -244,14 +245,14 @@ def _worded(findings: Sequence[Finding], brief: bool) -> str:
             template = _OF_NOBODY
         elif brief and first.is_share and len(first.values) == 2:
             template = _IN_PERCENT
-    text = template.format(first=first, **_parts(findings, brief))
+    text = template.format(first=first, **_template_values(findings, brief))
     if template.startswith("{by}"):
         text = f"{text[:1].upper()}{text[1:]}"
     return text and f"{text}."
 
 
-def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
-    """Return what templates name beside the first finding."""
+def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
+    """Return the values of the names that templates have in braces, except the first finding."""
     first = findings[0]
     return {
         **_bound_and_scope(first, brief),
@@ -264,7 +265,7 @@ def _parts(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
 
 
 def _bound_and_scope(first: Finding, brief: bool) -> dict[str, str]:
-    """Return of which attribute a finding is, its bound, where it holds, and unless what."""
+    """Return the attribute of a finding, its bound, its scope, and what it holds unless."""
     by = f"by {first.attribute}" if first.attribute else ""
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
@@ -281,7 +282,8 @@ def _bound_and_scope(first: Finding, brief: bool) -> dict[str, str]:
 
 def _sizes(first: Finding) -> dict[str, str]:
     """Return the value of a finding and its interval, in the forms that templates name."""
-    size, ends = number(abs(first.value)), interval(*first.interval)
+    size = number(abs(first.value))
+    ends = interval(*first.interval)
     nearest, farthest = sorted(map(abs, first.interval))
     between = f"{size}, 95 % interval {ends}" if ends else size
     return {
@@ -322,8 +324,10 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
 
 def _counts_and_sides(findings: Sequence[Finding]) -> dict[str, str]:
     """Return how many findings there are, and whether the first is of more or less of something."""
-    first, total = findings[0], count(len(findings))
-    is_gap, is_single = bool(first.attribute), len(findings) == 1
+    first = findings[0]
+    total = count(len(findings))
+    is_gap = bool(first.attribute)
+    is_single = len(findings) == 1
     less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
     return {
         "side": _side(first),
@@ -363,7 +367,8 @@ def _measures(findings: Sequence[Finding]) -> str:
 
 def _details(findings: Sequence[Finding]) -> str:
     """Return the measures of gaps that are not large, and what has to be added."""
-    is_small, details = findings[0].verdict == SMALL, []
+    is_small = findings[0].verdict == SMALL
+    details = []
     for gap in findings:
         ends = interval(*gap.interval)
         if is_small:

@@ -22,7 +22,8 @@ from fairbench.evaluation.groups import GroupCounts
 from fairbench.inference.few_labels.completion import Calibrated, population_draws, union
 
 # What the slope of one group is multiplied by, from nearly nothing to much, either way.
-LESS, MORE = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0), (1.25, 1.5, 2.0, 3.0)
+LESS = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0)
+MORE = (1.25, 1.5, 2.0, 3.0)
 
 
 def with_supposed(
@@ -37,7 +38,9 @@ def with_supposed(
 
     Parameters
     ----------
-    supposed : the counts of each attribute that follow, of draws of `completion`.
+    supposed : the counts of each attribute that follow from draws of `completion`.
+    completion : the labels completed as if scores were calibrated alike.
+    epsilon : the gap that matters.
     """
     drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
     gaps = [
@@ -71,6 +74,7 @@ def with_supposed(
                 yield factor, name
 
     def stress(gap: Gap) -> Stress | None:
+        """Return how far a verdict that follows for an open gap holds; None if none follows."""
         if gap not in follows:
             return None
         less, more = (next(failing(gap, factors), (NAN, "")) for factors in (LESS, MORE))

@@ -156,10 +156,10 @@ def read_audit_table(
 
     Parameters
     ----------
-    many : there are so many groups that they are estimated together: of the combinations of all
-        attributes alone, and no two are compared.
-    labelling : labels are still being collected, and too few to tell which way a score runs.
     frame : the file's columns, where they were read before.
+    many : whether there are so many groups that they are estimated together: then only the
+        combinations of all attributes are kept, and no two are compared.
+    labelling : whether labels are still being collected, too few to tell which way a score runs.
 
     Raises
     ------
@@ -341,9 +341,11 @@ def _labels(
         text = frame[options.target].astype(str)
     if options.labelled:
         has_label = marks_of(frame[options.labelled], replace(place, column=options.labelled))
-    unlabelled, positive = bool((text == "").all()), options.positive
+    unlabelled = bool((text == "").all())
+    positive = options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
-        text, place = frame[options.prediction], replace(place, column=options.prediction)
+        text = frame[options.prediction]
+        place = replace(place, column=options.prediction)
         if not positive and (two_names := _two_names(text)):
             good = spelled(options.decision.partition("/")[0])
             positive = good if good in two_names else spelled(options.favourable)

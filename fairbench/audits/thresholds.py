@@ -28,7 +28,7 @@ from fairbench.metrics.rates import (
 
 STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
 _FINE = 100  # thresholds of a curve, and among which one is looked for
-_SURVEYED = 20  # the same of weighted or clustered rows, which take longer to count
+_SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
 _UNKNOWN = (float("nan"),) * 3
 
@@ -39,7 +39,8 @@ class ThresholdCurves:
 
     Attributes
     ----------
-    thresholds : (K,) ascending. rates : name -> (K, G), with the interval of each by itself.
+    thresholds : (K,) the thresholds, ascending.
+    rates : name of a rate -> (K, G) its values, with the interval of each by itself.
     """
 
     attribute: str
@@ -55,8 +56,8 @@ class JudgedConstraint:
     Attributes
     ----------
     chosen : the value on the rows that the threshold was chosen on.
-    value, lower, upper : on the others, with its interval.
-    before : on the others, at the threshold of today.
+    value, lower, upper : the value on the other rows, with its interval.
+    before : the value on the other rows at the threshold of today.
     holds : True and False where that is sure under the error rate of the page, else None.
     """
 
@@ -75,10 +76,14 @@ class ConstrainedThreshold:
 
     Attributes
     ----------
-    constraint, bound : what is asked for. rows : that it was chosen on, and that it is judged on.
-    threshold : the nearest to today's at which the constraint holds on the former; NaN of none.
-    changed : share of the latter whose decision is another than today's.
-    accuracy, accuracy_before : on the latter, with intervals; NaN without labels.
+    constraint, bound : what is asked for.
+    rows : how many rows it was chosen on, and how many it is judged on.
+    threshold : the nearest to today's at which the constraint holds on the former rows; NaN if
+        there is none.
+    changed : the share of the latter rows whose decision differs from today's.
+    accuracy, accuracy_before : the accuracy on the latter rows at this threshold and at today's,
+        with intervals; NaN without labels.
+    judged : how far the constraint holds among the groups of each attribute.
     """
 
     constraint: str
@@ -97,10 +102,12 @@ class Thresholds:
 
     Attributes
     ----------
-    table : a row for each attribute and threshold. selected : share of everyone. ratio : the
-        smallest selection rate of a group over the largest. gap : the largest difference of two
-        selection rates. Both with ``_lower`` and ``_upper`` ends. current : whether decisions are
-        made by this threshold today.
+    curves : the rates of each attribute's groups at many thresholds.
+    table : a row for each attribute and threshold, with the columns ``selected``, the share of
+        everyone; ``ratio``, the smallest selection rate of a group over the largest; ``gap``, the
+        largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
+        ``current``, whether decisions are made by this threshold today.
+    constrained : the threshold that a constraint asks for, if there is one.
     """
 
     curves: Sequence[ThresholdCurves] = ()
@@ -146,7 +153,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
         if len(names) > 1:
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
             selected = rates[selection_rate.name]
-            compared = _compared(selected, codes)
+            compared = _large_enough(selected, codes)
             columns = {
                 "attribute": attribute,
                 "threshold": thresholds,
@@ -161,11 +168,11 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
 
 
 def _columns(name: str, limits: Limits) -> dict[str, Floats]:
-    """Return an estimate and both its ends as columns."""
+    """Return an estimate and both its limits as columns."""
     return {name: limits.value, f"{name}_lower": limits.lower, f"{name}_upper": limits.upper}
 
 
-def _compared(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
+def _large_enough(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
     """Return the limits of the groups that are large enough to compare others with."""
     return rates.take(may_be_compared_with(np.bincount(codes)))
 
@@ -175,49 +182,68 @@ def _constrained(
 ) -> ConstrainedThreshold:
     """Choose the threshold nearest to today's on half of the rows, and judge it on the others."""
     name, bound = constraint_of(options.constraint)
-    rate, today = CONSTRAINED[name], options.threshold
+    rate = CONSTRAINED[name]
+    today = options.threshold
     if rate is not selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
-    first = _half(rows, options.seed)
+    first_half = _half(rows, options.seed)
     # A ratio is to be at least the bound, and a gap, turned round, at least minus the bound.
     sign, extreme = (1, smallest_ratio) if name == RATIO else (-1, largest_gap)
 
-    def measured(
+    def measure(
         half: NDArray[np.bool_], labels: pd.Series, thresholds: Floats, level: float = 0.95
     ) -> Limits:
         """Return what the constraint is about in some rows at thresholds (K,)."""
         codes, _ = codes_of(labels[half])
         (limits,) = rows.take(half).limits([rate], codes, thresholds, level=level)
-        return extreme(_compared(limits, codes))
+        return extreme(_large_enough(limits, codes))
 
-    sizes = (int(first.sum()), int((~first).sum()))
+    sizes = (int(first_half.sum()), int((~first_half).sum()))
     candidates = np.union1d(fine, [today])
     values = {
-        attribute: measured(first, labels, candidates).value for attribute, labels in groups.items()
+        attribute: measure(first_half, labels, candidates).value
+        for attribute, labels in groups.items()
     }
-    fits = np.all([sign * reached >= sign * bound for reached in values.values()], axis=0)
+    fits = np.all([sign * value >= sign * bound for value in values.values()], axis=0)
     if not fits.any():
         return ConstrainedThreshold(name, bound, sizes)
-    place = int(np.where(fits, np.abs(candidates - today), np.inf).argmin())
-    asked = np.array([candidates[place], today])
+    nearest = int(np.where(fits, np.abs(candidates - today), np.inf).argmin())
+    new_and_current = np.array([candidates[nearest], today])
     judged = []
     for attribute, labels in groups.items():
-        shown = measured(~first, labels, asked)
-        _, *ends = measured(~first, labels, asked, 1 - risk).at(0)
-        least, most = (sign * end for end in ends[::sign])
-        holds = True if least >= sign * bound else False if most < sign * bound else None
-        chosen, current = float(values[attribute][place]), float(shown.value[1])
-        judged.append(JudgedConstraint(attribute, chosen, *shown.at(0), current, holds))
-    others = rows.take(~first)
-    changed = (others.score > asked[0]) != (others.score > asked[1])
-    after = before = _UNKNOWN
+        shown = measure(~first_half, labels, new_and_current)
+        _, *limits = measure(~first_half, labels, new_and_current, 1 - risk).at(0)
+        least, most = (sign * limit for limit in limits[::sign])
+        value, lower, upper = shown.at(0)
+        judged.append(
+            JudgedConstraint(
+                attribute=attribute,
+                chosen=float(values[attribute][nearest]),
+                value=value,
+                lower=lower,
+                upper=upper,
+                before=float(shown.value[1]),
+                holds=True if least >= sign * bound else False if most < sign * bound else None,
+            )
+        )
+    others = rows.take(~first_half)
+    changed = (others.score > new_and_current[0]) != (others.score > new_and_current[1])
+    accuracy_after = accuracy_before = _UNKNOWN
     if others.label is not None:
         everyone = np.zeros(len(others.score), np.intp)
-        (of_everyone,) = others.limits([accuracy], everyone, asked)
+        (of_everyone,) = others.limits([accuracy], everyone, new_and_current)
         accuracies = of_everyone.single.take(0)
-        after, before = accuracies.at(0), accuracies.at(1)
-    threshold, share = float(asked[0]), float(changed.mean())
-    return ConstrainedThreshold(name, bound, sizes, threshold, share, after, before, judged)
+        accuracy_after, accuracy_before = accuracies.at(0), accuracies.at(1)
+    return ConstrainedThreshold(
+        constraint=name,
+        bound=bound,
+        rows=sizes,
+        threshold=float(new_and_current[0]),
+        changed=float(changed.mean()),
+        accuracy=accuracy_after,
+        accuracy_before=accuracy_before,
+        judged=judged,
+    )
 
 
 def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:

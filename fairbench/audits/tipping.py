@@ -36,12 +36,16 @@ def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bo
 
 
 def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
-    intervals, limits = counted.intervals, rate_limits
+    """Return how many wrong labels would undo a verdict; None where intervals do not allow it."""
+    intervals = counted.intervals
+    limits = rate_limits
     if isinstance(intervals, LabelledIntervals):
         limits = intervals.of_counts
-        possible = [wrong_rows(intervals.labels.of_group(g), gap.rate) for g in gap.compared]
+        possible = [
+            wrong_rows(intervals.labels.of_group(group), gap.rate) for group in gap.compared
+        ]
     elif type(intervals) is CountIntervals:
-        possible = [wrong_counts(counted.counts[g], gap.rate) for g in gap.compared]
+        possible = [wrong_counts(counted.counts[group], gap.rate) for group in gap.compared]
     else:
         return None
     labels = np.asarray(counted.counts).sum(axis=-1)[gap.compared]

@@ -47,12 +47,15 @@ class StratumGap:
 
     Attributes
     ----------
-    weight : the share of the people that the rate is of who are in it. rows : how many those are.
-    low, high : the groups with the lowest and the highest rate; of two groups the first and the
-        second. rates : of both.
-    value, lower, upper : of two groups the second's rate less the first's; NaN where under two
-        groups have rows.
-    smallest : rows of the smallest group that has any.
+    stratum : the name of the stratum.
+    weight : the share of all rows that the rate counts which are in the stratum.
+    rows : how many rows of the stratum the rate counts.
+    low, high : the groups with the lowest and the highest rate; if there are two groups, the first
+        and the second.
+    rates : the rates of both.
+    value, lower, upper : the gap; for two groups the second's rate less the first's. NaN where
+        under two groups have rows.
+    smallest : how many rows the smallest group has that has any.
     """
 
     stratum: str
@@ -74,14 +77,18 @@ class StandardisedGap:
     Attributes
     ----------
     within : the columns whose levels are the strata.
-    names : of the groups that are compared. left_out : of the others, which have too few rows.
-    value, lower, upper : of two groups the second's standardised rate less the first's.
-    answer : what is said of it, by positions in `names`.
+    names : the names of the groups that are compared.
+    left_out : the names of the other groups, which have too few rows.
+    value, lower, upper : the gap; for two groups the second's standardised rate less the first's.
+    answer : what is said of the gap, by positions in `names`.
     rates : (G, G) the standardised rate of the first group of each pair, over the strata that the
         second has rows in, too.
-    rows : of the groups compared. covered : the share of the people that the rate is of who are in
-        strata over which every pair is compared. alone : the other strata.
-    strata : the gap in each. minimum : the rows under which a group is not compared.
+    rows : how many rows of the compared groups the rate counts.
+    covered : the share of all rows that the rate counts which are in strata over which every pair
+        is compared.
+    alone : the other strata.
+    strata : the gap in each stratum.
+    minimum : the number of rows under which a group is not compared.
     rate_name : what the rate is called.
     """
 
@@ -114,7 +121,10 @@ class StandardisedGap:
 
 
 def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
-    """Return the gaps that are asked for within strata: without labels, that of decisions alone."""
+    """Return the metrics whose gaps can be taken within strata; none where no strata are named.
+
+    Without labels that is the gap of decisions alone.
+    """
     if table.strata is None:
         return []
     return [name for name in asked if len(table.known) or name == NEEDS_NO_LABELS]
@@ -125,37 +135,47 @@ def standardised_gaps(
 ) -> list[StandardisedGap]:
     """Return the gaps of every attribute over one mix of strata.
 
-    Of rates that need labels only rows that have one count; decisions are known of all.
+    A rate that needs labels counts only rows that have one; decisions are known of all rows.
     """
     if table.strata is None:
         return []
     gaps = []
     for attribute in options.group:
-        decided = _counted(table, attribute, np.arange(len(table)))
-        labelled = decided if len(table.known) == len(table) else (
-            _counted(table, attribute, table.known)
-        )  # fmt: skip
+        all_rows = _count_by_stratum(table, attribute, np.arange(len(table)))
+        labelled_rows = all_rows
+        if len(table.known) < len(table):
+            labelled_rows = _count_by_stratum(table, attribute, table.known)
         for metric in asked:
-            needs_none = metric == NEEDS_NO_LABELS
-            few = labelled is not decided and not needs_none
-            gap = _gap(decided if needs_none else labelled, metric, bounds, few=few)
+            needs_no_labels = metric == NEEDS_NO_LABELS
+            counted = all_rows if needs_no_labels else labelled_rows
+            gap = _gap(counted, metric, bounds, few=counted is not all_rows)
             gaps.append(replace(gap, rate_name=table.direction.rate_names[metric]))
     return gaps
 
 
-def _counted(table: AuditTable, attribute: str, rows: NDArray[np.int64]) -> Stratified:
+def _count_by_stratum(table: AuditTable, attribute: str, rows: NDArray[np.int64]) -> Stratified:
+    """Count decisions and labels of some rows, by position, in each group and stratum."""
     assert table.strata is not None
     groups = Groups.of(attribute, table.groups[attribute].iloc[rows])
-    label, hard = np.nan_to_num(table.label[rows]), table.prediction[rows].astype(float)
-    return Stratified.of(groups, table.strata.iloc[rows], label, hard)
+    label = np.nan_to_num(table.label[rows])
+    decision = table.prediction[rows].astype(float)
+    return Stratified.of(groups, table.strata.iloc[rows], label, decision)
 
 
 def _gap(counted: Stratified, metric: str, bounds: Bounds, *, few: bool) -> StandardisedGap:
-    """Return one gap; with `few` labels none is called small before every group has enough."""
+    """Return the gap in one metric between the groups of an attribute.
+
+    Parameters
+    ----------
+    counted : the counts of the groups in each stratum.
+    few : whether some rows have no label: then no gap is called small before every group has
+        enough of them.
+    """
     rate = RATE_OF[metric]
-    rates, names = counted.standardised(rate), np.array(counted.groups, object)
-    among = rates.compared(bounds.minimum)
-    compared = among.any(axis=-1)
+    rates = counted.standardised(rate)
+    names = np.array(counted.groups, object)
+    pairs_compared = rates.compared(bounds.minimum)
+    compared = pairs_compared.any(axis=-1)
     gap = StandardisedGap(
         counted.attribute,
         metric,
@@ -166,72 +186,75 @@ def _gap(counted: Stratified, metric: str, bounds: Bounds, *, few: bool) -> Stan
     )
     if compared.sum() < 2:
         return gap
-    places = np.flatnonzero(compared)
-    enough = counted.counts.sum(axis=(1, 2))[places] >= FEWEST_LABELS
+    groups = np.flatnonzero(compared)
+    has_enough = counted.counts.sum(axis=(1, 2))[groups] >= FEWEST_LABELS
     answer = answer_gap(
-        partial(_interval, rates, among, places),
+        partial(_interval, rates, pairs_compared, groups),
         bounds.epsilon,
         bounds.risk,
-        may_be_small=not few or bool(enough.all()),
+        may_be_small=not few or bool(has_enough.all()),
     )
-    largest, _ = largest_difference([rates], [among], level=LEVEL)
+    largest, _ = largest_difference([rates], [pairs_compared], level=LEVEL)
     value, lower, upper = map(float, largest)
-    if len(places) == 2:
-        first, second = places
-        value, lower, upper = (float(end[second, first]) for end in rates.differences(level=LEVEL))
+    if len(groups) == 2:
+        first, second = groups
+        differences = rates.differences(level=LEVEL)
+        value, lower, upper = (float(number[second, first]) for number in differences)
     return replace(
         gap,
-        names=names[places].tolist(),
+        names=names[groups].tolist(),
         value=value,
         lower=lower,
         upper=upper,
         answer=answer,
-        rates=rates.value[np.ix_(places, places)].tolist(),
-        rows=int(counted.rows(rate)[places].sum()),
-        covered=float(rates.covered[among].min()),
-        alone=counted.left_out(rate, among),
+        rates=rates.value[np.ix_(groups, groups)].tolist(),
+        rows=int(counted.rows(rate)[groups].sum()),
+        covered=float(rates.covered[pairs_compared].min()),
+        alone=counted.left_out(rate, pairs_compared),
     )
 
 
 def _interval(
-    rates: StandardisedRates, among: Mask, places: NDArray[np.intp], level: float
+    rates: StandardisedRates, pairs_compared: Mask, groups: NDArray[np.intp], level: float
 ) -> GapInterval:
-    gap, ahead = largest_difference([rates], [among], level=level)
-    return GapInterval(gap.lower, gap.upper, ahead[np.ix_(places, places)])
+    """Return the interval of the largest gap at a level, with the leads of these groups."""
+    gap, leads = largest_difference([rates], [pairs_compared], level=level)
+    return GapInterval(gap.lower, gap.upper, leads[np.ix_(groups, groups)])
 
 
 def _strata(counted: Stratified, rate: Rate) -> Iterator[StratumGap]:
     """Yield the largest gap in each stratum, between all groups that have rows there."""
     ((successes,), (sizes,)) = shares_of([rate], counted.counts)
-    everyone = sizes.sum(axis=0)
-    for k, stratum in enumerate(counted.strata):
-        rows, there = int(everyone[k]), np.flatnonzero(sizes[:, k] > 0)
-        gap = StratumGap(stratum, float(everyone[k] / max(everyone.sum(), 1)), rows)
-        if len(there) < 2:
+    stratum_sizes = sizes.sum(axis=0)
+    for index, stratum in enumerate(counted.strata):
+        weight = float(stratum_sizes[index] / max(stratum_sizes.sum(), 1))
+        gap = StratumGap(stratum, weight, rows=int(stratum_sizes[index]))
+        groups = np.flatnonzero(sizes[:, index] > 0)
+        if len(groups) < 2:
             yield gap
             continue
-        limits = GroupLimits.of(successes[there, k], sizes[there, k], level=LEVEL)
+        limits = GroupLimits.of(successes[groups, index], sizes[groups, index], level=LEVEL)
         values = limits.single.value
         if len(counted.groups) == 2:
             low, high = 0, 1
-            ends = difference_limits(limits.single.take(1), limits.single.take(0))
+            difference = difference_limits(limits.single.take(1), limits.single.take(0))
         else:
             low, high = int(values.argmin()), int(values.argmax())
-            ends = largest_gap(limits)
-        value, lower, upper = map(float, ends)
+            difference = largest_gap(limits)
+        value, lower, upper = map(float, difference)
         yield replace(
             gap,
-            low=counted.groups[there[low]],
-            high=counted.groups[there[high]],
+            low=counted.groups[groups[low]],
+            high=counted.groups[groups[high]],
             rates=(float(values[low]), float(values[high])),
             value=value,
             lower=lower,
             upper=upper,
-            smallest=int(sizes[there, k].min()),
+            smallest=int(sizes[groups, index].min()),
         )
 
 
-def same(options: Options) -> str:
+def shared_traits(options: Options) -> str:
     """Return what people of one stratum have in common, such as ``band of age and department``."""
     banded = {cut.rpartition(":")[0] for cut in options.cuts}
     return listed([f"band of {name}" if name in banded else name for name in options.within])
@@ -241,22 +264,23 @@ def within_findings(
     gaps: Sequence[StandardisedGap], options: Options, epsilon: float
 ) -> Iterator[Finding]:
     """Yield what standardised gaps say of the people that the rows are a sample of."""
-    scope = f"on average among people of the same {same(options)}"
-    too_few = f"no two have enough rows among people of the same {same(options)}"
+    scope = f"on average among people of the same {shared_traits(options)}"
+    too_few = f"no two have enough rows among people of the same {shared_traits(options)}"
     for gap in gaps:
-        ends, answer = (gap.lower, gap.upper), gap.answer
+        answer = gap.answer
+        lower, upper = gap.lower, gap.upper
         if answer.named and gap.signed and gap.upper < 0:
-            ends = -gap.upper, -gap.lower
+            lower, upper = -gap.upper, -gap.lower
         template = Finding(
             GAP, gap.attribute, gap.rate_name, gap.verdict, bound=epsilon, n=gap.rows, scope=scope
         )
         named = answer.named
         yield replace(
             template,
-            groups=tuple(gap.names[place] for place in named),
+            groups=tuple(gap.names[group] for group in named),
             value=gap.value,
-            lower=ends[0],
-            upper=ends[1],
+            lower=lower,
+            upper=upper,
             values=(gap.rates[named[0]][named[1]], gap.rates[named[1]][named[0]]) if named else (),
             needs=too_few if gap.verdict == NOT_MEASURED else "",
         )
@@ -275,33 +299,34 @@ def within_findings(
 
 
 def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -> pd.DataFrame:
-    """Return the rows within strata of single attributes, as :func:`fairbench.evaluate` has them.
+    """Return the metrics within strata of single attributes, as :func:`fairbench.evaluate` does.
 
-    Of metrics that need labels only rows that have one count; decisions are known of all.
+    A metric that needs labels counts only rows that have one; decisions are known of all rows.
     """
-    rows = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
+    metrics = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
     of_decisions = {
         name
         for name, metric in metrics_of(BINARY, "rate", "difference", "ratio", "widest").items()
         if {*metric.rates} == {RATE_OF[NEEDS_NO_LABELS]}
     }
     complete = len(table.known) == len(table)
-    parts = [(np.arange(len(table)), lambda name: complete or name in of_decisions)]
+    rows_and_filters = [(np.arange(len(table)), lambda name: complete or name in of_decisions)]
     if not complete and len(table.known):
-        parts.append((table.known, lambda name: name not in of_decisions))
-    for places, chosen in parts:
+        rows_and_filters.append((table.known, lambda name: name not in of_decisions))
+    for rows, is_wanted in rows_and_filters:
         assert table.strata is not None
         data = Labelled(
-            np.nan_to_num(table.label[places]),
-            pd.DataFrame({"prediction": table.prediction[places].astype(float)}),
-            {name: table.groups[name].iloc[places] for name in options.group},
+            np.nan_to_num(table.label[rows]),
+            pd.DataFrame({"prediction": table.prediction[rows].astype(float)}),
+            {name: table.groups[name].iloc[rows] for name in options.group},
             Task.BINARY,
         )
-        part = rows.without_rows()
-        strata, generators = table.strata.iloc[places], [rng(options.seed, "strata")]
-        evaluate_within(part, evaluator.group_evaluation(part), data, strata, generators)
-        rows.blocks.extend(part.take(chosen))
-    return rows.frame()
+        of_rows = metrics.without_rows()
+        strata = table.strata.iloc[rows]
+        generators = [rng(options.seed, "strata")]
+        evaluate_within(of_rows, evaluator.group_evaluation(of_rows), data, strata, generators)
+        metrics.blocks.extend(of_rows.take(is_wanted))
+    return metrics.frame()
 
 
 def notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fairbench.audits.columns import read_frame
 from fairbench.audits.labelling.answering import store
 from fairbench.audits.labelling.questions import next_rows
-from fairbench.audits.labelling.session import CANNOT_TELL, Session, checked, open_session
+from fairbench.audits.labelling.session import CANNOT_TELL, Session, check_labels, open_session
 from fairbench.audits.labelling.state import StateFile
 from fairbench.audits.pages.labelling import row_document
 from fairbench.cli.output import print_line
@@ -63,7 +63,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            if not store(file, session, checked(session, {row: text})):
+            if not store(file, session, check_labels(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
             stored_labels = file.read().labels

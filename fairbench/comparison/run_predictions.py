@@ -19,7 +19,7 @@ from fairbench.data.dataset import Task
 from fairbench.data.delimited import unique_names
 from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, Splits
 from fairbench.metrics.rates import confusion
-from fairbench.results.people import People
+from fairbench.results.labels_and_groups import People
 from fairbench.results.predictions import TEST, VALIDATION
 from fairbench.results.record import reading
 from fairbench.results.runs import Run

@@ -36,7 +36,7 @@ from fairbench.inference.posterior import (
 )
 from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.metrics.rates import binary_confusion
-from fairbench.results.people import People
+from fairbench.results.labels_and_groups import People
 
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 

@@ -26,7 +26,7 @@ class GivenUpError(Exception):
 
 @dataclass
 class Progress:
-    """Is called by work whenever it has got on; ends work that was given up."""
+    """The function that work calls after every step; it stops work that was given up."""
 
     moved: float = field(default_factory=time.monotonic)
     over: bool = False
@@ -45,7 +45,7 @@ class Progress:
 
 @dataclass
 class _Outcome(Generic[T]):
-    """What work returned, or raised."""
+    """The value that work returned, or the error that it raised."""
 
     value: T | None = None
     error: BaseException | None = None
@@ -59,22 +59,22 @@ def in_time(
     before_s: float = 0.0,
     most_bytes: float = inf,
 ) -> T:
-    """Return what `work` returns, if it gets on.
+    """Return what `work` returns, unless it takes too long or too much memory.
 
-    It is done on a thread, which goes on behind a step that never ends, and no further; the process
-    does not wait for it to end.
+    The work is done on a thread. If it is given up, the thread ends with its current step, and the
+    process does not wait for that.
 
     Parameters
     ----------
-    work : is called with what it calls after every step.
-    idle_s : seconds without a step, after which it is given up.
-    total_s : seconds in all.
-    before_s : seconds that preparing it took; they count, but leave it half of its time at least.
-    most_bytes : by which the process may grow meanwhile.
+    work : the function to call; it calls its argument after every step.
+    idle_s : after how many seconds without a step the work is given up.
+    total_s : after how many seconds in all it is given up.
+    before_s : how many seconds the preparation took; they count too, but at most half of the time.
+    most_bytes : by how many bytes the process may grow meanwhile.
 
     Raises
     ------
-    GivenUpError : it was given up. Whatever else it raises is raised here.
+    GivenUpError : the work was given up. Errors of the work itself are raised as they are.
     """
     progress, outcome = Progress(), _Outcome[T]()
 

@@ -30,7 +30,7 @@ _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIS
 
 
 def refused(error: OSError) -> str:
-    """Say in a line what a disk refused: where, why, and what to do."""
+    """Return a line on an error of the disk: which file, why, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
     hint = ""
     if error.errno in _FULL:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line of what can be seen."""
+    """Return a text in one line, with every invisible character escaped."""
     return visible(" ".join(text.split()))
 
 
@@ -56,12 +56,12 @@ _LATEX = str.maketrans({
 
 
 def latex(text: str) -> str:
-    """Return a text with what LaTeX would take for commands, or join to other signs, escaped."""
+    """Return a text in which what LaTeX takes for commands or ligatures is escaped."""
     return visible(text).translate(_LATEX).replace("--", "-{-}").replace("''", "'{'}")
 
 
 def latex_comment(text: str) -> str:
-    """Return a text as a line of a comment, which nothing in it ends."""
+    """Return a text as a comment of one line; nothing in the text can end the comment."""
     return f"% {one_line(text)}\n"
 
 

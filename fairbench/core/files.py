@@ -56,12 +56,14 @@ def atomic(
 
     Parameters
     ----------
-    mode : says who may read it.
-    lasting : whether it outlives a loss of power. What the same command makes again need not.
-    shows : whether the content shows that it is whole. It is then synchronised after it was
-        renamed, the name with it (file systems with a journal write both down at once), for half
-        of what it takes to synchronise content and folder. A loss of power between the two leaves
-        a damaged file, which is made again.
+    path : the file to write.
+    mode : the permissions of the file.
+    lasting : whether the file must outlive a loss of power; a file that the same command would
+        make again need not.
+    shows : whether a reader can see from the content that it is complete. The file is then
+        synchronised after it is renamed, together with its name (file systems with a journal
+        write both at once), which takes half the time of synchronising the content and the folder.
+        A loss of power between the two leaves a damaged file, which is made again.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def atomic(
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Have what a disk refuses name the file that was to be written, and no temporary one."""
+    """Put the name of the file that was to be written, not a temporary one, into an `OSError`."""
     try:
         yield
     except StrangeFileError:  # which names what is in the way
@@ -104,7 +106,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def token() -> str:
-    """Return a word that no other process uses, in a container or on another machine either."""
+    """Return a word that is unique to this call, across processes, containers and machines."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", os.uname().nodename)[:20]
     return f"{host}.{os.getpid()}.{secrets.token_hex(4)}"
 
@@ -116,7 +118,7 @@ _ASIDE = re.compile(r".+\.damaged-[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", re.DOTALL)
 
 
 def half_of(name: str) -> str:
-    """Return the name of the file that a half file of this name was to be; nothing of others."""
+    """Return the final name of a half-written file; empty if the name is not that of one."""
     parts = _HALF.fullmatch(name)
     return parts[1] if parts else ""
 
@@ -201,7 +203,8 @@ def _sum(content: bytes, at: int) -> bytes:
     return total.hexdigest().encode()
 
 
-_LARGE_JSON, _VALUE_BYTES = 1 << 24, 120  # of a text, and of a value with its place in a list
+_LARGE_JSON = 1 << 24  # bytes of a text from which on its values are counted
+_VALUE_BYTES = 120  # bytes of a value with its place in a list
 
 
 def check_json(content: bytes) -> None:
@@ -209,7 +212,7 @@ def check_json(content: bytes) -> None:
 
     Raises
     ------
-    UserError : as :func:`check_memory`.
+    UserError : they would; see :func:`check_memory`.
     """
     if len(content) > _LARGE_JSON:
         values = sum(map(content.count, (b",", b"[", b"{", b":")))
@@ -462,24 +465,28 @@ def check_parquet(
     columns: Collection[str] | None = None,
     groups: Sequence[int] | None = None,
 ) -> dict[str, ColumnSize]:
-    """Refuse a Parquet file whose columns take more memory than is allowed.
+    """Refuse a Parquet file whose columns would take more memory than is allowed.
 
-    Neither what its footer says of rows nor of bytes is believed, but what decoding goes by.
+    The numbers of rows and bytes in the footer are not believed; sizes are bounded by what the
+    decoder relies on (:mod:`fairbench.core.parquet_pages`).
 
     Parameters
     ----------
-    part : returns bytes of the file.
-    columns : those that are read; all by default.
+    file : the open file.
+    part : a function that returns bytes of the file.
+    name : what messages call the file.
+    columns : the columns that are read; all by default.
     groups : the row groups that are read; all by default.
 
     Returns
     -------
     dict of ColumnSize
-        The columns of texts that may still take more, each text being as long as all together.
+        The columns of texts that may still take more than is allowed, if every text is as long as
+        all together.
 
     Raises
     ------
-    UserError : as :func:`check_memory`.
+    UserError : they would; see :func:`check_memory`.
     """
     schema, about = file.schema_arrow, file.metadata
     fields = [field for field in schema if columns is None or field.name in columns]
@@ -505,7 +512,7 @@ def check_parquet(
 
 
 def _places(file: ParquetFile, names: Sequence[str]) -> list[list[int]]:
-    """Return which of the file's columns, or of the parts of such, have a name."""
+    """Return, for each name, the positions of the file's columns, or parts of columns, of it."""
     places: dict[str, list[int]] = {}
     for place in range(file.metadata.num_columns):
         places.setdefault(file.schema.column(place).path, []).append(place)
@@ -518,7 +525,7 @@ def _total(sizes: Sequence[ColumnSize], widths: Sequence[int]) -> int:
 
 
 def _long(fields: Sequence[pa.Field], sizes: Sequence[ColumnSize]) -> dict[str, ColumnSize]:
-    """Return columns of texts that take more than is allowed if each is as long as all together."""
+    """Return the columns that take too much memory if each text is as long as all together."""
     texts = {f.name: size for f, size in zip(fields, sizes, strict=True) if is_text(f)}
     share = most_memory() / max(len(texts), 1)
     return {name: size for name, size in texts.items() if size.values * size.longest > share}
@@ -542,7 +549,7 @@ _GB = 2.0**30
 
 
 def most_memory() -> int:
-    """Return bytes that a file may take: what the environment says in GB, or a quarter of all."""
+    """Return how many bytes a file may take: by the environment (in GB), or a quarter of all."""
     setting = os.environ.get(MEMORY, "")
     if setting:
         if not is_number(setting) or not 0 < float(setting) < float("inf"):

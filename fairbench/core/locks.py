@@ -1,10 +1,11 @@
-"""Locks between processes: on a file, for one process or for several that only use something.
+"""Locks between processes, on a file: exclusive, or shared by several processes.
 
-The system frees a lock when its process ends, however it ends. Whoever holds a lock alone writes
-into the file who it is, shows every few seconds that it is alive by the file's time, and removes
-the file in the end; who waited for a removed file takes the new one. Who waits says for whom, and
-waits no longer for who shows no sign of life: a process that was stopped, or whose machine is gone.
-Where a file system has no locks, that is said once, and the command goes on alone.
+The system frees a lock when its process ends, however it ends. The holder of an exclusive lock
+writes its name into the file, updates the file's time every few seconds to show that it is alive,
+and removes the file on release; a process that waited for the removed file takes the new one. A
+process that waits says for whom, and gives up on a holder that shows no sign of life: one that was
+stopped, or whose machine is gone. Where a file system has no locks, a warning says so once, and the
+command goes on without them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NONE = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP}
 _BUSY = {errno.EAGAIN, errno.EACCES}
 _PAUSE, _LONGEST_PAUSE = 0.02, 0.1  # seconds between two attempts
 _SIGN = 15.0  # seconds between two signs of life
-SILENCE = 600.0  # seconds without one, after which a holder is no longer waited for
+SILENCE = 600.0  # seconds without a sign of life, after which nobody waits for a holder any longer
 _FIRST, _AGAIN = 10.0, 60.0  # seconds after which a command says for whom it waits
 _PATIENCE = 600.0  # seconds that a command waits while garbage is collected
 _FOLDER, _COMMAND = "folder.lock", "command-"
@@ -51,13 +52,14 @@ class BusyError(Exception):
 def locked(
     path: Path, *, shared: bool = False, seconds: float | None = None, silence: float = SILENCE
 ) -> Iterator[None]:
-    """Hold a lock, alone or, `shared`, beside others who share it.
+    """Hold a lock while the block runs.
 
     Parameters
     ----------
-    path : of its file, which is made, and removed in the end.
-    seconds : how long to wait for it; where there are none, as long as its holder lives.
-    silence : seconds without a sign of life, after which a holder counts as dead.
+    path : the lock file; it is created here and deleted on release.
+    shared : whether others may hold the lock at the same time, if theirs is shared too.
+    seconds : how long to wait; None waits until the holder releases the lock or counts as dead.
+    silence : after how many seconds without a sign of life a holder counts as dead.
 
     Raises
     ------
@@ -77,7 +79,16 @@ def locked(
 
 @dataclass
 class _Wait:
-    """A wait for a lock that another process holds."""
+    """A wait for a lock that another process holds.
+
+    Attributes
+    ----------
+    path, seconds, silence : the parameters of :func:`locked`.
+    began : when the wait began; this and the next two are times of ``time.monotonic``.
+    told : when it was last printed for whom the command waits.
+    heard : when the holder last showed a sign of life.
+    sign : the time of the lock file at that sign, in nanoseconds.
+    """
 
     path: Path
     seconds: float | None
@@ -88,15 +99,16 @@ class _Wait:
     sign: int = 0
 
     def pause(self) -> None:
-        """Wait a moment, unless that was done for long enough.
+        """Wait a moment, unless the wait has lasted long enough.
 
         Raises
         ------
-        BusyError : it was; the message says who holds the lock.
+        BusyError : the time is over, or the holder is dead; the message says who holds the lock.
         """
         now = time.monotonic()
-        if (sign := _time(self.path)) != self.sign:
-            self.sign, self.heard = sign, now
+        if (sign := _modified_at(self.path)) != self.sign:
+            self.sign = sign
+            self.heard = now
         if self.seconds is not None and now - self.began >= self.seconds:
             raise BusyError(holder(self.path))
         if self.seconds is None and now - self.heard >= self.silence:
@@ -108,13 +120,14 @@ class _Wait:
         time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - self.began) / 100))
 
 
-def _time(path: Path) -> int:
+def _modified_at(path: Path) -> int:
+    """Return when a file was last changed, in nanoseconds; 0 if it is not there."""
     about = entry(path)
     return about.st_mtime_ns if about else 0
 
 
-class _Signs:
-    """Shows that this process is alive, by the times of the locks that it holds."""
+class _SignsOfLife:
+    """A thread that shows that this process is alive: it updates the times of the held locks."""
 
     def __init__(self) -> None:
         self._held: set[int] = set()
@@ -122,7 +135,7 @@ class _Signs:
         self._thread: threading.Thread | None = None
 
     def add(self, handle: int) -> None:
-        """Begin to; a process that was forked has no thread yet."""
+        """Start showing that this handle is held; a forked process starts its own thread."""
         with self._guard:
             self._held.add(handle)
             if self._thread is None or not self._thread.is_alive():
@@ -130,11 +143,12 @@ class _Signs:
                 self._thread.start()
 
     def discard(self, handle: int) -> None:
-        """End it."""
+        """Stop showing that this handle is held."""
         with self._guard:
             self._held.discard(handle)
 
     def _show(self) -> None:
+        """Update the times of all held locks every few seconds, for ever."""
         while True:
             time.sleep(_SIGN)
             with self._guard:
@@ -143,10 +157,11 @@ class _Signs:
                         os.utime(handle)
 
 
-_alive = _Signs()
+_alive = _SignsOfLife()
 
 
 def _locked_handle(path: Path, shared: bool, wait: _Wait) -> int:
+    """Open the file of a lock and lock it, waiting as long as `wait` allows; return its handle."""
     while True:
         handle = _opened(path)
         try:
@@ -157,11 +172,11 @@ def _locked_handle(path: Path, shared: bool, wait: _Wait) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # it was removed by who held it: take the new one
+        os.close(handle)  # its last holder has removed the file: take the new one
 
 
 def _opened(path: Path) -> int:
-    """Open a lock's file, which is made, and its folder too; another person's to be read alone."""
+    """Open a lock file, creating it and its folder; one of another user is opened for reading."""
     try:
         handle = opened(path, os.O_RDWR | os.O_CREAT)
     except FileNotFoundError:
@@ -179,13 +194,16 @@ _LARGEST = 4096  # bytes of a lock
 
 
 def _is_ours(handle: int) -> bool:
-    """Say whether an open file is a lock as it is written here."""
+    """Say whether an open file is empty or a lock that this module has written."""
     size = os.fstat(handle).st_size
     return not size or (size <= _LARGEST and os.pread(handle, len(_WHO), 0) == _WHO.encode())
 
 
 def _take(handle: int, path: Path, *, shared: bool) -> bool:
-    """Try to lock an open file; return whether that was done, or cannot be done here at all."""
+    """Try to lock an open file; return False only if another process holds the lock.
+
+    Where the file system has no locks, there is a warning, and the lock counts as taken.
+    """
     try:
         import fcntl
 
@@ -195,13 +213,13 @@ def _take(handle: int, path: Path, *, shared: bool) -> bool:
             return False
         if error.errno not in _NONE:
             raise
-        _without(path.parent)
+        _warn_of_no_locks(path.parent)
     except ImportError:
-        _without(path.parent)
+        _warn_of_no_locks(path.parent)
     return True
 
 
-def _without(folder: Path) -> None:
+def _warn_of_no_locks(folder: Path) -> None:
     warn(f"the file system of {folder} has no locks: give it one command at a time")
 
 
@@ -212,6 +230,7 @@ def _is(handle: int, path: Path) -> bool:
 
 
 def _note(handle: int) -> None:
+    """Write into a lock file which process holds it, and by which command."""
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
     who = f"{_WHO}{os.getpid()} on {os.uname().nodename}, since {time.strftime('%d %b %H:%M:%S')}"
     with contextlib.suppress(OSError):  # a full disk: it is only for people
@@ -220,7 +239,7 @@ def _note(handle: int) -> None:
 
 
 def _free(handle: int, path: Path, shared: bool) -> None:
-    """Free a lock, and remove its file unless others share it; a removed one is nobody's."""
+    """Free a lock, and remove its file unless others still share it."""
     try:
         with contextlib.suppress(OSError):
             if (not shared or _take(handle, path, shared=False)) and _is(handle, path):
@@ -230,7 +249,7 @@ def _free(handle: int, path: Path, shared: bool) -> None:
 
 
 def holder(path: Path) -> str:
-    """Return who holds a lock alone, as far as its file says."""
+    """Return who holds an exclusive lock, as its file says; else "another process"."""
     try:
         return read_text(path, _LARGEST) or "another process"
     except OSError:
@@ -238,17 +257,17 @@ def holder(path: Path) -> str:
 
 
 def held(path: Path) -> bool:
-    """Say whether a process holds a lock; the file of one that nobody holds is removed.
+    """Say whether a process holds a lock; a lock file that nobody holds is removed.
 
-    That is what a killed process leaves. What is no lock of this project stays.
+    Killed processes leave such files. A file that is no lock of this project is left as it is.
     """
     try:
         handle = opened(path, os.O_RDWR)
     except (FileNotFoundError, StrangeFileError):
         return False
-    except PermissionError:  # somebody else's, of whom nothing is known
+    except PermissionError:  # another user's lock, of which nothing else can be known
         return True
-    if not _is_ours(handle):  # nothing that is removed here
+    if not _is_ours(handle):  # no lock of this project
         os.close(handle)
         return False
     if not _take(handle, path, shared=False):
@@ -260,10 +279,14 @@ def held(path: Path) -> bool:
 
 @contextlib.contextmanager
 def using(folder: Path, *, make: bool = True) -> Iterator[None]:
-    """Use a results folder for the life of a command: no garbage of it is collected meanwhile.
+    """Use a results folder while the block runs: its garbage is not collected meanwhile.
 
-    What killed commands left of their locks is removed. Unless to `make` it, a folder that is not
-    there is left so.
+    Lock files that killed commands have left are removed.
+
+    Parameters
+    ----------
+    folder : the results folder.
+    make : whether to create the folder if it is not there.
 
     Raises
     ------
@@ -275,7 +298,7 @@ def using(folder: Path, *, make: bool = True) -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as stack:
-        # Who may not write there cannot lock it: a reader of somebody else's results.
+        # A reader of another user's results may not write there, and goes on without a lock.
         with contextlib.suppress(OSError):
             try:
                 stack.enter_context(locked(locks / _FOLDER, shared=True, seconds=_PATIENCE))
@@ -293,7 +316,7 @@ def _strange(error: StrangeFileError) -> str:
 
 
 def working(folder: Path) -> bool:
-    """Say whether a process holds what it makes in a results folder, such as a cell."""
+    """Say whether a process is making something in a results folder, such as a cell."""
     busy = [path.name for path in _locks(folder) if path.name != _FOLDER and held(path)]
     return not all(name.startswith(_COMMAND) for name in busy)
 
@@ -306,12 +329,17 @@ def _locks(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def alone(folder: Path, seconds: float) -> Iterator[None]:
-    """Have a results folder alone: no other command uses it, and those that want to wait.
+    """Use a results folder alone while the block runs; other commands wait until it is over.
+
+    Parameters
+    ----------
+    folder : the results folder.
+    seconds : how long to wait for commands that use it.
 
     Raises
     ------
-    UserError : others use it, and still do after so many seconds; they are named. Or its locks are
-        no folder.
+    UserError : other commands still use it after so many seconds; the message names them. Or its
+        ``locks`` is no folder.
     """
     guard(folder)
     locks = folder / "locks"

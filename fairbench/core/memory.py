@@ -55,10 +55,10 @@ def check_address_space() -> None:
 
 
 def limit_memory() -> None:
-    """Let the process take no more memory than the environment allows, where it says so.
+    """Limit the memory of the process to what the environment allows, if that sets a limit.
 
-    What is read of a file is counted before. This holds whatever a count overlooks, and whatever is
-    then made of it: what asks for more fails, and says so in a line.
+    Files are measured before they are read. This limit also covers what such a measure overlooks,
+    and what is computed from a file: whatever needs more memory fails, with a message of one line.
 
     Raises
     ------

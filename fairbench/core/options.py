@@ -26,17 +26,18 @@ def option(
 
     Parameters
     ----------
-    default : the value where none is given; a function without arguments makes one each time.
+    default : the value if none is given; a function without arguments is called for each value.
     sentence : what the option means, for ``--help``.
     shown : what ``--help`` shows for the value, such as ``COLUMN``, where the type says too little.
-    argument : what ``--help`` calls the value where it may be given without ``name=``.
-    choices : the only values that are taken beside the default, if they can be listed.
-    least : the smallest number that is taken.
-    share : whether it is between 0 and 1.
-    several : the field that gets the value where it is a list of two or more.
-    pairs : says of the name in any other ``name=value`` whether this field collects the pair.
-    applies : to what the option applies, where a command is about several things; to all of them
-        where none is named.
+    argument : what ``--help`` calls the value if it may be given without ``name=``.
+    choices : the only values that are accepted beside the default, if they can be listed.
+    least : the smallest number that is accepted.
+    share : whether the value must be between 0 and 1.
+    several : the field that gets the value if it is a list of two or more.
+    pairs : a function of the name in any other ``name=value`` that says whether this field collects
+        the pair.
+    applies : the kinds of things that the option applies to, if a command is about several kinds;
+        to all of them if none is named.
     """
     metadata = {
         "sentence": sentence,
@@ -59,7 +60,8 @@ def hidden(default: Any = MISSING, *, given: bool = False) -> Any:
 
     Parameters
     ----------
-    given : the field gets the names of the options that were given, as a frozenset.
+    default : the value of the field.
+    given : whether the field gets the names of the options that were given, as a frozenset.
     """
     return field(default=default, metadata={"hidden": True, "given": given})
 

@@ -31,11 +31,11 @@ class ColumnSize:
 
     Attributes
     ----------
-    values : its rows.
-    unfolded : bytes of its pages, unpacked.
-    longest : bytes of which no text of it has more.
-    prefixed : whether texts may be told by what they share with those before, so that each of a
-        few bytes may be as long as all together.
+    values : the number of its rows.
+    unfolded : the bytes of its pages, decompressed.
+    longest : the bytes of its longest text.
+    prefixed : whether texts may be stored by what they share with earlier ones, so that a text of a
+        few bytes may stand for one as long as all together.
     """
 
     values: int
@@ -47,9 +47,10 @@ class ColumnSize:
 def page_bounds(
     file: ParquetFile, groups: Sequence[int], columns: Sequence[Sequence[int]]
 ) -> list[ColumnSize]:
-    """Return what columns take at most, by the footer alone.
+    """Return upper bounds of the sizes of columns, from the footer alone.
 
-    It is far too much of files that zstd, gzip or Brotli packed: ask :func:`page_sizes` then.
+    They are far too high for files compressed with zstd, gzip or Brotli: use :func:`page_sizes`
+    for these.
     """
     sizes = []
     for chunks in _chunks(file, groups, columns):
@@ -64,7 +65,14 @@ def page_bounds(
 def page_sizes(
     file: ParquetFile, part: Part, groups: Sequence[int], columns: Sequence[Sequence[int]]
 ) -> list[ColumnSize]:
-    """Return what columns take, by the headers of their pages; `part` returns bytes of the file.
+    """Return the sizes of columns, from the headers of their pages.
+
+    Parameters
+    ----------
+    file : the open file.
+    part : a function that returns bytes of the file.
+    groups : the row groups that are read.
+    columns : for each column, the positions of its parts in the file.
 
     Raises
     ------

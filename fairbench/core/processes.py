@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def serve(pipe: Connection, parent: int) -> None:
-    """Be a worker process: answer (function, argument) with what the function returns.
+    """Run a worker process: call each function that comes with its argument, send the result back.
 
-    It begins to watch its parent before it imports anything that takes time. Ctrl-C is the parent's
-    to hear.
+    The worker watches its parent before it imports anything that takes time. Ctrl-C is left to the
+    parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with(parent)
@@ -32,10 +32,14 @@ def serve(pipe: Connection, parent: int) -> None:
 
 @dataclass(frozen=True)
 class CallWith:
-    """A function and its arguments, for a process that is to end with one it descends from.
+    """A function and its arguments, for a worker that is to end with a process it descends from.
 
-    That process is watched from before the function and its arguments are unpickled, since what
-    they import takes time.
+    The worker starts to watch that process before it unpickles the function and its arguments,
+    since their imports take time.
+
+    Attributes
+    ----------
+    process : the id of the process to watch.
     """
 
     process: int
@@ -43,11 +47,11 @@ class CallWith:
     arguments: tuple[Any, ...]
 
     def __call__(self) -> Any:
-        """Return what the function returns."""
+        """Call the function, and return its result."""
         return self.function(*self.arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Have whoever unpickles it watch first: a state is read after what makes the object."""
+        """Pickle it so that unpickling watches first: the state is read after the object exists."""
         return _watching, (self.process,), {"function": self.function, "arguments": self.arguments}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -63,10 +67,11 @@ def _watching(process: int) -> CallWith:
 
 
 def end_with(process: int) -> None:
-    """Have this process end when one that it descends from has ended, even if that was killed.
+    """End this process when one that it descends from has ended, even if that was killed.
 
-    It would go on with what it was handed, or wait for more, beside the next command's workers.
-    Linux ends it at once with its own parent; elsewhere, and with who is further up, it looks.
+    It would otherwise finish its task, or wait for more, beside the workers of the next command.
+    Linux ends a process at once with its own parent. On other systems, and for ancestors further
+    up, the process looks every now and then.
     """
     if os.getppid() == process:
         _tie_to_parent()

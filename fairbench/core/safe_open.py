@@ -150,19 +150,19 @@ def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
 
 
 def is_file(path: Path) -> bool:
-    """Say whether a regular file is there, to which no link leads."""
+    """Say whether the path is a regular file, without a link on the way."""
     about = entry(path)
     return about is not None and stat.S_ISREG(about.st_mode)
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether a folder is there, to which no link leads."""
+    """Say whether the path is a folder, without a link on the way."""
     about = entry(path)
     return about is not None and stat.S_ISDIR(about.st_mode)
 
 
 def entry(path: Path) -> os.stat_result | None:
-    """Return what is known of a name, of a link itself; nothing where there is no such name."""
+    """Return the status of a file, for a link that of the link itself; None if it is not there."""
     try:
         with within(path.parent) as folder:
             return os.stat(path.name, dir_fd=folder, follow_symlinks=False)
@@ -197,7 +197,7 @@ def rename(path: Path, name: str) -> None:
 
 
 def holds_only(folder: Path, ours: Callable[[str], bool]) -> bool:
-    """Say whether a folder is there, and holds nothing but regular files of such names."""
+    """Say whether a folder exists and holds nothing but regular files of such names."""
     if not is_folder(folder):
         return False
     files, *rest = names_in(folder)
@@ -281,7 +281,7 @@ def _guard_of(folder: str) -> tuple[str, list[str]]:
 
 
 def _refusal(error: OSError, path: str | Path) -> OSError:
-    """Return the error of a path that was not opened, which says so where it is a link."""
+    """Return the error of a path that could not be opened; it says so if the path is a link."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and os.path.islink(path):
         return StrangeFileError(
             path, f"it is a link to {os.readlink(path)!r}, which is not followed"

@@ -53,11 +53,11 @@ class JsonFile(ABC, Generic[State]):
         return self.place.parent if self.path.is_symlink() else self.path.parent
 
     def exists(self) -> bool:
-        """Say whether there is one, or something else of its name."""
+        """Say whether there is a file, or anything else, of this name."""
         return os.path.lexists(self.place)
 
     @abstractmethod
-    def parsed(self, content: bytes) -> State:
+    def parse(self, content: bytes) -> State:
         """Return the state that a file's content describes."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class JsonFile(ABC, Generic[State]):
         UserError : no such file, or not one that this version wrote.
         """
         try:
-            return self.parsed(read_bytes(self.place, TEXT, private=True))
+            return self.parse(read_bytes(self.place, TEXT, private=True))
         except FileNotFoundError as error:
             raise UserError(
                 f"{self.path} does not exist: start it with {self.start} state={self.path} ..."
@@ -137,7 +137,7 @@ class JsonFile(ABC, Generic[State]):
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """Hold the file's lock; wait for another process as long as is usual."""
+        """Hold the file's lock while the block runs, waiting half a minute for other processes."""
         lock = self.place.with_name(f".{self.place.name}.lock")
         with contextlib.ExitStack() as stack:
             try:
@@ -176,7 +176,7 @@ class JsonFile(ABC, Generic[State]):
             raise UserError(f"nothing was changed: {refused(error)}") from error
 
     def _share_as(self, before: os.stat_result) -> None:
-        """Let the same people read a new file as the one before it, as far as one may say so."""
+        """Give a new file the owner, group and mode of the one before it, as far as is allowed."""
         now = self.place.stat()
         for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
             if owner not in (-1, now.st_uid) or group not in (-1, now.st_gid):

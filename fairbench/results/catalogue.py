@@ -34,10 +34,12 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ):
         if varies:
             names = [f"{label}, {name}={value}" for label, value in zip(names, values, strict=True)]
-    return told_apart(names, runs, GROUPS)
+    return add_differing_options(names, runs, GROUPS)
 
 
-def told_apart(names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]) -> list[str]:
+def add_differing_options(
+    names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]
+) -> list[str]:
     """Add to each name the options of these groups in which runs of this name differ."""
     options = differing_options(names, runs, groups)
     return [", ".join([name, *differing]) for name, differing in zip(names, options, strict=True)]
@@ -169,14 +171,19 @@ class Catalogue:
         """
         wanted = {name.replace("__", "."): _list_of(value) for name, value in options.items()}
         for name in wanted:
-            self._check(name)
+            self._check_option(name)
         for purpose in wanted.get("purpose", ()):
             if purpose not in PURPOSES:
                 raise unknown_name("purpose", str(purpose), PURPOSES)
-        selected = [run for run in self if all(_value(run, n) in v for n, v in wanted.items())]
+        selected = [
+            run
+            for run in self
+            if all(_value(run, name) in values for name, values in wanted.items())
+        ]
         return self.only(selected)
 
-    def _check(self, name: str) -> None:
+    def _check_option(self, name: str) -> None:
+        """Refuse the name of an option that no run has, and name the nearest ones."""
         if name in KEYS:
             return
         if "." not in name:
@@ -263,13 +270,13 @@ class Catalogue:
 
     def __repr__(self) -> str:
         """Return the runs as a short table."""
-        from fairbench.results.shown import runs_text
+        from fairbench.results.notebook_tables import runs_text
 
         return runs_text(list(self), str(self.folder))
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""
-        from fairbench.results.shown import runs_html
+        from fairbench.results.notebook_tables import runs_html
 
         return runs_html(list(self), str(self.folder))
 
@@ -321,10 +328,11 @@ def _list_of(value: Any) -> list[Any]:
 
 
 def _value(run: Run, name: str) -> Any:
+    """Return a run's value of a key or of an option such as ``learner.max_depth``."""
     if "." in name:
         node = run.summarised["config"]
-        for part in name.split("."):
-            node = node.get(part, _NONE) if isinstance(node, Mapping) else _NONE
+        for key in name.split("."):
+            node = node.get(key, _NONE) if isinstance(node, Mapping) else _NONE
         return _NONE if isinstance(node, Mapping) else node
     if name == "protect":
         return run.protect.replace(" ", "")

@@ -27,11 +27,11 @@ _META = b"fairbench"
 
 
 def plain_id(text: str) -> str:
-    """Return an id that a file is named by, as it is.
+    """Return an id unchanged, after checking that it may be part of a file's name.
 
     Raises
     ------
-    UserError : it is none: a stranger's files may name any path.
+    UserError : it may not: a stranger's files could name any path.
     """
     if not is_id(text):
         raise UserError(f"{text[:60]!r} is no id of what is stored in a results folder")
@@ -60,7 +60,8 @@ class Store:
 
     Attributes
     ----------
-    wait_min : minutes that who holds a cell is waited for without a sign of life.
+    root : the results folder.
+    wait_min : how many minutes to wait for the holder of a cell that shows no sign of life.
     """
 
     root: Path
@@ -72,7 +73,7 @@ class Store:
 
     @cached_property
     def pack(self) -> Pack | None:
-        """The pack that the folder is, if it is one: it is only read."""
+        """The pack, if the folder is one; packs are only read. Otherwise None."""
         return open_pack(self.root) if self._is_pack else None
 
     @cached_property
@@ -99,12 +100,12 @@ class Store:
 
     @contextlib.contextmanager
     def lock(self, cell_id: str, *, wait: bool = True) -> Iterator[None]:
-        """Hold the cell: others that want to compute it wait. Freed by the system on a kill.
+        """Lock the cell while the block runs; the system frees the lock if the process is killed.
 
         Raises
         ------
         BusyCellError : another process holds it, and `wait` is false.
-        UserError : it holds it, and seems to be dead; or no lock can be made.
+        UserError : the process that holds it seems to be dead; or no lock can be made.
         """
         self._refuse_pack()
         path = self.root.joinpath("locks", f"{plain_id(cell_id)}.lock")
@@ -149,10 +150,11 @@ class Store:
             table = read_table(path)
             meta = json.loads(table.schema.metadata[_META])
             columns = {name: table[name].to_numpy() for name in table.column_names}
-            is_asked, cell = meta["id"] == cell_id, StoredCell(columns, meta["notes"])
+            is_this_cell = meta["id"] == cell_id
+            cell = StoredCell(columns, meta["notes"])
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise CorruptCellError(f"{path}: {' '.join(str(error).split())[:200]}") from error
-        if not is_asked:
+        if not is_this_cell:
             raise CorruptCellError(f"{path}: the content is another cell's")
         return cell
 

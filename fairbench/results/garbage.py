@@ -62,21 +62,21 @@ def note_begun(store: Store, runs: Iterable[str], cells: Iterable[str]) -> Path:
 
 
 def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
-    """Return what may go: untouched for `hours`, and needed by no run, finished or begun.
+    """Return what may be removed: untouched for `hours`, and needed by no run, finished or begun.
 
-    Whoever collects garbage has the folder alone (`fairbench.core.locks.alone`): a command that
-    uses it may have found old cells in the store and be about to read them. The cells of runs that
-    were begun are spared for thirty days, and all while one is being computed by who does not say
-    that it uses the folder.
+    The caller must hold the folder alone (`fairbench.core.locks.alone`): another command may have
+    found old cells in the store and be about to read them. The cells of runs that were begun are
+    spared for thirty days. No cell is garbage while one is being computed by a process that does
+    not hold the folder.
     """
     cells = [] if working(store.root) else list(_unreferenced(store))
     before = time.time() - 3600 * hours
     unused = [*cells, *_leftovers(store.root)]
-    return [garbage for garbage in unused if _untouched(garbage.path, before)]
+    return [item for item in unused if _untouched(item.path, before)]
 
 
 def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
-    """Return what goes when runs are removed: the runs first, then what they alone read.
+    """Return what to remove with some runs: the runs first, then what they alone read.
 
     Cells, rows and people of other runs, finished or begun, stay. Whoever removes runs has the
     folder alone, as who collects garbage.
@@ -128,6 +128,7 @@ def _remove_run(folder: Path) -> None:
 
 
 def _unreferenced(store: Store) -> Iterator[Garbage]:
+    """Yield cells, rows and people of no run, and the notes of runs that have ended."""
     needed = set(_needed(store.root))
     for note in _files(store.root / "begun", ".txt"):
         begun = set(read_text(note, TEXT).split())
@@ -154,11 +155,12 @@ def _needed(results: Path, without: Collection[str] = ()) -> Iterator[str]:
     for folder in _folders(results / "runs"):
         if folder.name in without:
             continue
-        run, begun = Run(folder), folder / "cells.txt"
+        run = Run(folder)
+        cells_of_begun = folder / "cells.txt"
         if run.environment:
             yield from run.cells()
-        elif is_file(begun):
-            yield from read_text(begun, TEXT).split()
+        elif is_file(cells_of_begun):
+            yield from read_text(cells_of_begun, TEXT).split()
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -203,16 +205,16 @@ def _leftovers(results: Path) -> Iterator[Garbage]:
     """Yield what killed processes leave, and damaged files that were set aside."""
     waiting = [(results, 0)]
     while waiting:
-        place, depth = waiting.pop()
-        files, folders, _ = names_in(place)
+        parent, depth = waiting.pop()
+        files, folders, _ = names_in(parent)
         for name in files:
             if half_of(name) or is_aside(name):
-                yield _garbage(place / name, _ASIDE if is_aside(name) else "half file")
+                yield _garbage(parent / name, _ASIDE if is_aside(name) else "half file")
         for name in folders:
             if half_of(name) != FIGURES and not is_aside(name):
-                waiting += [(place / name, depth + 1)] if depth < _DEEPEST else []
-            elif holds_only(place / name, is_of_figures):
-                yield _garbage(place / name, _ASIDE if is_aside(name) else "half-drawn figures")
+                waiting += [(parent / name, depth + 1)] if depth < _DEEPEST else []
+            elif holds_only(parent / name, is_of_figures):
+                yield _garbage(parent / name, _ASIDE if is_aside(name) else "half-drawn figures")
 
 
 _ASIDE = "damaged, set aside"

@@ -26,7 +26,8 @@ _PAYS = 1000  # records to read, a tenth of a second, from which on an index is 
 _SLOW = 10_000  # records to read of which a person is told
 _EACH = 0.15  # milliseconds of one
 _RECENT = 2.0  # seconds in which a file could change once more and bear the same time
-_PER_RUN, _LEAST = 10_000, 1 << 20  # bytes of an index that is read
+_PER_RUN = 10_000  # bytes of an index that are read at most, for each run
+_LEAST = 1 << 20  # bytes of an index that are read in any case
 *_PLAIN, _NESTED = SUMMARY  # of the last, a configuration, runs share the values of its groups
 Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when anything did (ns)
 Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
@@ -38,7 +39,8 @@ def listed_runs(results: Path) -> list[Run]:
     if is_pack(results):
         return list(_packed_runs(open_pack(results)))
     folder = results / "runs"
-    stamps, values = _stamps(folder), _Values()
+    stamps = _stamps(folder)
+    values = _Values()
     listed = _indexed(results / INDEX, stamps, values)
     unread = [name for name in stamps if name not in listed]
     if len(unread) >= _SLOW:
@@ -107,24 +109,28 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[s
     """Return the index's entries of the runs whose records have not changed since."""
     try:
         index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
-        shared_values, runs = [values.shared(value) for value in index["values"]], index["runs"]
-        columns = zip(*(places for _, places, _ in runs.values()), strict=True)
+        shared_values = [values.shared(value) for value in index["values"]]
+        runs = index["runs"]
+        columns = zip(*(positions for _, positions, _ in runs.values()), strict=True)
         for name, of_runs in zip(_PLAIN, columns, strict=True):
-            if not all(SUMMARY[name](shared_values[place]) for place in set(of_runs)):
+            if not all(SUMMARY[name](shared_values[position]) for position in set(of_runs)):
                 return {}
         configs = [config for _, _, config in runs.values()]
         parts = {part for config in configs for part in config.items() if part[0] in CONFIG}
-        if not all(CONFIG[name](shared_values[place]) for name, place in parts) or not all(
+        if not all(CONFIG[name](shared_values[position]) for name, position in parts) or not all(
             config.keys() >= CONFIG.keys() for config in configs
         ):
             return {}
         return {
             run: {
-                **{name: shared_values[place] for name, place in zip(_PLAIN, places, strict=True)},
-                _NESTED: {name: shared_values[place] for name, place in config.items()},
+                **{
+                    name: shared_values[position]
+                    for name, position in zip(_PLAIN, positions, strict=True)
+                },
+                _NESTED: {name: shared_values[position] for name, position in config.items()},
                 WRITTEN: stamp[2] / 1e9,
             }
-            for run, (stamp, places, config) in runs.items()
+            for run, (stamp, positions, config) in runs.items()
             if tuple(stamp) == stamps.get(run)
         }
     except UNREADABLE:
@@ -132,27 +138,27 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[s
 
 
 def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]) -> None:
-    """Write every distinct value once, and for each run its stamp and the places of its values."""
-    places: dict[int, int] = {}  # by identity: equal values are the same
+    """Write each distinct value once, and for each run its stamp and its values' positions."""
+    positions: dict[int, int] = {}  # by identity: equal values are the same object
     before = 1e9 * (time.time() - _RECENT)
     settled = {run: entry for run, entry in listed.items() if entry and stamps[run][2] < before}
-    values = list(_distinct_values(settled.values(), places))
+    values = list(_distinct_values(settled.values(), positions))
     runs = {
         run: (
             stamps[run],
-            [places[id(entry[name])] for name in _PLAIN],
-            {name: places[id(value)] for name, value in entry[_NESTED].items()},
+            [positions[id(entry[name])] for name in _PLAIN],
+            {name: positions[id(value)] for name, value in entry[_NESTED].items()},
         )
         for run, entry in settled.items()
     }
     write_cache(path, {"values": values, "runs": runs})
 
 
-def _distinct_values(listed: Iterable[Listed], places: dict[int, int]) -> Iterator[Any]:
-    """Yield each distinct value once, and put its place into `places`."""
+def _distinct_values(listed: Iterable[Listed], positions: dict[int, int]) -> Iterator[Any]:
+    """Yield each distinct value once, and put its position into `positions`."""
     for entry in listed:
         of_run = [entry[name] for name in _PLAIN]
         for value in (*of_run, *entry[_NESTED].values()):
-            if id(value) not in places:
-                places[id(value)] = len(places)
+            if id(value) not in positions:
+                positions[id(value)] = len(positions)
                 yield value

@@ -49,7 +49,7 @@ _CACHED = 8  # row groups that are kept unpacked
 
 @dataclass(frozen=True)
 class FileSums:
-    """What a pack's index knows of a file: its bytes, where its footer begins, its sha256."""
+    """What a pack's index knows of a file: its bytes, where its footer begins, and its sha256."""
 
     bytes: int
     footer: int
@@ -58,7 +58,7 @@ class FileSums:
 
 @dataclass(frozen=True)
 class Packed:
-    """A table in the form in which a pack holds it, and what was noted of it."""
+    """A table in the form in which a pack holds it, with a note from which it can be restored."""
 
     table: pa.Table
     note: str = ""
@@ -68,7 +68,9 @@ class _Summed(io.RawIOBase):
     """A file that is written once, with the sha256 of each of its parts."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.size, self._sum = file, 0, hashlib.sha256()
+        self._file = file
+        self._sum = hashlib.sha256()
+        self.size = 0
 
     def writable(self) -> bool:
         return True
@@ -86,7 +88,8 @@ class _Summed(io.RawIOBase):
 
     def cut(self) -> str:
         """Return the sha256 of what was written since the last time."""
-        checksum, self._sum = self._sum.hexdigest(), hashlib.sha256()
+        checksum = self._sum.hexdigest()
+        self._sum = hashlib.sha256()
         return checksum
 
 
@@ -103,25 +106,28 @@ class PackFileWriter:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
 
-        self._key, self._columns, self._group = key, columns, group
+        self._key = key
+        self._group_bytes = group
         self._sink = _Summed(file)
-        whole = pa.schema([pa.field(key, pa.string()), *columns])
+        schema = pa.schema([pa.field(key, pa.string()), *columns])
         self._writer = ParquetWriter(
-            pa.PythonFile(self._sink, "w"), whole, compression="zstd", compression_level=_LEVEL,
-            write_statistics=False, **encodings(whole),
+            pa.PythonFile(self._sink, "w"), schema, compression="zstd", compression_level=_LEVEL,
+            write_statistics=False, **encodings(schema),
         )  # fmt: skip
-        self._waiting: list[pa.Table] = []
+        self._waiting: list[pa.Table] = []  # the tables of the row group that is filled
+        self._waiting_bytes = 0
+        self._written_bytes = 0
+        self._row_bytes = row_bytes(schema)
         self._ids: list[str] = []
         self._rows: list[int] = []
-        self._notes: dict[str, int] = {}
-        self._noted: list[int] = []
+        self._notes: dict[str, int] = {}  # each distinct note, and its number
+        self._noted: list[int] = []  # the number of each table's note
         self._groups: list[tuple[int, int, str]] = []  # tables so far, last byte, sha256
-        self._width, self._bytes, self._all = row_bytes(whole), 0, 0
 
     @property
     def full(self) -> bool:
         """Whether the next table is to go into another file."""
-        return len(self._ids) >= MOST_TABLES or self._all >= MOST_BYTES
+        return len(self._ids) >= MOST_TABLES or self._written_bytes >= MOST_BYTES
 
     def add(self, name: str, packed: Packed) -> None:
         """Add a table."""
@@ -132,11 +138,12 @@ class PackFileWriter:
         self._ids.append(name)
         self._rows.append(len(packed.table))
         self._noted.append(self._notes.setdefault(packed.note, len(self._notes)))
-        self._bytes += len(packed.table) * self._width
-        if self._bytes >= self._group:
+        self._waiting_bytes += len(packed.table) * self._row_bytes
+        if self._waiting_bytes >= self._group_bytes:
             self._flush()
 
     def _flush(self) -> None:
+        """Write the tables that wait as one row group."""
         import pyarrow as pa
 
         if not self._waiting:
@@ -149,8 +156,9 @@ class PackFileWriter:
             )
         self._writer.write_table(table, row_group_size=max(len(table), 1))
         self._groups.append((len(self._ids), self._sink.size, self._sink.cut()))
-        self._all += self._bytes
-        self._waiting, self._bytes = [], 0
+        self._written_bytes += self._waiting_bytes
+        self._waiting = []
+        self._waiting_bytes = 0
 
     def close(self) -> FileSums:
         """Write the footer."""
@@ -167,7 +175,7 @@ class PackFileWriter:
 
 
 def encodings(columns: pa.Schema) -> dict[str, Any]:
-    """Return how each column is encoded: texts and counts by what is repeated, numbers by bytes."""
+    """Return how columns are encoded: texts and counts by dictionaries, floats by split bytes."""
     import pyarrow as pa
 
     floats = [column.name for column in columns if pa.types.is_floating(column.type)]
@@ -223,11 +231,11 @@ class PackFile:
         import pyarrow as pa
         from pyarrow.parquet import ParquetFile, read_metadata
 
-        whole = pa.py_buffer(self._content)
-        metadata: FileMetaData = read_metadata(pa.BufferReader(whole))
+        content = pa.py_buffer(self._content)
+        metadata: FileMetaData = read_metadata(pa.BufferReader(content))
         schema = metadata.schema.to_arrow_schema()
         texts = [column.name for column in schema if pa.types.is_string(column.type)]
-        return ParquetFile(pa.BufferReader(whole), metadata=metadata, read_dictionary=texts)
+        return ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=texts)
 
     @property
     def ids(self) -> list[str]:
@@ -243,36 +251,37 @@ class PackFile:
 
     @cached_property
     def _starts(self) -> list[int]:
+        """How many rows there are before each table."""
         return [0, *accumulate(self._about["rows"])]
 
     @cached_property
-    def _ends(self) -> list[int]:
+    def _tables_up_to(self) -> list[int]:
         """How many tables there are up to the end of each row group."""
         return [tables for tables, _, _ in self._about["groups"]]
 
     def __contains__(self, name: str) -> bool:
         """Say whether it has a table of this id."""
-        return self._place(name) is not None
+        return self._index_of(name) is not None
 
-    def _place(self, name: str) -> int | None:
-        """Return where the table of an id stands: a dictionary would take twice their memory."""
-        place = bisect_left(self.ids, name)
-        return place if self.ids[place : place + 1] == [name] else None
+    def _index_of(self, name: str) -> int | None:
+        """Return the index of a table by its id: a dictionary would take twice their memory."""
+        index = bisect_left(self.ids, name)
+        return index if self.ids[index : index + 1] == [name] else None
 
     def table(self, name: str) -> Packed:
         """Return one of its tables, texts as dictionaries."""
-        if (place := self._place(name)) is None:
+        if (index := self._index_of(name)) is None:
             raise KeyError(name)
-        group = bisect_right(self._ends, place)
-        first_of_group = self._ends[group - 1] if group else 0
-        start = self._starts[place] - self._starts[first_of_group]
-        rows = _row_group(self, group).slice(start, self._about["rows"][place])
-        return Packed(rows, self.note(place))
+        group = bisect_right(self._tables_up_to, index)
+        first_of_group = self._tables_up_to[group - 1] if group else 0
+        start = self._starts[index] - self._starts[first_of_group]
+        table = _row_group(self, group).slice(start, self._about["rows"][index])
+        return Packed(table, self.note(index))
 
-    def note(self, place: int) -> str:
-        """Return what was noted of a table."""
+    def note(self, index: int) -> str:
+        """Return what was noted of a table, by its index."""
         about = self._about
-        note: str = about["notes"][about["noted"][place]]
+        note: str = about["notes"][about["noted"][index]]
         return note
 
     def row_group(self, group: int) -> pa.Table:
@@ -296,7 +305,8 @@ class PackFile:
 
     def ids_of(self, group: int) -> list[str]:
         """Return the ids of the tables in a row group."""
-        return self.ids[self._ends[group - 1] if group else 0 : self._ends[group]]
+        first = self._tables_up_to[group - 1] if group else 0
+        return self.ids[first : self._tables_up_to[group]]
 
     def check(self, group: int) -> None:
         """Compare a row group with its sha256."""
@@ -314,8 +324,8 @@ class PackFile:
                 yield group, self.ids_of(group)
 
 
-def found_sums(path: Path) -> FileSums:
-    """Return what an index would say of a file, by the file itself.
+def sums_of(path: Path) -> FileSums:
+    """Return the sums that an index would have of a file, computed from the file.
 
     Raises
     ------

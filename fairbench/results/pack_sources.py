@@ -16,6 +16,7 @@ from fairbench.core.files import read_schema, read_table
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS
 from fairbench.results.cells import CorruptCellError, Store, StoredCell, packed_cell
+from fairbench.results.labels_and_groups import description_in, people_path
 from fairbench.results.pack_file import FORMAT, Packed
 from fairbench.results.pack_tables import (
     columns_of,
@@ -30,7 +31,6 @@ from fairbench.results.pack_tables import (
     without_metrics,
 )
 from fairbench.results.packs import Pack, flattened
-from fairbench.results.people import described, people_path
 from fairbench.results.predictions import rows_path, split_table
 from fairbench.results.record import reading
 from fairbench.results.runs import Run
@@ -70,7 +70,7 @@ class Collected:
     """The tables to be packed, collected from all sources."""
 
     contents: Contents
-    runs: dict[str, list[Run]] = field(default_factory=dict)  # the same in several sources
+    runs: dict[str, list[Run]] = field(default_factory=dict)  # id -> its copies in the sources
     left_out: dict[str, str] = field(default_factory=dict)
     differing: list[str] = field(default_factory=list)
     shared: int = 0
@@ -96,14 +96,23 @@ class Collected:
 
     def tables(self, kind: str) -> list[SourceTable]:
         """Return the tables of a kind, by id."""
-        sources: Callable[[], Iterator[SourceTable]] = getattr(self, f"_{kind}")
         if kind in ("predictions", "splits", "data") and not self.contents.predictions:
             return []
         if kind == "cells" and not self.contents.cells:
             return []
-        return sorted(sources(), key=lambda table: table.name)
+        if kind in ("summary", "metrics", "predictions"):
+            tables = self._tables_of_runs(kind)
+        else:
+            tables = {
+                "runs": self._records,
+                "splits": self._splits,
+                "data": self._people_of_data,
+                "cells": self._cells,
+            }[kind]()
+        return sorted(tables, key=lambda table: table.name)
 
-    def _runs(self) -> Iterator[SourceTable]:
+    def _records(self) -> Iterator[SourceTable]:
+        """Yield the record of each run, a row of columns that all runs share."""
         records = {run.id: run.environment for run, *_ in self.runs.values()}
         names = sorted({name for record in records.values() for name in flattened(record)})
         texts = [pa.field(name, pa.string()) for name in ("names", *names, "cells")]
@@ -111,30 +120,23 @@ class Collected:
         for run, *_ in self.runs.values():
             yield SourceTable(run.id, columns, partial(_record, run, columns))
 
-    def _metrics(self) -> Iterator[SourceTable]:
-        return self._tables_of_runs("metrics")
-
-    def _summary(self) -> Iterator[SourceTable]:
-        return self._tables_of_runs("summary")
-
-    def _predictions(self) -> Iterator[SourceTable]:
-        return self._tables_of_runs("predictions")
-
     def _tables_of_runs(self, kind: str) -> Iterator[SourceTable]:
+        """Yield a table of each run, from the first source that has it."""
         for runs in self.runs.values():
             if run := next((source for source in runs if has(source, kind)), None):
-                read = _reader(run, kind, self.contents)
+                read = partial(_read_table, run, kind, self.contents)
                 yield SourceTable(run.id, table_columns(run, kind), read)
 
     def _splits(self) -> Iterator[SourceTable]:
         yield from self._by_digest("rows", _split).values()
 
-    def _data(self) -> Iterator[SourceTable]:
+    def _people_of_data(self) -> Iterator[SourceTable]:
+        """Yield the people of each data set, and note those that may not be given away."""
         tables = self._by_digest("data", _people)
         for name in tables.keys() & self.left_out.keys():
             del self.left_out[name]
         for name, table in tables.items():
-            about = described(unpacked(table.read()), name)
+            about = description_in(unpacked(table.read()), name)
             if self.contents.people or about["redistributable"]:
                 yield table
             else:
@@ -143,6 +145,13 @@ class Collected:
     def _by_digest(
         self, key: str, find: Callable[[Run, str], SourceTable | None]
     ) -> dict[str, SourceTable]:
+        """Return digest -> the table that runs share, from the first run that it is found of.
+
+        Parameters
+        ----------
+        key : the entry of a run's record that holds the digest.
+        find : returns the table of a digest beside a run; None where it is not there.
+        """
         table_of: dict[str, SourceTable] = {}
         for runs in self.runs.values():
             for run in runs:
@@ -154,20 +163,21 @@ class Collected:
         return table_of
 
     def _cells(self) -> Iterator[SourceTable]:
-        stores: dict[str, list[Store]] = {}
+        """Yield each cell of the runs once, and count those that no store has."""
+        stores_of_cell: dict[str, list[Store]] = {}
         opened: dict[Path, Store] = {}
         for runs in self.runs.values():
             for run in runs:
                 store = opened.setdefault(run.results, Store(run.results))
                 for cell in run.cells():
-                    places = stores.setdefault(cell, [])
-                    if store not in places and store.has(cell):
-                        places.append(store)
-        for cell, places in stores.items():
-            if places:
-                self._compare_cells(cell, places)
-                yield _cell(places[0], cell)
-        self.missing = sum(not places for places in stores.values())
+                    stores = stores_of_cell.setdefault(cell, [])
+                    if store not in stores and store.has(cell):
+                        stores.append(store)
+        for cell, stores in stores_of_cell.items():
+            if stores:
+                self._compare_cells(cell, stores)
+                yield _cell(stores[0], cell)
+        self.missing = sum(not stores for stores in stores_of_cell.values())
 
     def _compare_cells(self, cell: str, stores: Sequence[Store]) -> None:
         self.shared += len(stores) > 1
@@ -197,11 +207,12 @@ def difference(one: Run, other: Run) -> str:
     if one.environment["fingerprint"] != other.environment["fingerprint"]:
         return "other code or other cells"
     if has(one, "predictions") and has(other, "predictions"):
-        tables = [_reader(run, "predictions", Contents())().table for run in (one, other)]
+        tables = [_read_table(run, "predictions", Contents()).table for run in (one, other)]
         if column := differs(*tables):
             return f"its predictions: {column}"
     metric_tables = [
-        without_metrics(_reader(run, "metrics", Contents())().table, COSTS) for run in (one, other)
+        without_metrics(_read_table(run, "metrics", Contents()).table, COSTS)
+        for run in (one, other)
     ]
     shared_metrics = set.intersection(
         *({*table["metric"].unique().to_pylist()} for table in metric_tables)
@@ -235,20 +246,17 @@ def table_columns(run: Run, kind: str) -> pa.Schema:
         return columns_of(read_schema(path))
 
 
-def _reader(run: Run, kind: str, contents: Contents) -> Callable[[], Packed]:
-    def read() -> Packed:
-        if run.pack:
-            stored = run.pack.table(kind, run.id)
-            table = plain_texts(stored.table, table_columns(run, kind))
-            packed_table = Packed(table, stored.note)
-        else:
-            packed_table = packed(run.table(kind), plain=kind == "summary")
-        if kind == "predictions":
-            return packed_table
-        table = of_metrics(packed_table.table, under_settings(contents.metrics))
-        return Packed(table if contents.groups else without_groups(table), packed_table.note)
-
-    return read
+def _read_table(run: Run, kind: str, contents: Contents) -> Packed:
+    """Return a run's table as a pack holds it, with the metrics and groups that are asked for."""
+    if run.pack:
+        stored = run.pack.table(kind, run.id)
+        all_rows = Packed(plain_texts(stored.table, table_columns(run, kind)), stored.note)
+    else:
+        all_rows = packed(run.table(kind), plain=kind == "summary")
+    if kind == "predictions":
+        return all_rows
+    table = of_metrics(all_rows.table, under_settings(contents.metrics))
+    return Packed(table if contents.groups else without_groups(table), all_rows.note)
 
 
 def _record(run: Run, columns: pa.Schema) -> Packed:
@@ -272,6 +280,7 @@ def _split(run: Run, name: str) -> SourceTable | None:
 
 
 def _people(run: Run, name: str) -> SourceTable | None:
+    """Return the people of a data set as they are stored beside a run; None if they are not."""
     if run.pack:
         if run.pack.where("data", name) is None:
             return None
@@ -280,7 +289,7 @@ def _people(run: Run, name: str) -> SourceTable | None:
         path = people_path(run.results, name)
         try:
             table = read_table(path)
-            described(table, name)
+            description_in(table, name)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -289,6 +298,7 @@ def _people(run: Run, name: str) -> SourceTable | None:
 
 
 def _cell(store: Store, cell: str) -> SourceTable:
+    """Return a cell of a store, which is read when it is packed."""
     if store.pack and (file := store.pack.where("cells", cell)):
         return SourceTable(
             cell, file.columns, partial(_cell_of_pack, store.pack, cell, file.columns)

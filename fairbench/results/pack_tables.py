@@ -85,13 +85,13 @@ def unpacked(found: Packed) -> pa.Table:
     """Return a table as it was before it was packed."""
     if not found.note:
         return _cast(found.table, columns_of(found.table.schema))
-    schema, categories = _noted(found.note)
-    columns = [_column(found.table[column.name], column, categories) for column in schema]
+    schema, categories = _parse_note(found.note)
+    columns = [_restored(found.table[column.name], column, categories) for column in schema]
     return pa.table(columns, schema=schema)
 
 
 @lru_cache(maxsize=64)
-def _noted(note: str) -> tuple[pa.Schema, dict[str, Any]]:
+def _parse_note(note: str) -> tuple[pa.Schema, dict[str, Any]]:
     """Return the schema and the categories in a note."""
     text, categories = json.loads(note)
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))), categories
@@ -99,19 +99,21 @@ def _noted(note: str) -> tuple[pa.Schema, dict[str, Any]]:
 
 def with_dictionaries(found: Packed) -> pa.Table:
     """Return a table as it was before packing, except that all of its texts are dictionaries."""
-    return found.table.replace_schema_metadata(_noted(found.note)[0].metadata)
+    schema, _ = _parse_note(found.note)
+    return found.table.replace_schema_metadata(schema.metadata)
 
 
-def _column(values: pa.ChunkedArray, field: pa.Field, categories: dict[str, Any]) -> pa.Array:
+def _restored(values: pa.ChunkedArray, field: pa.Field, categories: dict[str, Any]) -> pa.Array:
+    """Return the values of a column in the type that they had before they were packed."""
     if pa.types.is_null(_plain(field.type)):  # Arrow casts nothing to it
         return pa.nulls(len(values), field.type)
     if not pa.types.is_dictionary(field.type):
-        texts = pa.types.is_dictionary(values.type)
-        return (values.cast(values.type.value_type) if texts else values).cast(field.type)
-    kinds = pa.array(categories[field.name], field.type.value_type)
+        is_encoded = pa.types.is_dictionary(values.type)
+        return (values.cast(values.type.value_type) if is_encoded else values).cast(field.type)
+    names = pa.array(categories[field.name], field.type.value_type)
     plain = values.cast(field.type.value_type).combine_chunks()
-    places = compute.index_in(plain, kinds).cast(field.type.index_type)
-    return pa.DictionaryArray.from_arrays(places, kinds, ordered=field.type.ordered)
+    codes = compute.index_in(plain, names).cast(field.type.index_type)
+    return pa.DictionaryArray.from_arrays(codes, names, ordered=field.type.ordered)
 
 
 def summary_columns(content: bytes) -> list[str]:
@@ -154,7 +156,7 @@ def without_groups(table: pa.Table) -> pa.Table:
 
 
 def under_settings(names: Sequence[str]) -> list[str]:
-    """Return names of metrics, and of the same where labels are withheld or thresholds relaxed."""
+    """Return names of metrics, and their names where labels are withheld or thresholds relaxed."""
     prefixes = ("", "abstention_", "postprocessed_", "postprocessed_validation_")
     forms = [f"{prefix}{name}" for name in names for prefix in prefixes]
     return [*forms, "postprocessed_gap"] if names else []

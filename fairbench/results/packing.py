@@ -51,7 +51,9 @@ class PackReport:
 
     Attributes
     ----------
-    counts : how many tables of each kind.
+    path : where the pack is.
+    bytes : how many bytes its files have.
+    counts : how many tables of each kind it has.
     shared : how many runs and cells several folders have, and have alike.
     differing : what differs between folders, of which the first's was kept.
     left_out : names of data sets whose people may not be given away.
@@ -79,37 +81,44 @@ def write_pack(sources: Sequence[Sequence[Run]], out: Path, contents: Contents) 
     ------
     UserError : no runs, a place that is taken, damaged files, or runs that differ.
     """
-    _check(sources, out)
-    place = out.with_name(f".{out.name}.half")
-    with _alone(place, out):
+    _check_place(sources, out)
+    half_path = out.with_name(f".{out.name}.half")
+    with _locked(half_path, out):
         collected = Collected.of(sources, contents)
-        half = _Half(place, collected.plan)
+        half = _HalfPack(half_path, collected.plan)
         listed: dict[str, Listed] = {}
         for kind in KINDS:
             listed |= half.write_kind(kind, collected.tables(kind))
         about = {
             "format": FORMAT,
-            "options": {n: v for n, v in asdict(contents).items() if n != "first"},
+            "options": {name: value for name, value in asdict(contents).items() if name != "first"},
             "left_out": dict(sorted(collected.left_out.items())),
-            "files": {name: _entry(file_entry) for name, file_entry in sorted(listed.items())},
+            "files": {name: _plain_entry(of_file) for name, of_file in sorted(listed.items())},
         }
-        write_text(place / PACK, sealed_json(about, indent=1))
+        write_text(half_path / PACK, sealed_json(about, indent=1))
         half.clear({PACK, *listed})
-        rename(place, out.name)
-    counts = {kind: sum(e.tables for e in listed.values() if e.kind == kind) for kind in KINDS}
-    written = [entry(out / name) for name in names_in(out)[0]]
-    size = sum(file.st_size for file in written if file)
+        rename(half_path, out.name)
+    statuses = [entry(out / name) for name in names_in(out)[0]]
     return PackReport(
-        out, size, counts, collected.shared, collected.differing,
-        sorted(set(collected.left_out.values())), collected.missing,
-    )  # fmt: skip
+        path=out,
+        bytes=sum(status.st_size for status in statuses if status),
+        counts={
+            kind: sum(of_file.tables for of_file in listed.values() if of_file.kind == kind)
+            for kind in KINDS
+        },
+        shared=collected.shared,
+        differing=collected.differing,
+        left_out=sorted(set(collected.left_out.values())),
+        missing=collected.missing,
+    )
 
 
-def _entry(listed: Listed) -> dict[str, Any]:
+def _plain_entry(listed: Listed) -> dict[str, Any]:
     return {**asdict(listed), "sums": astuple(listed.sums)}
 
 
-def _check(sources: Sequence[Sequence[Run]], out: Path) -> None:
+def _check_place(sources: Sequence[Sequence[Run]], out: Path) -> None:
+    """Refuse a place that is taken, or that lies inside one of the sources."""
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
     for runs in sources:
@@ -119,7 +128,8 @@ def _check(sources: Sequence[Sequence[Run]], out: Path) -> None:
 
 
 @contextmanager
-def _alone(half: Path, out: Path) -> Iterator[None]:
+def _locked(half: Path, out: Path) -> Iterator[None]:
+    """Lock the place of a pack, so that one process alone writes it."""
     try:
         with locked(half.with_name(f".{out.name}.lock"), seconds=0.0):
             yield
@@ -128,14 +138,16 @@ def _alone(half: Path, out: Path) -> Iterator[None]:
 
 
 @dataclass
-class _Half:
+class _HalfPack:
     """A pack that is being written: where, and the sums of the files that are whole.
 
     The sums are noted beside the files: what was damaged between a kill and now is written anew.
 
     Parameters
     ----------
+    path : the folder in which it is written.
     plan : what tells this very pack from others; what is there of another one is removed.
+    sums : the sums of the files that are whole, by name.
     """
 
     path: Path
@@ -163,30 +175,39 @@ class _Half:
         for table in tables:
             by_columns.setdefault(str(table.columns), []).append(table)
         listed: dict[str, Listed] = {}
-        for series, (_, same) in enumerate(sorted(by_columns.items()), 1):
-            waiting, number = same, 1
+        for series, (_, of_series) in enumerate(sorted(by_columns.items()), 1):
+            waiting = of_series
+            number = 1
             while waiting:
                 name = f"{kind}-{series}-{number:03d}.parquet"
-                names = self._whole_file(name, waiting) or self._write(name, kind, waiting)
-                listed[name] = Listed(kind, names[0], names[-1], len(names), self.sums[name])
-                waiting, number = waiting[len(names) :], number + 1
+                ids = self._whole_file(name, waiting) or self._write(name, kind, waiting)
+                listed[name] = Listed(
+                    kind=kind,
+                    first=ids[0],
+                    last=ids[-1],
+                    tables=len(ids),
+                    sums=self.sums[name],
+                )
+                waiting = waiting[len(ids) :]
+                number += 1
         return listed
 
     def _whole_file(self, name: str, tables: Sequence[SourceTable]) -> list[str]:
-        """Return what is in a file that was written before, if it is whole; nothing otherwise."""
+        """Return the ids in a file that was written before, if it is whole; none otherwise."""
         try:
             file = PackFile(self.path / name, self.sums[name])
-            same = file.ids == [table.name for table in tables[: len(file.ids)]]
-            return file.ids if same and not list(file.damaged()) else []
+            has_these_tables = file.ids == [table.name for table in tables[: len(file.ids)]]
+            return file.ids if has_these_tables and not list(file.damaged()) else []
         except UNREADABLE:
             return []
 
     def _write(self, name: str, kind: str, tables: Sequence[SourceTable]) -> list[str]:
-        names, self.sums[name] = _write_file(self.path / name, kind, tables)
+        """Write a file, and note its sums; return the ids of the tables in it."""
+        ids, self.sums[name] = _write_file(self.path / name, kind, tables)
         sums = {file: list(astuple(file_sums)) for file, file_sums in self.sums.items()}
-        noted = sealed_json({"plan": self.plan, "sums": sums})
-        write_text(self.path / _PLAN, noted, lasting=False)
-        return names
+        note = sealed_json({"plan": self.plan, "sums": sums})
+        write_text(self.path / _PLAN, note, lasting=False)
+        return ids
 
     def clear(self, needed: set[str]) -> None:
         """Remove what is no part of the pack: the notes, and half files of who was killed."""
@@ -205,15 +226,15 @@ def _is_of_packs(name: str) -> bool:
 
 
 def _write_file(path: Path, kind: str, tables: Sequence[SourceTable]) -> tuple[list[str], FileSums]:
-    """Write as many tables as a file takes, at least one."""
-    names = []
+    """Write as many tables as a file takes, at least one; return their ids and the file's sums."""
+    ids = []
     with atomic(path, mode=0o600 if kind == "data" else 0o666) as file:
-        columns, group = tables[0].columns, _GROUP.get(kind, _OF_RUNS)
-        writer = PackFileWriter(file, KINDS[kind], columns, group=group)
+        group = _GROUP.get(kind, _OF_RUNS)
+        writer = PackFileWriter(file, KINDS[kind], tables[0].columns, group=group)
         for table in tables:
             writer.add(table.name, table.read())
-            names.append(table.name)
+            ids.append(table.name)
             if writer.full:
                 break
         sums = writer.close()
-    return names, sums
+    return ids, sums

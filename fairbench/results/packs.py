@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
 from fairbench.core.safe_open import is_file, names_in, read_bytes
-from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, found_sums
+from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, sums_of
 from fairbench.results.record import are_strings, is_id, is_record
 
 if TYPE_CHECKING:
@@ -281,12 +281,12 @@ def _summaries(table: pa.Table) -> dict[str, dict[str, Any]]:
     columns = {name: _column(table[name], plain=name in ("run", "written")) for name in names}
     ids, written, orders = (columns.pop(name) for name in ("run", "written", "names"))
     records = {}
-    for place, run in enumerate(ids):
-        if not is_id(run) or written[place] is None:
+    for index, run in enumerate(ids):
+        if not is_id(run) or written[index] is None:
             raise DamagedError("a run without an id, or of no time")
-        row = {name: values[place] for name, values in columns.items()}
-        records[run] = unflattened([part for part in orders[place] if part in row], row)
-        records[run]["written"] = written[place]
+        row = {name: values[index] for name, values in columns.items()}
+        records[run] = unflattened([name for name in orders[index] if name in row], row)
+        records[run]["written"] = written[index]
     return records
 
 
@@ -373,7 +373,7 @@ def without_index(folder: Path) -> Iterator[str]:
         if path.suffix != ".parquet":
             continue
         try:
-            file = PackFile(path, sums := found_sums(path))
+            file = PackFile(path, sums := sums_of(path))
             lost = [name for _, ids in file.damaged() for name in ids]
         except UNREADABLE as error:
             yield f"{path}: {error}"

@@ -61,14 +61,17 @@ def stored_predictions(results: Path, table: pd.DataFrame) -> tuple[bytes, str]:
     split = _digest(rows)
     if not rows_stored(results, split):
         write_bytes(rows_path(results, split), parquet_bytes(pa.table(rows)), shows=True)
-    columns = {str(n): _compact(table[n].to_numpy(np.float64)) for n in table if n not in KEYS}
-    place = _places(columns)
-    stored = pa.table({name: columns[name] for name in dict.fromkeys(place.values())})
-    return parquet_bytes(stored.replace_schema_metadata({_META: json.dumps(place).encode()})), split
+    columns = {
+        str(name): _compact(table[name].to_numpy(np.float64)) for name in table if name not in KEYS
+    }
+    stored_as = _stored_names(columns)
+    stored = pa.table({name: columns[name] for name in dict.fromkeys(stored_as.values())})
+    meta = {_META: json.dumps(stored_as).encode()}
+    return parquet_bytes(stored.replace_schema_metadata(meta)), split
 
 
 def _digest(rows: Mapping[str, NDArray[Any]]) -> str:
-    """Return what the rows of a split are named by."""
+    """Return the digest that the rows of a split are named by."""
     return hashlib.sha256(b"".join(rows[name].tobytes() for name in KEYS)).hexdigest()[:20]
 
 
@@ -84,8 +87,8 @@ def rows_stored(results: Path, split: str) -> bool:
     return True
 
 
-def _places(columns: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    """Return the column that each is stored as: itself, or an earlier one that it equals."""
+def _stored_names(columns: Mapping[str, NDArray[Any]]) -> dict[str, str]:
+    """Return the name that each column is stored by: its own, or that of an earlier equal one."""
     first: dict[bytes, str] = {}
     return {name: first.setdefault(values.tobytes(), name) for name, values in columns.items()}
 
@@ -110,13 +113,17 @@ def read_predictions(
     UserError : the rows of the split are missing or damaged.
     ValueError, LookupError, TypeError : the content is that of another file.
     """
-    place = json.loads(table.schema.metadata[_META])
+    stored_as = json.loads(table.schema.metadata[_META])
     check_numbers(table)
-    if not are_strings(place) or {*KEYS} & {*place}:
+    if not are_strings(stored_as) or {*KEYS} & {*stored_as}:
         raise DamagedError("its notes name no columns of predictions")
-    wanted = {name: at for name, at in place.items() if columns is None or name in columns}
-    values = {name: table[at].to_numpy().astype(np.float64) for name, at in wanted.items()}
-    predictions = pd.DataFrame(values)
+    predictions = pd.DataFrame(
+        {
+            name: table[stored_name].to_numpy().astype(np.float64)
+            for name, stored_name in stored_as.items()
+            if columns is None or name in columns
+        }
+    )
     try:
         rows = _rows(results, split)
     except UNREADABLE as error:

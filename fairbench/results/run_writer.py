@@ -42,7 +42,7 @@ from fairbench.core.safe_open import (
 )
 from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
-from fairbench.results.people import stored_people, write_people
+from fairbench.results.labels_and_groups import stored_people, write_people
 from fairbench.results.predictions import rows_stored, stored_predictions
 from fairbench.results.record import FILES, PURPOSES
 from fairbench.results.runs import (
@@ -66,9 +66,9 @@ class RunWriter:
     path: Path
 
     def finished(self, fingerprint: str) -> bool:
-        """Say whether the run is there, made from these very cells and this very code, and whole.
+        """Say whether the run is finished, complete, and made from the same cells and code.
 
-        Damaged files are set aside, those that runs share too.
+        Damaged files are set aside, also those that several runs share.
         """
         run = Run(self.path)
         environment = run.environment
@@ -83,15 +83,15 @@ class RunWriter:
         return all(shared) and not self.set_aside(damaged_files(run))
 
     def purpose(self, asked: str) -> str:
-        """Return what the run is made for: of what it was and what is asked, what counts for more.
+        """Return the purpose of the run: that of its record or the `asked` one, if that is higher.
 
-        What was made as a demo or while tuning, and is asked for as a study, is one.
+        A run that was made as a demo or while tuning becomes a study when it is run as one.
         """
         run = Run(self.path)
         return max(asked, run.purpose, key=PURPOSES.index) if run.environment else asked
 
     def note_purpose(self, asked: str) -> None:
-        """Note what a finished run is made for, if that counts for more than what it was."""
+        """Note the `asked` purpose in the record of a finished run, if it is the higher one."""
         environment = Run(self.path).environment
         if (purpose := self.purpose(asked)) != Run(self.path).purpose:
             with Store(self.path.parents[1]).lock(self.path.name):
@@ -138,7 +138,7 @@ class RunWriter:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Have the folder alone, without the half-drawn figures of processes that were killed."""
+        """Lock the folder, and remove the half-drawn figures of processes that were killed."""
         with Store(self.path.parents[1]).lock(self.path.name):
             for name in names_in(self.path)[1]:
                 if half_of(name) == FIGURES:
@@ -171,11 +171,13 @@ class RunWriter:
 
 
 def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
-    """Write what marks a run as finished: what is known of it, and the sha256 of its files.
+    """Write the file that marks a run as finished: its record, with the sha256 of its files.
 
     Parameters
     ----------
-    files : name -> sha256; by default of the files that are there.
+    path : the folder of the run.
+    known : the record without ``files``.
+    files : name -> sha256; by default computed of the files that are there.
     """
     if files is None:
         present = [name for name in FILES if is_file(path / name)]
@@ -189,18 +191,18 @@ def _table(frame: pd.DataFrame) -> pa.Table:
 
 
 def summary_text(summary: pa.Table) -> str:
-    """Return a run's summary as :func:`fairbench.core.formats.csv_text` has it, to the letter.
+    """Return a run's summary as CSV, to the letter as :func:`fairbench.core.formats.csv_text` does.
 
-    In a third of its time, which was most of what a run's folder took: each value that a column
-    has is written once, and most numbers by Arrow.
+    This takes a third of the time: each distinct value of a column is written once, and most
+    numbers are written by Arrow.
     """
     columns = [_encoded(column.combine_chunks()) for column in summary.columns]
-    texts = [c.dictionary.to_pylist() for c in columns if _is_text(c.dictionary)]
-    different = list(dict.fromkeys(chain(summary.column_names, *texts)))
-    if any("\r" in text for text in different):  # then all texts are in quotation marks
+    texts = [column.dictionary.to_pylist() for column in columns if _is_text(column.dictionary)]
+    distinct = list(dict.fromkeys(chain(summary.column_names, *texts)))
+    if any("\r" in text for text in distinct):  # then all texts are in quotation marks
         return csv_text(summary.to_pandas())
-    safe = spreadsheet_safe(pd.DataFrame({"text": different}))["text"]
-    written = dict(zip(different, map(_quoted, safe), strict=True))
+    safe = spreadsheet_safe(pd.DataFrame({"text": distinct}))["text"]
+    written = dict(zip(distinct, map(_quoted, safe), strict=True))
     fields = [_fields(column.dictionary, written).take(column.indices) for column in columns]
     rows = compute.binary_join_element_wise(
         *fields, ",", null_handling="replace", null_replacement=""
@@ -224,11 +226,12 @@ def _fields(values: pa.Array, texts: Mapping[str, str]) -> pa.Array:
     written = values.cast(pa.string())
     if pa.types.is_floating(values.type):
         number = values.to_numpy()
-        size, fields = np.abs(number), written.to_pylist()
+        size = np.abs(number)
+        fields = written.to_pylist()
         # Arrow has as many digits, and writes 1.0 as 1 and 1e-05 as 0.00001.
         alike = (size >= 1e-4) & (size < 1e9) & (number != np.floor(number))
-        for place in np.flatnonzero(~alike).tolist():
-            fields[place] = repr(number[place].item())
+        for index in np.flatnonzero(~alike).tolist():
+            fields[index] = repr(number[index].item())
         return pa.array(fields, pa.string())
     return written
 

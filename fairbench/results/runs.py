@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from fairbench.results.labels_and_groups import People
     from fairbench.results.packs import Pack
-    from fairbench.results.people import People
 
 LAST = "environment.json"
 # What marks the data set of a run with data.verify=false: an option, and the end of its name.
@@ -211,8 +211,9 @@ class Run:
 
         Parameters
         ----------
-        texts : columns that are read as dictionaries, of those that there are.
-        columns : those that are read, of those that there are; all by default.
+        kind : the name of the file, without its ending.
+        texts : columns to read as dictionaries; names that the table does not have are ignored.
+        columns : columns to read, ignoring names that it does not have; all by default.
         """
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
@@ -249,6 +250,7 @@ class Run:
         )
 
     def _packed_summary(self) -> pd.DataFrame:
+        """Return the summary as a pack holds it, whole numbers as floats."""
         from fairbench.results.shapes import check_plain, check_summary
         from fairbench.results.upgrading import upgraded
 
@@ -262,6 +264,7 @@ class Run:
             return summary
 
     def _summary(self) -> pd.DataFrame:
+        """Return the summary of the run's folder."""
         import pyarrow as pa
 
         from fairbench.core.formats import read_csv
@@ -286,7 +289,7 @@ class Run:
 
     def people(self) -> People:
         """Return target and groups of every row of the data set."""
-        from fairbench.results.people import read_people
+        from fairbench.results.labels_and_groups import read_people
 
         return read_people(self.results, str(self.environment["data"]))
 
@@ -296,7 +299,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the headline metrics as a notebook shows them."""
-        from fairbench.results.shown import run_html
+        from fairbench.results.notebook_tables import run_html
 
         return run_html(self)
 

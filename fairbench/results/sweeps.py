@@ -14,7 +14,8 @@ from fairbench.core.files import write_text
 from fairbench.core.fingerprint import digest
 from fairbench.core.safe_open import TEXT, is_file, names_in, read_bytes
 
-_OUTCOMES, _ASKED = "outcomes.json", "sweep.json"
+_OUTCOMES = "outcomes.json"  # how each job ended
+_NAME = "sweep.json"  # what the sweep is called
 _EXPERIMENT = "experiment"
 _LONGEST = 400
 
@@ -42,7 +43,9 @@ def sweep_name(words: Sequence[str], parts: Sequence[str]) -> str:
 
     Parameters
     ----------
-    parts : what is part of a run, in the order in which it is named: ``dataset``, ``split`` ...
+    words : the words of the command line.
+    parts : the groups of a run's configuration, in the order in which a name has them:
+        ``dataset``, ``split`` ...
     """
     order = [_EXPERIMENT, *parts]
     job_name = [word for word in words if _config_group(word) in order]
@@ -60,9 +63,12 @@ def keep_sweep(folder: Path, name: str, outcomes: Sequence[Mapping[str, Any]]) -
 
     Parameters
     ----------
-    outcomes : of each job its words as ``job``, a ``status``, the id of its ``run`` and a message.
+    folder : the folder of the sweep.
+    name : what the sweep is called.
+    outcomes : one mapping for each job: its words as ``job``, a ``status``, the id of its ``run``
+        and a message.
     """
-    write_text(folder / _ASKED, json.dumps({"name": name}))
+    write_text(folder / _NAME, json.dumps({"name": name}))
     write_text(folder / _OUTCOMES, json.dumps(outcomes, indent=1))
 
 
@@ -73,24 +79,25 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
 
     Parameters
     ----------
-    parts : as of :func:`sweep_name`.
+    parts : the same parameter as of :func:`sweep_name`.
     """
     sweeps = []
     parent = results / "sweeps"
     for folder in (parent / name for name in names_in(parent)[1]):
         if is_file(folder / _OUTCOMES):
             try:
-                sweeps.append(_read(folder, parts))
+                sweeps.append(_read_sweep(folder, parts))
             except (OSError, ValueError, KeyError, TypeError):
-                warn(f"{folder} is left out: {_OUTCOMES} or {_ASKED} in it cannot be read")
+                warn(f"{folder} is left out: {_OUTCOMES} or {_NAME} in it cannot be read")
     return [sweep for sweep in sweeps if sweep.runs]
 
 
-def _read(folder: Path, parts: Sequence[str]) -> Sweep:
+def _read_sweep(folder: Path, parts: Sequence[str]) -> Sweep:
+    """Return the sweep that a folder is of; older folders have no name, but their jobs' words."""
     outcomes = json.loads(read_bytes(folder / _OUTCOMES, TEXT))
     runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
-    if is_file(folder / _ASKED):
-        name = str(json.loads(read_bytes(folder / _ASKED))["name"])
+    if is_file(folder / _NAME):
+        name = str(json.loads(read_bytes(folder / _NAME))["name"])
     else:
         name = _name_of_jobs((str(row.get("job", "")) for row in outcomes), parts)
     return Sweep(name, tuple(runs))
@@ -103,5 +110,6 @@ def _name_of_jobs(jobs: Iterable[str], parts: Sequence[str]) -> str:
         for word in shlex.split(job):
             option, _, value = word.partition("=")
             values.setdefault(option, {})[value] = None
-    asked = {_EXPERIMENT: values[_EXPERIMENT]} if _EXPERIMENT in values else values
-    return sweep_name([f"{option}={','.join(given)}" for option, given in asked.items()], parts)
+    shown = {_EXPERIMENT: values[_EXPERIMENT]} if _EXPERIMENT in values else values
+    words = [f"{option}={','.join(of_option)}" for option, of_option in shown.items()]
+    return sweep_name(words, parts)

@@ -48,34 +48,41 @@ def upgraded(table: pa.Table) -> pa.Table:
     names = table.column_names
     if "statistic" in names or "metric" not in names:
         return table
-    place, metric = names.index("metric"), table["metric"].combine_chunks()
-    coded = metric if pa.types.is_dictionary(metric.type) else metric.dictionary_encode()
-    earlier_names = _earlier_names()
-    parts = [earlier_names.get(name, (name, VALUE)) for name in coded.dictionary.to_pylist()]
-    codes = coded.indices.to_numpy(zero_copy_only=False)
-    kinds = list(dict.fromkeys(name for name, _ in parts))
-    places = np.array([kinds.index(name) for name, _ in parts], np.int32)
-    values = pa.array(kinds, coded.dictionary.type)
-    renamed = pa.DictionaryArray.from_arrays(places[codes], values).cast(metric.type)
-    which = np.array([STATISTICS.index(name) for _, name in parts], np.int8)
-    statistic = pa.DictionaryArray.from_arrays(which[codes], pa.array(STATISTICS, pa.string()))
+    column = table["metric"].combine_chunks()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    known_names = _earlier_names()
+    metric_and_statistic = [
+        known_names.get(name, (name, VALUE)) for name in encoded.dictionary.to_pylist()
+    ]
+    metrics = list(dict.fromkeys(metric for metric, _ in metric_and_statistic))
+    metric_codes = np.array([metrics.index(metric) for metric, _ in metric_and_statistic], np.int32)
+    metric_names = pa.array(metrics, encoded.dictionary.type)
+    metric_column = pa.DictionaryArray.from_arrays(metric_codes[codes], metric_names)
+    statistic_codes = np.array(
+        [STATISTICS.index(statistic) for _, statistic in metric_and_statistic], np.int8
+    )
+    statistic_names = pa.array(STATISTICS, pa.string())
+    statistic_column = pa.DictionaryArray.from_arrays(statistic_codes[codes], statistic_names)
     if "status" in names and not pa.types.is_dictionary(table["status"].type):
-        statistic = statistic.cast(pa.string())
-    table = table.set_column(place, table.schema.field(place), renamed)
-    return table.add_column(place + 1, "statistic", statistic)
+        statistic_column = statistic_column.cast(pa.string())
+    index = names.index("metric")
+    table = table.set_column(index, table.schema.field(index), metric_column.cast(column.type))
+    return table.add_column(index + 1, "statistic", statistic_column)
 
 
 @lru_cache(maxsize=1)
 def _earlier_names() -> Mapping[str, tuple[str, str]]:
-    """Return every name that said which statistic it was of: -> metric and statistic."""
-    names = {f"{metric}{end}": (metric, which) for metric, end, which in _earlier()}
+    """Return the metric and the statistic that each name of the last version stood for."""
+    names = {f"{metric}{end}": (metric, statistic) for metric, end, statistic in _earlier_endings()}
     undeclared = {name: parts for name, parts in names.items() if find(name) is None}
     # Groups were always compared by their debiased errors; their names said nothing of it.
     compared = [f"{error}_{by}" for error in _CALIBRATION for by in ("difference", "gap")]
     return MappingProxyType(undeclared | {name: (name, DEBIASED) for name in compared})
 
 
-def _earlier() -> Iterator[tuple[str, str, str]]:
+def _earlier_endings() -> Iterator[tuple[str, str, str]]:
+    """Yield each metric whose names had an ending, the ending, and the statistic it stood for."""
     for metric in metrics_of(BINARY, "widest").values():
         if metric.is_gap:
             yield metric.name, "_below", BELOW_EPSILON

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.gate.asking import GatedOptions
+from fairbench.audits.gate.options import GatedOptions
 from fairbench.audits.gate.policy import policy_of
 from fairbench.audits.question import Options
 from fairbench.cli.main import main

@@ -13,8 +13,8 @@ from benchmarks.faults import states
 from fairbench.audits.labelling import answering
 from fairbench.audits.labelling.answering import go_on, resume, store
 from fairbench.audits.labelling.state import Answer, StateFile
-from fairbench.audits.watching import looking
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching import look as look_module
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.main import main
@@ -154,7 +154,7 @@ def test_only_halves_of_the_same_state_are_removed(shared):
 
 def test_a_state_is_swapped_only_if_it_is_what_it_was(shared):
     before = shared.read()
-    one, other = (before.answered((Answer(row, "1", ""),)) for row in (3, 4))
+    one, other = (before.with_answers((Answer(row, "1", ""),)) for row in (3, 4))
     assert shared.swap(before, one)
     assert not shared.swap(before, other)
     assert shared.read().labels == {3: "1"}
@@ -180,7 +180,7 @@ def test_who_goes_on_takes_back_nothing_that_another_has_asked(shared, monkeypat
     change = shared.change
 
     def late(mine):
-        change(lambda state: replace(state, question="gap").answered((Answer(3, "1", ""),)))
+        change(lambda state: replace(state, question="gap").with_answers((Answer(3, "1", ""),)))
         return change(mine)
 
     monkeypatch.setattr(StateFile, "change", lambda _, mine: late(mine))
@@ -208,15 +208,15 @@ def test_two_looks_at_once_count_each_row_once(first, watched, monkeypatch, caps
     table = rows(300)
     if not first:
         look_at(table[:100])
-    read = looking.read_watched
+    read = look_module.read_watched
 
     def slowly(*words):
-        monkeypatch.setattr(looking, "read_watched", read)
+        monkeypatch.setattr(look_module, "read_watched", read)
         result = read(*words)
         assert look_at(table[:200]).state.rows == 200  # another person's, meanwhile
         return result
 
-    monkeypatch.setattr(looking, "read_watched", slowly)
+    monkeypatch.setattr(look_module, "read_watched", slowly)
     done = look_at(table[:200])
     assert (done.before.rows, done.state.rows, done.state.marks[-1].labels) == (200, 200, 200)
     assert file.read() == done.state

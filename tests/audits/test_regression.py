@@ -11,7 +11,7 @@ from fairbench.audits.columns import read_frame
 from fairbench.audits.kinds import kind_of
 from fairbench.audits.kinds.numbers import (
     audit_numbers,
-    measured,
+    evaluate_numbers,
     read_numbers,
 )
 from fairbench.audits.question import NUMBERS
@@ -43,7 +43,7 @@ def audited(frame, folder, *more):
 
 def metrics_of(frame, folder, *more):
     options = parse([str(written(frame, folder)), *WORDS, *more])
-    return measured(read_numbers(options, read_frame(options))[0], options)
+    return evaluate_numbers(read_numbers(options, read_frame(options))[0], options)
 
 
 def test_it_gives_what_evaluate_gives(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, ErrorBudget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
-from fairbench.audits.kinds.unknown import CANNOT, RATES, bounded_gap, of_everyone
+from fairbench.audits.kinds.unknown import CANNOT, RATES, bound_everyone, bounded_gap
 from fairbench.audits.table import read_audit_table
 from fairbench.inference.partial.bounds import RateBounds
 from fairbench.metrics.rates import binary_confusion
@@ -32,7 +32,7 @@ def bounded(frame, folder, *words):
     options = parse([str(written(frame, folder)), *WORDS, *words])
     table = read_audit_table(options, frame=read_frame(options))
     budget = ErrorBudget(len(table.groups) * len(RATE_OF))
-    _, gaps, rates = of_everyone(table, options, budget.risk)
+    _, gaps, rates = bound_everyone(table, options, budget.risk)
     metrics = {name: metric for metric, name in table.direction.rate_names.items()}
     return {metrics[gap["measure"]]: gap for gap in gaps}, rates
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from fairbench.audits.gate.asking import GatedOptions
+from fairbench.audits.gate.options import GatedOptions
 from fairbench.cli import action
 from fairbench.cli.main import main
 from tests.harness import ROOT

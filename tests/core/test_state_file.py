@@ -16,7 +16,7 @@ class Counts(JsonFile[int]):
 
     of, start, otherwise = "a count", "count", "or count anew"
 
-    def parsed(self, content):
+    def parse(self, content):
         return int(unsealed_json(content)["count"])
 
     def values(self, state):

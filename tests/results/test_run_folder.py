@@ -9,7 +9,7 @@ import yaml
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.people import people_path, read_people, write_people
+from fairbench.results.labels_and_groups import people_path, read_people, write_people
 from fairbench.results.predictions import _rows
 from fairbench.results.run_writer import RunTables, RunWriter, seal_run
 from fairbench.results.runs import Run, read_environment

@@ -35,9 +35,11 @@ class Category:
 
     Attributes
     ----------
-    rows : of the category. selected : of these; not whole where only a rate is known.
-    share : of all people, those of unknown category too.
-    ratio : its rate over the highest rate; NaN where that is 0. reason : why it is NaN.
+    rows : how many people are in the category.
+    selected : how many of them are selected; not a whole number where only a rate is known.
+    share : the category's share of all people, those of unknown category included.
+    ratio : its rate over the highest rate; NaN where that is 0.
+    reason : why the ratio is NaN; empty where it is a number.
     most_selected : the categories of the highest rate, several where they tie.
     stable : our ratio and its interval.
     """
@@ -52,12 +54,12 @@ class Category:
 
     @property
     def attribute(self) -> str:
-        """What it is a category of."""
+        """The attribute that it is a category of."""
         return self.stable.attribute
 
     @property
     def group(self) -> str:
-        """Its name."""
+        """The name of the category."""
         return self.stable.group
 
     @property
@@ -76,7 +78,7 @@ class Category:
         return self.group in self.most_selected
 
     def plain(self) -> dict[str, Any]:
-        """Return the same in plain values, for the JSON."""
+        """Return the category in plain values, for the JSON."""
         ours = self.stable
         return {
             "attribute": self.attribute,
@@ -115,7 +117,8 @@ def categories_of(
     Parameters
     ----------
     groups, selected : (n,) labels of the people whose category is known, and who is selected.
-    people : how many there are in all. reference : the category that ours are compared with.
+    people : how many people there are in all.
+    reference : the category that our ratios compare with.
     nobody : why there is no ratio, where the highest rate is 0.
 
     Raises
@@ -145,23 +148,27 @@ def with_rules_ratio(
 
     Parameters
     ----------
-    selected : how many of each; not whole where only the rate is known. people, nobody : as
-        :func:`categories_of` has them.
+    stable : our ratio of each category.
+    selected : how many people of each are selected; not whole where only the rate is known.
+    people, nobody : the same parameters as of :func:`categories_of`.
     """
-    rates = {ours.group: number / ours.rows for ours, number in zip(stable, selected, strict=True)}
+    rates = {
+        ours.group: n_selected / ours.rows
+        for ours, n_selected in zip(stable, selected, strict=True)
+    }
     highest = max(rates.values())
     most_selected = tuple(group for group, rate in rates.items() if rate == highest)
     return [
         Category(
-            ours.rows,
-            number,
-            ours.rows / people,
-            rates[ours.group] / highest if highest > 0 else NAN,
-            most_selected,
-            ours,
-            "" if highest > 0 else f"{nobody}, and 0 over 0 is no number",
+            rows=ours.rows,
+            selected=n_selected,
+            share=ours.rows / people,
+            ratio=rates[ours.group] / highest if highest > 0 else NAN,
+            most_selected=most_selected,
+            stable=ours,
+            reason="" if highest > 0 else f"{nobody}, and 0 over 0 is no number",
         )
-        for ours, number in zip(stable, selected, strict=True)
+        for ours, n_selected in zip(stable, selected, strict=True)
     ]
 
 
@@ -176,7 +183,7 @@ def smallest_ratio(categories: Sequence[Category], rate: str) -> str:
     if first.reason:
         return f"By {first.attribute}, no category has an impact ratio: {first.reason}."
     lowest = min(categories, key=lambda category: category.ratio)
-    most = listed(first.most_selected)
+    most = tied_groups_text(first.most_selected)
     if lowest.ratio == 1:
         return f"By {first.attribute}, every {rate} is {number(lowest.rate)}: all ratios are 1."
     top = next(category for category in categories if category.is_most_selected)
@@ -194,7 +201,7 @@ def smallest_ratio(categories: Sequence[Category], rate: str) -> str:
     )
 
 
-def listed(groups: Sequence[str], most: int = 3) -> str:
+def tied_groups_text(groups: Sequence[str], most: int = 3) -> str:
     """Return groups that tie as a sentence lists them; of many, the first, and how many more."""
     rest = len(groups) - most
     names = [*groups[:most], f"{rest} more"] if rest > 1 else groups
@@ -213,9 +220,11 @@ def section_of(
 
     Parameters
     ----------
-    rate : what the rate is called. by : the rule that the ratio is of.
-    mark : the bound that the rule has; NaN where it has none, and neither a dashed line nor how
-        sure it is that a ratio is under it is shown. more : what else the caption says.
+    rate : what the rate is called.
+    by : the rule that defines the ratio.
+    mark : the bound of the rule, drawn as a dashed line; NaN if it has none, and then the
+        probability that a ratio is under it is left out too.
+    more : what else the caption says.
     """
     first = categories[0]
     references = list(dict.fromkeys(category.stable.reference for category in categories))
@@ -241,8 +250,9 @@ def _end(categories: Sequence[Category]) -> float:
 
 def _table(categories: Sequence[Category], rate: str, by: str, mark: float, more: str) -> Table:
     """Return the table of categories with the rule's ratio, and ours with its interval."""
-    first, ours = categories[0], categories[0].stable
-    most = listed(first.most_selected)
+    first = categories[0]
+    ours = first.stable
+    most = tied_groups_text(first.most_selected)
     reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
     if ours.given:
         reason = "as reference= says"

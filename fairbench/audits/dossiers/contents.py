@@ -48,18 +48,22 @@ def dossier(
 
     Parameters
     ----------
-    answers : to the rules by their keys, of the predictions and of people.
-    day : as of which the rules are taken.
+    pack : the rules.
+    measured : the document of what was measured.
+    answers : the answers to the rules by their keys, those of the predictions and of people.
+    day : the day as of which the rules are taken.
     about : ``scores`` or ``decisions``, which leaves out rules that are about the other.
-    names : what stands in braces in the rules. without : keys of rules that ask nothing here.
+    names : what replaces the names in braces in the rules.
+    without : keys of rules that do not apply here.
     """
-    asked = [
+    answered_rules = [
         AnsweredRule(rule, rule.what.format(**(names or {})), answers.get(rule.key, ""))
         for rule in pack.on(day)
         if rule.key not in without and rule.when in ("", about)
     ]
-    unseen, todo = _on_missing(asked)
-    summary, verdict = measured.summary or ExecutiveSummary([]), measured.verdict or Verdict((), ())
+    unseen, todo = _on_missing(answered_rules)
+    summary = measured.summary or ExecutiveSummary([])
+    verdict = measured.verdict or Verdict((), ())
     warnings = list(pack.warnings(day))
     if verdict.warning:
         warnings.append(verdict.warning)
@@ -67,11 +71,11 @@ def dossier(
         measured,
         verdict=replace(verdict, warning=" ".join(warnings)),
         sections=[
-            Section("What is asked for", [_questions_table(asked, day)], name="asked"),
+            Section("What is asked for", [_questions_table(answered_rules, day)], name="asked"),
             *measured.sections,
             Section(
                 "The rules in their own words",
-                [Details(_READ, [_quotations(asked)], is_open=True)],
+                [Details(_READ, [_quotations(answered_rules)], is_open=True)],
                 name="rules",
             ),
         ],
@@ -88,8 +92,8 @@ def dossier(
             "dossier": pack.name,
             "version": VERSION,
             "file": options.path.name,
-            "rules": _plain_pack(pack, day, asked),
-            "asked": [answer.plain(day) for answer in asked],
+            "rules": _plain_pack(pack, day, answered_rules),
+            "asked": [answer.plain(day) for answer in answered_rules],
             **measured.data,
         },
     )

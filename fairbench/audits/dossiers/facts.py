@@ -32,8 +32,9 @@ class AnsweredRule:
         return self.rule.effective <= day
 
     def plain(self, day: date) -> dict[str, Any]:
-        """Return the same in plain values, for the JSON."""
-        rule, source = self.rule, self.rule.source
+        """Return the rule and its answer in plain values, for the JSON."""
+        rule = self.rule
+        source = rule.source
         return {
             "key": rule.key,
             "asks": rule.asks,

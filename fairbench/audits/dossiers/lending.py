@@ -92,7 +92,8 @@ class PartRatio:
     ----------
     part : the share of all people that the best are, or the segment.
     cut : the score that the best reach; NaN for a segment.
-    rows : how many people are in the group. rate : the share of them among the best, or granted.
+    rows : how many people are in the group.
+    rate : the share of them who are among the best, or are granted.
     """
 
     attribute: str
@@ -115,9 +116,11 @@ class MeanDifference:
 
     Attributes
     ----------
-    mean, less : the mean, and it less the reference's, each with its 95 % interval.
-    smd, residual, adjusted : the standardised mean difference as it is, of what is left when the
-        factors are taken into account, and between people of the same factors; with intervals.
+    mean : the mean of the group, with its 95 % interval.
+    less : the mean less the reference's, with its 95 % interval.
+    smd : the standardised mean difference, with its interval.
+    residual : that of the residuals when the factors are taken into account, with its interval.
+    adjusted : that between people of the same factors, with its interval.
     """
 
     measure: str
@@ -173,10 +176,10 @@ def lending(
         raise UserError("weight= and cluster=: this dossier counts people, so leave them out")
     plain = {field.name: getattr(options, field.name) for field in fields(Options)}
     without_score = {"score": ""} if options.prediction else {}  # scores may then be any numbers
-    asked = Options(**plain | without_score | {"purpose": "lending"})
-    table = read_audit_table(asked, frame=frame)
+    audit_options = Options(**plain | without_score | {"purpose": "lending"})
+    table = read_audit_table(audit_options, frame=frame)
     answered = unknown_of({name: table.groups[name] for name in options.group}, unknown)
-    measured = _measured(options, frame, table, answered)
+    measured = _measure(options, frame, table, answered)
     return dossier(
         pack_of("lending"),
         _document(options, frame, table, answered, measured),
@@ -193,9 +196,11 @@ class _Measured:
 
     Attributes
     ----------
-    references : of each attribute and combination, the group that others are compared with.
-    ratios, odds : of decisions. by_quantile, by_segment : impact ratios of the best by score, and
-        within each segment. means : of scores and prices.
+    references : attribute or combination -> the group that its others are compared with.
+    ratios, odds : the impact ratios and the odds ratios of decisions.
+    by_quantile : the impact ratios among the best by score.
+    by_segment : the impact ratios within each segment.
+    means : the means of scores and prices.
     values : the scores and prices (n,) themselves, by column.
     given_factors : whether means are compared given factors, too.
     notes : how scores were read.
@@ -224,11 +229,11 @@ class _Measured:
         return [question for question, is_there in measured.items() if not is_there]
 
 
-def _measured(
+def _measure(
     options: LendingQuestion, frame: pd.DataFrame, table: AuditTable, answered: Unknown
 ) -> _Measured:
     """Measure decisions, scores and prices by group."""
-    compared = {name: _compared(name, table, answered) for name in table.groups}
+    compared = {name: _known_people(name, table, answered) for name in table.groups}
     singles = {name: compared[name] for name in options.group}
     ratios: list[ImpactRatio] = []
     odds: list[OddsRatio] = []
@@ -257,13 +262,13 @@ def _measured(
         for row in _means(measure, name, people, numbers, design)
     ]
     return _Measured(
-        {name: people.reference for name, people in compared.items()},
-        ratios,
-        odds,
-        best,
-        segments,
-        means,
-        values,
+        references={name: people.reference for name, people in compared.items()},
+        ratios=ratios,
+        odds=odds,
+        by_quantile=best,
+        by_segment=segments,
+        means=means,
+        values=values,
         given_factors=design is not None,
         notes=notes,
     )
@@ -322,7 +327,7 @@ def _answers(options: LendingQuestion, measured: _Measured) -> dict[str, str]:
     }
 
 
-def _compared(name: str, table: AuditTable, answered: Unknown) -> _Compared:
+def _known_people(name: str, table: AuditTable, answered: Unknown) -> _Compared:
     """Return the people of an attribute, or of a combination, whose group is known.
 
     Raises
@@ -373,7 +378,8 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
     """Return legitimate factors as columns (n, K): numbers, or a mark for each level but one."""
     parts = []
     for name in options.factors:
-        place, text = Place(options.path.name, name), frame[name]
+        place = Place(options.path.name, name)
+        text = frame[name]
         place.refuse_blank(text, "a factor: every row needs one, or leave the column out")
         values = to_numbers(text)
         if np.isfinite(values).all():
@@ -396,12 +402,14 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
 def _odds(attribute: str, groups: pd.Series, granted: NDArray[np.bool_]) -> Iterator[OddsRatio]:
     """Yield the odds ratio of each group to the reference, which comes first."""
     codes, names = codes_of(groups)
-    rows, numbers = np.bincount(codes), np.bincount(codes, granted)
-    refused = rate_limits(rows - numbers, rows)
-    odds = odds_ratios((numbers, numbers[0]), (rows, rows[0]))
-    for g, name in enumerate(names):
-        ends = odds.at(g) if g else (1.0, np.nan, np.nan)
-        yield OddsRatio(attribute, name, names[0], int(rows[g]), *refused.at(g), *ends)
+    n_people = np.bincount(codes)
+    n_granted = np.bincount(codes, granted)
+    refused = rate_limits(n_people - n_granted, n_people)
+    odds = odds_ratios((n_granted, n_granted[0]), (n_people, n_people[0]))
+    for group, name in enumerate(names):
+        ratio = odds.at(group) if group else (1.0, np.nan, np.nan)
+        people = int(n_people[group])
+        yield OddsRatio(attribute, name, names[0], people, *refused.at(group), *ratio)
 
 
 def _best(
@@ -447,20 +455,22 @@ def _segments(
     the group's mix of segments; segments in which either has nobody are left out.
     """
     for attribute, people in singles.items():
-        groups, granted = people.groups, favoured[people.rows]
+        groups = people.groups
+        granted = favoured[people.rows]
         codes, names = codes_of(groups)
-        places, segments = codes_of(strata[people.rows])
-        for k, segment in enumerate(segments):
-            rows = places == k
-            of_segment = groups[rows].reset_index(drop=True)
-            yield from _part_ratios(attribute, segment, of_segment, granted[rows])
-        cells = codes * len(segments) + places
+        segment_codes, segments = codes_of(strata[people.rows])
+        for index, segment in enumerate(segments):
+            in_segment = segment_codes == index
+            of_segment = groups[in_segment].reset_index(drop=True)
+            yield from _part_ratios(attribute, segment, of_segment, granted[in_segment])
+        cells = codes * len(segments) + segment_codes
         shape = len(names), len(segments)
-        size = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        numbers = np.bincount(cells, granted, minlength=size.size).reshape(shape)
-        for g, name in enumerate(names[1:], start=1):
-            pair = StandardisedRates.of(numbers[[g, 0]], size[[g, 0]], mix=size[g])
-            rates, ratios = pair.limits(), pair.ratios()
+        n_people = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        n_granted = np.bincount(cells, granted, minlength=n_people.size).reshape(shape)
+        for group, name in enumerate(names[1:], start=1):
+            pair = StandardisedRates.of(
+                n_granted[[group, 0]], n_people[[group, 0]], mix=n_people[group]
+            )
             yield PartRatio(
                 attribute,
                 ALL_SEGMENTS,
@@ -468,8 +478,8 @@ def _segments(
                 name,
                 names[0],
                 int(pair.rows[0, 1]),
-                *(float(end[0, 1]) for end in rates),
-                *(float(end[0, 1]) for end in ratios),
+                *(float(number[0, 1]) for number in pair.limits()),
+                *(float(number[0, 1]) for number in pair.ratios()),
             )
 
 
@@ -479,24 +489,26 @@ def _means(
     """Yield the means of the groups that have values, the reference group's first."""
     rows = np.isfinite(values) & people.rows
     codes, names = codes_of(people.groups[rows[people.rows]].reset_index(drop=True))
-    reference, x = people.reference, values[rows]
-    if reference not in names or len(names) < 2:
+    known_values = values[rows]
+    if people.reference not in names or len(names) < 2:
         return
-    place = names.index(reference)
-    means = loss_limits(Moments.of_groups(x, codes, len(names)))
-    less = difference_limits(means, means.take([place]))
-    standardised = mean_differences(x, codes, place)
+    reference = names.index(people.reference)
+    means = loss_limits(Moments.of_groups(known_values, codes, len(names)))
+    less = difference_limits(means, means.take([reference]))
+    standardised = mean_differences(known_values, codes, reference)
     unknown = Limits(*np.full((3, len(names)), np.nan))
     residual = adjusted = unknown
     if design is not None:
-        residual = residual_mean_differences(x, codes, place, design[rows])
-        adjusted = adjusted_mean_differences(x, codes, place, design[rows])
+        residual = residual_mean_differences(known_values, codes, reference, design[rows])
+        adjusted = adjusted_mean_differences(known_values, codes, reference, design[rows])
     sizes = np.bincount(codes)
-    for g, name in enumerate(names):
-        differences = (less, standardised, residual, adjusted) if g != place else (unknown,) * 4
+    for group, name in enumerate(names):
+        differences = (less, standardised, residual, adjusted)
+        if group == reference:
+            differences = (unknown,) * 4
         yield MeanDifference(
-            measure, attribute, name, reference, int(sizes[g]), means.at(g),
-            *(limits.at(g) for limits in differences),
+            measure, attribute, name, people.reference, int(sizes[group]), means.at(group),
+            *(limits.at(group) for limits in differences),
         )  # fmt: skip
 
 
@@ -526,15 +538,16 @@ def _in_short(
         of_price = [row for row in means if row.measure == measure and np.isfinite(row.smd[0])]
         if of_price:
             worst = max(of_price, key=lambda row: row.smd[0])
-            size, ends = abs(worst.less[0]), sorted(worst.less[1:])
-            side, in_interval = "higher", ""
-            if worst.less[0] < 0:
-                side, ends = "lower", sorted(-end for end in ends)
-            if np.isfinite(ends[0]):
-                in_interval = f" (95 % interval {number(ends[0])} to {number(ends[1])})"
+            difference = worst.less[0]
+            side = "lower" if difference < 0 else "higher"
+            lower, upper = sorted(-limit if difference < 0 else limit for limit in worst.less[1:])
+            in_interval = ""
+            if np.isfinite(lower):
+                in_interval = f" (95 % interval {number(lower)} to {number(upper)})"
             yield (
                 f"The mean '{measure}' of {worst.group} is {side} than that of "
-                f"{worst.reference} by {number(size)}{in_interval}: {number(abs(worst.smd[0]), 2)} "
+                f"{worst.reference} by {number(abs(difference))}{in_interval}: "
+                f"{number(abs(worst.smd[0]), 2)} "
                 f"standard deviations{_given_factors(worst, options)}."
             )
 

@@ -44,10 +44,12 @@ class Rule:
     ----------
     key : its name in the JSON, and in a file of facts.
     asks : a measure, which the predictions answer; a fact or a document, which people answer.
-    what : what is asked for; in braces may stand what a dossier fills in.
-    citation : where. quote : in which words, verbatim; empty where no text was found.
+    what : what is asked for; a dossier fills in the names in braces.
+    citation : the article or section that asks for it.
+    quote : its words, verbatim; empty where no text was found.
     source : the text that was read; None where none was found.
-    effective : the first day on which it applies. ends : the first day on which it no longer does.
+    effective : the first day on which it applies.
+    ends : the first day on which it no longer applies.
     when : ``scores`` or ``decisions``, where a rule is about one of them alone.
     """
 
@@ -83,9 +85,11 @@ class RulePack:
 
     Attributes
     ----------
-    version : the date of the text. checked : the day on which it was read.
+    version : the date of the text.
+    checked : the day on which it was read.
     review_by : the day after which it has to be read again.
-    status : such as ``in force``. about : a sentence on it.
+    status : whether the law applies, such as ``in force``.
+    about : a sentence on the status.
     """
 
     name: str
@@ -126,29 +130,30 @@ class RulePack:
 
         That it is past its date, that some of it was not read, and that some does not apply yet.
         """
-        rules, said = self.on(day), []
+        rules = self.on(day)
+        warnings = []
         if day > self.review_by:
-            said.append(
+            warnings.append(
                 f"These rules were read on {written_day(self.checked)} and were to be read again "
                 f"by {written_day(self.review_by)}: on {written_day(day)} they may no longer hold."
             )
         if day < self.version:
-            said.append(
+            warnings.append(
                 f"These are the rules of {written_day(self.version)}: what held on "
                 f"{written_day(day)} may differ."
             )
         unread = [rule for rule in rules if not rule.verified]
         if unread:
-            places = "; ".join(dict.fromkeys(rule.citation for rule in unread))
-            said.append(
+            citations = "; ".join(dict.fromkeys(rule.citation for rule in unread))
+            warnings.append(
                 f"Not verified: no published text was found of {len(unread)} of the {len(rules)} "
-                f"rules used here ({places})."
+                f"rules used here ({citations})."
             )
         if later := sorted({rule.effective for rule in rules if rule.effective > day}):
             waiting = sum(rule.effective > day for rule in rules)
             days = " and ".join(written_day(start) for start in later)
-            said.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
-        return said
+            warnings.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
+        return warnings
 
     def status_on(self, day: date) -> str:
         """Return its status, unless nothing of it applies yet on a day."""
@@ -223,7 +228,8 @@ def read_pack(name: str, text: str) -> RulePack:
 
     Parameters
     ----------
-    name : of the file, without its ending, which the pack has too.
+    name : the name of the file, without its ending; the pack has the same name.
+    text : the content of the file.
 
     Raises
     ------
@@ -241,8 +247,8 @@ def read_pack(name: str, text: str) -> RulePack:
         _check_fields(f"rules/{name}.toml, [sources.{source}]", about, _SOURCE)
         sources[source] = RuleSource(**about)
     rules = [
-        _rule(f"rules/{name}.toml, rule {place}", about, sources)
-        for place, about in enumerate(content.get("rule", []), start=1)
+        _rule(f"rules/{name}.toml, rule {number}", about, sources)
+        for number, about in enumerate(content.get("rule", []), start=1)
     ]
     pack = RulePack(**fields, rules=tuple(rules))
     _check_pack(f"rules/{name}.toml", name, pack, sources.values())
@@ -286,7 +292,9 @@ def _check_fields(
 def _rule(where: str, fields: Mapping[str, Any], sources: Mapping[str, RuleSource]) -> Rule:
     """Return the rule that fields of a file describe, after checking them."""
     _check_fields(where, fields, _RULE, _OPTIONAL)
-    where, quote, source = f"{where} ({fields['key']})", fields.get("quote"), fields.get("source")
+    where = f"{where} ({fields['key']})"
+    quote = fields.get("quote")
+    source = fields.get("source")
     if fields["asks"] not in ASKS:
         raise DataError(f"{where}: asks = {fields['asks']}; valid: {', '.join(ASKS)}")
     if fields.get("when", SCORES) not in (SCORES, DECISIONS):
@@ -305,12 +313,13 @@ def _rule(where: str, fields: Mapping[str, Any], sources: Mapping[str, RuleSourc
 
 
 def _check_pack(where: str, name: str, pack: RulePack, sources: Iterable[RuleSource]) -> None:
+    """Refuse a pack of another name than its file, or whose dates contradict one another."""
     if pack.name != name:
         raise DataError(f"{where}: its name is {pack.name}, and that of its file {name}")
     if pack.review_by < pack.checked:
         raise DataError(f"{where}: review_by is before checked")
     if late := [source for source in sources if source.text_date > pack.checked]:
         raise DataError(f"{where}: the text '{late[0].title}' is later than the day it was read")
-    for place, rule in enumerate(pack.rules):
-        if any(rule.overlaps(other) for other in pack.rules[:place]):
+    for index, rule in enumerate(pack.rules):
+        if any(rule.overlaps(other) for other in pack.rules[:index]):
             raise DataError(f"{where}: two rules '{rule.key}' hold on the same day")

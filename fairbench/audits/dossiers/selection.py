@@ -18,9 +18,9 @@ from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.dossiers.categories import (
     Category,
     categories_of,
-    listed,
     section_of,
     smallest_ratio,
+    tied_groups_text,
 )
 from fairbench.audits.dossiers.contents import dossier
 from fairbench.audits.dossiers.rulebook import DECISIONS, SCORES, pack_of
@@ -69,7 +69,10 @@ def ll144(
 
     Parameters
     ----------
-    options : their groups are the columns of sex and of race.
+    options : options whose groups are the columns of sex and of race.
+    frame : the table of people, as text.
+    told : the answers that only people can give, by the names of rules.
+    day : the day as of which the rules are taken.
     at_threshold : scores above the threshold are selected; otherwise a tool of scores scores, and
         rates are of scores above the median of everyone.
     unknown : answers that mean that a category is not known, beside those that usually do.
@@ -86,55 +89,113 @@ def ll144(
         selection = _selected_by_score(options, frame)
     else:
         selection = _selected_by_decision(options, frame)
-    sex, race = options.group
-    crossed = f"{sex}{CROSSED}{race}"
-    people = len(frame)
-    groups = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
-    answered = _unknown(groups, unknown)
-    known = {**answered.known, crossed: answered.known[sex] & answered.known[race]}
-    groups[crossed] = combine([groups[sex], groups[race]])
-
-    def compared(name: str, rows: Mask) -> list[Category]:
-        selected = selection.selected[rows]
-        return categories_of(name, groups[name][rows], selected, people, nobody=selection.nobody_is)
-
-    categories = {name: compared(name, rows) for name, rows in known.items()}
+    groups = _sex_and_race(options, frame, unknown)
+    categories = _compared_categories(groups, selection, groups.known)
     small = [category for category in _in_order(categories) if category.is_small]
-    left_out = [] if keep_small else sorted(small, key=lambda category: -category.rows)
-    if left_out:
-        excluded = {name: [c.group for c in left_out if c.attribute == name] for name in known}
-        categories = {
-            name: compared(name, rows & ~groups[name].isin(excluded[name]).to_numpy())
-            for name, rows in known.items()
-        }
-    uncounted = {name: int((~rows).sum()) for name, rows in known.items()}
+    excluded = [] if keep_small else sorted(small, key=lambda category: -category.rows)
+    if excluded:
+        categories = _compared_categories(groups, selection, _rows_without(groups, excluded))
+    n_people = len(frame)
+    n_unknown = {name: int((~known).sum()) for name, known in groups.known.items()}
     answers = {
         **told,
         "median": "" if selection.median is None else number(selection.median),
-        "unknown": "; ".join(f"{name}: {count(rows)}" for name, rows in uncounted.items()),
-        "small": _small_categories(small, people, kept=keep_small),
-        "people": count(people),
+        "unknown": "; ".join(f"{name}: {count(people)}" for name, people in n_unknown.items()),
+        "small": _small_categories(small, n_people, kept=keep_small),
+        "people": count(n_people),
+        **_answers_on_tables(groups, categories),
     }
-    for kind, name in (("sex", sex), ("race", race), ("sex_and_race", crossed)):
-        in_table = f"in the table of {name}: {len(categories[name])} categories"
-        answers |= {f"rate_by_{kind}": in_table, f"impact_ratio_by_{kind}": in_table}
     data = {
-        "people": people,
-        "unknown": uncounted,
-        "unknown_answers": answered.answers,
+        "people": n_people,
+        "unknown": n_unknown,
+        "unknown_answers": groups.unknown.answers,
         "keep_small": keep_small,
     }
-    measured = _measured(selection, categories, left_out, answered.sentences, data)
+    tables = _tables_of_categories(selection, categories, excluded, groups.unknown.sentences, data)
     return dossier(
         pack_of("ll144"),
-        measured,
+        tables,
         options,
         answers,
         day,
         about=SCORES if by_score else DECISIONS,
-        names={"sex": sex, "race": race, "both": crossed},
-        without=() if left_out else ("exclusion_reason",),
+        names={"sex": groups.sex, "race": groups.race, "both": groups.both},
+        without=() if excluded else ("exclusion_reason",),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _SexAndRace:
+    """The sex and race of everyone, and who did not state them.
+
+    Attributes
+    ----------
+    sex, race, both : what the attributes and their combination are called.
+    labels : attribute -> (n,) the group of each person.
+    known : attribute -> (n,) whether it is known.
+    unknown : the answers that were taken for unknown.
+    """
+
+    sex: str
+    race: str
+    both: str
+    labels: Mapping[str, pd.Series]
+    known: Mapping[str, Mask]
+    unknown: Unknown
+
+
+def _sex_and_race(options: Options, frame: pd.DataFrame, unknown: Sequence[str]) -> _SexAndRace:
+    """Return the sex and race of everyone, and both crossed.
+
+    Parameters
+    ----------
+    unknown : answers that mean that a category is not known, beside those that usually do.
+    """
+    sex, race = options.group
+    both = f"{sex}{CROSSED}{race}"
+    labels = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
+    answered = _unknown(labels, unknown)
+    known = {**answered.known, both: answered.known[sex] & answered.known[race]}
+    labels[both] = combine([labels[sex], labels[race]])
+    return _SexAndRace(sex, race, both, labels=labels, known=known, unknown=answered)
+
+
+def _compared_categories(
+    groups: _SexAndRace, selection: _Selection, counted: Mapping[str, Mask]
+) -> dict[str, list[Category]]:
+    """Return the categories of each attribute, of the people that are `counted` for it."""
+    return {
+        name: categories_of(
+            name,
+            groups.labels[name][rows],
+            selection.selected[rows],
+            len(rows),
+            nobody=selection.nobody_is,
+        )
+        for name, rows in counted.items()
+    }
+
+
+def _rows_without(groups: _SexAndRace, excluded: Sequence[Category]) -> dict[str, Mask]:
+    """Return, by attribute, whose group is known and is none of the excluded categories."""
+    rows = {}
+    for name, known in groups.known.items():
+        small_groups = [category.group for category in excluded if category.attribute == name]
+        rows[name] = known & ~groups.labels[name].isin(small_groups).to_numpy()
+    return rows
+
+
+def _answers_on_tables(
+    groups: _SexAndRace, categories: Mapping[str, Sequence[Category]]
+) -> dict[str, str]:
+    """Return in which table the rates and the impact ratios of each attribute are."""
+    answers = {}
+    attributes = {"sex": groups.sex, "race": groups.race, "sex_and_race": groups.both}
+    for kind, name in attributes.items():
+        in_table = f"in the table of {name}: {len(categories[name])} categories"
+        answers[f"rate_by_{kind}"] = in_table
+        answers[f"impact_ratio_by_{kind}"] = in_table
+    return answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +218,6 @@ class _Selection:
     median: float | None = None
 
 
-def _selected_by_score(options: Options, frame: pd.DataFrame) -> _Selection:
-    """Return who has a score beyond the median of everyone's."""
-    selected, median, how = _beyond_median(options, frame)
-    nobody_is = f"no score of a known category is beyond the median {number(median)}"
-    return _Selection("scoring rate", selected, [how], nobody_is, median)
-
-
 def _selected_by_decision(options: Options, frame: pd.DataFrame) -> _Selection:
     """Return who was selected by a decision, or by a score above the threshold."""
     table = read_audit_table(options, frame=frame)
@@ -176,7 +230,7 @@ def _in_order(categories: Mapping[str, Sequence[Category]]) -> list[Category]:
     return [category for of_attribute in categories.values() for category in of_attribute]
 
 
-def _measured(
+def _tables_of_categories(
     selection: _Selection,
     categories: Mapping[str, list[Category]],
     left_out: Sequence[Category],
@@ -187,16 +241,19 @@ def _measured(
 
     Parameters
     ----------
-    categories : of sex, of race and of both. left_out : those of under 2 % that have no ratio.
+    categories : the categories of sex, of race and of both.
+    left_out : the categories of under 2 % that have no ratio.
     on_unknown : sentences on answers that name no category.
+    data : plain values for the JSON; ``unknown`` counts people of no category by attribute.
     """
-    rate, unknown = selection.rate, data["unknown"]
+    rate = selection.rate
+    n_unknown = data["unknown"]
     sections = [
         section_of(
             of_attribute,
             rate,
             "6 RCNY 5-300",
-            more=f". Unknown, and in no category: {count(unknown[name])} people",
+            more=f". Unknown, and in no category: {count(n_unknown[name])} people",
         )
         for name, of_attribute in categories.items()
     ]
@@ -241,6 +298,7 @@ def _name_and_size(category: Category) -> str:
 
 
 def _plain_left_out(category: Category) -> dict[str, Any]:
+    """Return a category that has no ratio in plain values, for the JSON."""
     return {
         "attribute": category.attribute,
         "category": category.group,
@@ -260,8 +318,8 @@ def _refuse_others(options: Options) -> None:
         raise UserError("within=: these rules compare groups of everyone, so leave it out")
 
 
-def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, str]:
-    """Return whose score is above the median of all (6 RCNY 5-300), the median, and how it is read.
+def _selected_by_score(options: Options, frame: pd.DataFrame) -> _Selection:
+    """Return who has a score above the median of everyone's (6 RCNY 5-300).
 
     Where low scores are good (``favourable=0``), those below the median are counted.
     """
@@ -269,15 +327,21 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     Place(options.path.name, options.score).refuse(
         frame[options.score], np.isnan(score), "a score: everyone whom the tool assessed needs one"
     )
-    median, above = float(np.median(score)), score > np.median(score)
+    median = float(np.median(score))
+    above = score > np.median(score)
     direction = direction_of(("0", "1"), options.favourable, "")
     sex = groups_of(frame[options.group[0]], Place(options.path.name, options.group[0]))
     rows = Decided(options.path.name, sex, above.astype(np.int64))
     check_said(direction, [options.score], rows, f"{options.score} above the median {median:g}")
     selected, side = (above, "above") if direction.good else (score < median, "below")
-    end = "high" if direction.good else "low"
-    how = f"Counted: {options.score} {side} its median; {end} scores are good."
-    return selected, median, how
+    good_scores = "high" if direction.good else "low"
+    return _Selection(
+        rate="scoring rate",
+        selected=selected,
+        read_as=[f"Counted: {options.score} {side} its median; {good_scores} scores are good."],
+        nobody_is=f"no score of a known category is beyond the median {number(median)}",
+        median=median,
+    )
 
 
 def _or_none(names: Iterable[str]) -> str:
@@ -318,10 +382,11 @@ def four_fifths(
 
     Parameters
     ----------
+    options, frame, told, day : as :func:`ll144` has them; the groups may be of any attributes.
     unknown : answers that mean that a group is not known, beside those that usually do.
     """
     _refuse_others(options)
-    table, people = read_audit_table(options, frame=frame), len(frame)
+    table = read_audit_table(options, frame=frame)
     if not table.groups:
         raise UserError(f"{options.path.name}: no two groups to compare")
     answered = _unknown({name: table.groups[name] for name in options.group}, unknown)
@@ -333,7 +398,7 @@ def four_fifths(
             name,
             labels[known[name]],
             table.favoured[known[name]],
-            people,
+            len(frame),
             reference=table.references.get(name, ""),
         )
         for name, labels in table.groups.items()
@@ -343,7 +408,28 @@ def four_fifths(
         for of_attribute in categories.values()
         for category in of_attribute
     ]
-    sections = [
+    ratios = [
+        smallest_ratio(of_attribute, "selection rate") for of_attribute in categories.values()
+    ]
+    tables = Document(
+        "The four-fifths rule: selection rates and impact ratios",
+        [*_four_fifths_sections(categories), _differences_section(differences)],
+        summary=ExecutiveSummary(ratios, [*table.read_as, _SURE], unseen=answered.sentences),
+        data={
+            "people": len(frame),
+            "unknown": {name: int((~is_known).sum()) for name, is_known in known.items()},
+            "unknown_answers": answered.answers,
+            "groups": [category.plain() for category in _in_order(categories)],
+            "differences": differences,
+        },
+    )
+    answers = {**told, **_four_fifths_answers(categories, differences)}
+    return dossier(pack_of("four-fifths"), tables, options, answers, day)
+
+
+def _four_fifths_sections(categories: Mapping[str, Sequence[Category]]) -> list[Section]:
+    """Return the table and the figure of each attribute's rates and impact ratios."""
+    return [
         section_of(
             of_attribute,
             "selection rate",
@@ -353,33 +439,16 @@ def four_fifths(
         )
         for of_attribute in categories.values()
     ]
-    ratios = [
-        smallest_ratio(of_attribute, "selection rate") for of_attribute in categories.values()
-    ]
-    measured = Document(
-        "The four-fifths rule: selection rates and impact ratios",
-        [*sections, _differences_section(differences)],
-        summary=ExecutiveSummary(ratios, [*table.read_as, _SURE], unseen=answered.sentences),
-        data={
-            "people": people,
-            "unknown": {name: int((~rows).sum()) for name, rows in known.items()},
-            "unknown_answers": answered.answers,
-            "groups": [category.plain() for category in _in_order(categories)],
-            "differences": differences,
-        },
-    )
-    answers = {**told, **_answers(categories, differences)}
-    return dossier(pack_of("four-fifths"), measured, options, answers, day)
 
 
-def _answers(
+def _four_fifths_answers(
     categories: Mapping[str, Sequence[Category]], differences: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return what the file answers of that which the four-fifths rule asks."""
+    """Return the answers that the file gives to the questions of the four-fifths rule."""
     in_order = _in_order(categories)
     under = [row for row in differences if row["under"]]
     most_selected = (
-        f"{name}: {listed(of_attribute[0].most_selected)}"
+        f"{name}: {tied_groups_text(of_attribute[0].most_selected)}"
         for name, of_attribute in categories.items()
     )
     small = _or_none(
@@ -405,7 +474,7 @@ def _highest(categories: Sequence[Category]) -> Category:
 
 
 def _difference(category: Category, highest: Category) -> dict[str, Any]:
-    """Return what the rule looks at, of a group compared with the group of the highest rate.
+    """Compare a group with the group of the highest rate, in the terms of the rule.
 
     ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
     ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
@@ -432,7 +501,7 @@ def _group_name(row: Mapping[str, Any]) -> str:
 
 
 def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
-    """Return of which groups under four fifths one different person selected would turn that."""
+    """Say for which groups under four fifths one other person selected would change the answer."""
     if not under:
         return "no group is under four fifths"
     reversed_ = _or_none(_group_name(row) for row in under if row["reversed_by"] == 1)

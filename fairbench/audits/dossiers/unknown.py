@@ -74,7 +74,7 @@ class Unknown:
     def sentences(self) -> list[str]:
         """What was taken for unknown, a sentence for each attribute where anything was."""
         return [
-            f"{name}: counted as unknown, and left out of comparisons: {_listed(answers)}."
+            f"{name}: counted as unknown, and left out of comparisons: {_answers_text(answers)}."
             for name, answers in self.answers.items()
             if answers
         ]
@@ -85,7 +85,7 @@ class Unknown:
         return any(set(answers) - {MISSING} for answers in self.answers.values())
 
 
-def _listed(answers: Mapping[str, int]) -> str:
+def _answers_text(answers: Mapping[str, int]) -> str:
     return ", ".join(f"{quoted(label)} ({count(people)})" for label, people in answers.items())
 
 
@@ -109,14 +109,16 @@ def unknown_of(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
         if _plain(answer) not in present:
             raise unknown_name("answer in unknown=", answer, present.values())
     also = {_plain(answer) for answer in more}
-    known, answers = {}, {}
+    known = {}
+    answers = {}
     for name, column in groups.items():
         silent = [label for label in labels[name] if says_nothing(label) or _plain(label) in also]
         text = column.astype(str)
         known[name] = ~text.isin(silent).to_numpy()
-        answers[name] = _counted(text[~known[name]])
+        answers[name] = _count_each(text[~known[name]])
     return Unknown(known, answers)
 
 
-def _counted(labels: Iterable[str]) -> dict[str, int]:
+def _count_each(labels: Iterable[str]) -> dict[str, int]:
+    """Return how often each label comes, the most frequent first."""
     return dict(Counter(labels).most_common())

@@ -23,8 +23,9 @@ def policy_of(path: str | Path, options: type) -> dict[str, Any]:
 
     Parameters
     ----------
-    options : the dataclass that declares them. ``predictions`` is the file itself, seen from the
-        policy's folder, and is returned as ``path``.
+    path : the policy file.
+    options : the dataclass that declares the options. A policy may also name the file to judge as
+        ``predictions``, relative to its own folder; that is returned as ``path``.
 
     Raises
     ------
@@ -32,7 +33,7 @@ def policy_of(path: str | Path, options: type) -> dict[str, Any]:
         option that is unknown or stands there twice.
     """
     path = Path(path)
-    valid = [one.name for one in fields(options) if not one.metadata.get("hidden")]
+    valid = [field.name for field in fields(options) if not field.metadata.get("hidden")]
     valid = [PREDICTIONS, *(name for name in valid if name not in _OF_A_COMMAND)]
     given: dict[str, Any] = {}
     for name, value in _entries(path):

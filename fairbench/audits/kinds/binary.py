@@ -43,7 +43,7 @@ from fairbench.audits.pages.within import within_section
 from fairbench.audits.report import Audit
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import unless
-from fairbench.audits.within import same, within_findings
+from fairbench.audits.within import shared_traits, within_findings
 from fairbench.evaluation.columns import records
 from fairbench.reporting.document.model import Gallery, Section
 from fairbench.reporting.group_tables import all_metrics
@@ -169,7 +169,10 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
         yield Section("Impact ratios", list(impact_blocks(assessment)))
     yield gaps_section(assessment)
     yield from within_section(
-        assessment.within, assessment.gaps, same(assessment.options), assessment.bounds.epsilon
+        assessment.within,
+        assessment.gaps,
+        shared_traits(assessment.options),
+        assessment.bounds.epsilon,
     )
     yield from pairs_section(assessment.gaps)
     yield rates_section(assessment)
@@ -198,7 +201,8 @@ _NEEDED_FIELDS = ("labels", "settled", "few", "enough", "remaining")
 
 def _data(assessment: Assessment) -> Mapping[str, Any]:
     """Return all that was computed in plain values, for the JSON."""
-    gaps, calibrations = assessment.gaps, assessment.calibrations
+    gaps = assessment.gaps
+    calibrations = assessment.calibrations
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
         "gaps": [

@@ -33,7 +33,9 @@ def warning_of(assessment: Assessment) -> Iterator[str]:
 
 def basis_of(assessment: Assessment) -> Iterator[str]:
     """Yield what the figures rest on: how the file was read, its rows and its labels."""
-    table, labels, rows = assessment.table, assessment.labels, len(assessment.table)
+    table = assessment.table
+    labels = assessment.labels
+    rows = len(table)
     yield from table.read_as
     if assessment.of_decisions:
         yield (
@@ -171,7 +173,8 @@ def _as_much(factor: float) -> str:
 
 def sure_of(assessment: Assessment) -> Iterator[str]:
     """Yield how sure the findings are: how many outcomes are known, and what follows from that."""
-    rows, labels = len(assessment.table), assessment.labels
+    rows = len(assessment.table)
+    labels = assessment.labels
     some = count(labels) if labels else "none"
     outcomes = "all" if labels == rows else some
     yield f"There are {count(rows)} rows, {outcomes} of them with a known outcome."

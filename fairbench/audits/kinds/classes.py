@@ -100,9 +100,10 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         frequentist=options.interval == FREQUENTIST,
     )
     (everyone,) = parts_of(pd.Series(pd.Categorical(["everyone"] * len(scores))))
-    classes = parts_of(_predicted(scores), costs=costs)
+    classes = parts_of(_predicted_classes(scores), costs=costs)
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
-    bins, mistakes = reliability_bins(scores, options.strength), frequent_mistakes(scores)
+    bins = reliability_bins(scores, options.strength)
+    mistakes = frequent_mistakes(scores)
     is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
@@ -141,24 +142,26 @@ def findings_of(
 
     Parameters
     ----------
+    scores : the predictions.
     groups : attribute, or combination of two -> (n,) categorical labels.
     """
     risk = ErrorBudget(len(groups) + 1).risk
     findings = []
     for attribute, labels in groups.items():
-        findings += _compared(scores, options, attribute, labels, risk)
-    by_class = _compared(scores, options, CLASSES, _predicted(scores), risk)
+        findings += _compare_accuracies(scores, options, attribute, labels, risk)
+    by_class = _compare_accuracies(scores, options, CLASSES, _predicted_classes(scores), risk)
     return [*findings, *(finding for finding in by_class if finding.about == LOWEST)]
 
 
-def _compared(
+def _compare_accuracies(
     scores: MulticlassScores, options: Options, attribute: str, groups: pd.Series, risk: float
 ) -> list[Finding]:
-    """Return what labels alone say of the accuracies of groups, and of more than two the lowest."""
+    """Compare the accuracies of groups by labels alone; of more than two, find the lowest."""
     counts = counts_of(scores, groups)
     enough = counts[counts["labels"] >= FEWEST_COMPARED]
     names = enough.index.astype(str).tolist()
-    bound, labels = options.epsilon, int(enough["labels"].sum())
+    bound = options.epsilon
+    labels = int(enough["labels"].sum())
     gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=bound, n=labels, needs=TOO_FEW)
     if len(names) < 2:
         return [gap, replace(gap, about=LOWEST)]
@@ -171,26 +174,38 @@ def _compared(
     answer, findings = compare_groups(at_level, names, gap, risk, may_be_small=may_be_small)
     if len(names) == 2:
         return findings
-    candidates, rates = lowest_of(names, answer), at_level(LEVEL).single
-    verdict, ends = OPEN, (np.nan,) * 3
-    if len(candidates) == 1:
-        verdict, ends = LARGE, rates.at(int(rates.value.argmin()))
-    lowest = (LOWEST, attribute, ACCURACY, verdict, tuple(candidates))
-    return [*findings, Finding(*lowest, *ends, bound=bound, n=labels)]
+    candidates = lowest_of(names, answer)
+    rates = at_level(LEVEL).single
+    is_known = len(candidates) == 1
+    value, lower, upper = rates.at(int(rates.value.argmin())) if is_known else (np.nan,) * 3
+    lowest = Finding(
+        LOWEST,
+        attribute,
+        ACCURACY,
+        LARGE if is_known else OPEN,
+        tuple(candidates),
+        value=value,
+        lower=lower,
+        upper=upper,
+        bound=bound,
+        n=labels,
+    )
+    return [*findings, lowest]
 
 
-def _predicted(scores: MulticlassScores) -> pd.Series:
+def _predicted_classes(scores: MulticlassScores) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
     """Yield what the figures rest on, and what they are of."""
-    rows, labels = len(scores), len(scores.labelled)
+    rows = len(scores)
+    labels = len(scores.labelled)
     labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"
     yield f"{count(rows)} rows, {labelled}, {count(len(scores.classes))} classes."
     if labels:
-        ends = interval(accuracy["lower"], accuracy["upper"])
-        yield f"The accuracy is {number(accuracy['value'])} (95 % interval {ends})."
+        limits = interval(accuracy["lower"], accuracy["upper"])
+        yield f"The accuracy is {number(accuracy['value'])} (95 % interval {limits})."
     yield (
         "The accuracy of a predicted class is the share of right ones among the rows predicted so; "
         "its expected calibration error (ECE) is how far scores of such rows are from that share, "
@@ -233,35 +248,36 @@ def _table(kind: str, parts: Rows) -> Table:
     columns += [Column("ECE", "estimate"), Column("P(highest ECE)", "probability")]
     if parts[0]["cost"]:
         columns += [Column("cost", "estimate"), Column("P(highest cost)", "probability")]
-    # Bars are on a scale from the lowest end of all to 1.
+    # Bars are on a scale from the lowest limit of all to 1.
     low = float(np.nanmin([0.99, *(row["accuracy"]["lower"] for row in parts)]))
-    rows = []
+    table_rows = []
     for row in sorted(parts, key=lambda row: float(row["accuracy"]["value"])):
         accuracy, error, cost = row["accuracy"], row["calibration"], row["cost"]
-        value, lower, upper = (100 * (end - low) / (1 - low) for end in _ends(accuracy))
-        cells = [row["name"], row["rows"], row["labels"], _ends(accuracy)]
+        value, lower, upper = (100 * (figure - low) / (1 - low) for figure in _estimate(accuracy))
+        cells = [row["name"], row["rows"], row["labels"], _estimate(accuracy)]
         cells += [None if np.isnan(value) else Bar(lower, value, upper, band=(0, 100))]
         cells += [f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"]
-        cells += [_ends(error), error["extreme"]]
-        rows.append([*cells, _ends(cost), cost["extreme"]] if cost else cells)
+        cells += [_estimate(error), error["extreme"]]
+        table_rows.append([*cells, _estimate(cost), cost["extreme"]] if cost else cells)
     caption = (
         "rank: 1 is the least accurate; the ranks of all rows hold together in 95 % of samples"
     )
-    return Table(columns, rows, caption=caption, most=_MOST)
+    return Table(columns, table_rows, caption=caption, most=_MOST)
 
 
-def _ends(estimate: Mapping[str, float]) -> tuple[float, float, float]:
+def _estimate(estimate: Mapping[str, float]) -> tuple[float, float, float]:
     return estimate["value"], estimate["lower"], estimate["upper"]
 
 
 def _mistake_table(mistakes: Rows) -> Table:
+    """Return the table of the most frequent pairs of a true and a predicted class that differ."""
     columns = [Column("true class"), Column("predicted"), Column("labels", "count")]
     columns += [Column("share of those predicted so", "number")]
     columns += [Column("95 % interval", "interval")]
     rows = []
     for row in mistakes:
-        share, *ends = _ends(row["share"])
-        rows.append([row["target"], row["prediction"], row["count"], share, tuple(ends)])
+        share, *limits = _estimate(row["share"])
+        rows.append([row["target"], row["prediction"], row["count"], share, tuple(limits)])
     return Table(columns, rows, most=_MOST)
 
 
@@ -275,13 +291,14 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     points = []
     for row in bins[bins["share_of_rows"] > 0].itertuples():
         line = np.array([[row.score, row.lower], [row.score, row.upper]])
-        at, hint = ([row.score], [row.accuracy]), f"{row.labels} labels"
-        points.append(Series("", *at, BLUE, filled=True, lined=False, outline=line, hint=hint))
+        point = ([row.score], [row.accuracy])
+        hint = f"{row.labels} labels"
+        points.append(Series("", *point, BLUE, filled=True, lined=False, outline=line, hint=hint))
     spans = dict.fromkeys("xy", (0.0, 1.0))
     (svg,) = chart([Panel([bars, ideal, *points], "score", "accuracy", spans=spans)])
     ece, accuracy = (
         f"{number(value)} ({interval(lower, upper)})"
-        for value, lower, upper in map(_ends, (everyone["calibration"], everyone["accuracy"]))
+        for value, lower, upper in map(_estimate, (everyone["calibration"], everyone["accuracy"]))
     )
     caption = f"ECE {ece}, accuracy {accuracy}"
     return Gallery(

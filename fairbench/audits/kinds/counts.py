@@ -161,7 +161,8 @@ class _Reader:
         if any(map(says_nothing, levels)):
             self.unknown[attribute] = self.unknown.get(attribute, 0) + people
             return
-        group, categories = CROSSED.join(levels), self.rows.setdefault(attribute, {})
+        group = CROSSED.join(levels)
+        categories = self.rows.setdefault(attribute, {})
         if group in categories:
             raise self.fault(
                 self.options.group[0],
@@ -169,9 +170,11 @@ class _Reader:
                 f"{quoted(group, 40)} has row {categories[group].row} as well: keep one row a "
                 "category",
             )
-        selected = self._selected(row, people)
+        selected, fewest, most = self._selected(row, people)
         if people:
-            categories[group] = CountedCategory(attribute, group, people, *selected, row=row + 1)
+            categories[group] = CountedCategory(
+                attribute, group, people, selected, fewest, most, row=row + 1
+            )
         else:
             self.empty.append(f"{attribute}: {group}")
 
@@ -181,7 +184,7 @@ class _Reader:
         return self._whole(column, row, text)
 
     def _whole(self, column: str, row: int, text: str) -> int:
-        """Return a number of people, or refuse what is none."""
+        """Return a number of people; refuse a text that is none."""
         if not text:
             raise self.fault(
                 column, row + 1, "it is blank: fill in the number of people, or delete the row"
@@ -272,9 +275,11 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
             crossed = next(combinations, "")
             if not crossed:
                 raise UserError(f"{options.path.name}: column '{name}' names no category")
-            categories[name] = _summed(categories[crossed], name)
+            categories[name] = _sum_over_others(categories[crossed], name)
             notes.append(f"The categories of {name} are the sums of those of {crossed}.")
-    in_order = sorted(categories, key=lambda name: (name.count(CROSSED), _place(name, options)))
+    in_order = sorted(
+        categories, key=lambda name: (name.count(CROSSED), _option_index(name, options))
+    )
     for name in in_order:
         if len(categories[name]) < 2:
             only = "".join(f" ({category.group})" for category in categories[name])
@@ -292,17 +297,17 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     return table
 
 
-def _place(name: str, options: Options) -> int:
-    """Return the place of an attribute, or of the first of a combination, in the options."""
+def _option_index(name: str, options: Options) -> int:
+    """Return the index of an attribute, or of the first of a combination, in ``group=``."""
     return options.group.index(name.split(CROSSED)[0])
 
 
-def _summed(crossed: Sequence[CountedCategory], name: str) -> list[CountedCategory]:
+def _sum_over_others(crossed: Sequence[CountedCategory], name: str) -> list[CountedCategory]:
     """Return the categories of one attribute as sums over the others."""
-    place = crossed[0].attribute.split(CROSSED).index(name)
+    index = crossed[0].attribute.split(CROSSED).index(name)
     sums: dict[str, CountedCategory] = {}
     for cell in crossed:
-        group = cell.group.split(CROSSED)[place]
+        group = cell.group.split(CROSSED)[index]
         subtotal = sums.get(group, CountedCategory(name, group, 0, 0, 0, 0))
         sums[group] = CountedCategory(
             name,
@@ -337,7 +342,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
 
     Raises
     ------
-    UserError : as :func:`read_counts` has it, or a reference that is no category.
+    UserError : the table is not as :func:`read_counts` needs it, or a reference is no category.
     """
     table = read_counts(options, frame)
     references = _references(options, table)

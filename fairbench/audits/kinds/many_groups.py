@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -56,8 +56,10 @@ _NO_LABELS = "Without labels nothing is said of errors: scores are not taken at 
 def audit_many(table: AuditTable, options: Options) -> Audit:
     """Audit so many groups that they are estimated together; all of them are in a file."""
     codes, groups = codes_of(table.cells)
-    sizes, rows, labels = np.bincount(codes), len(table), len(table.known)
-    frame, rates, findings = estimated(table, options, codes, groups)
+    sizes = np.bincount(codes)
+    rows = len(table)
+    labels = len(table.known)
+    frame, rates, findings = estimate_groups(table, options, codes, groups)
     return Audit(
         options,
         rows,
@@ -84,18 +86,34 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
     )
 
 
-def estimated(
+class GroupEstimates(NamedTuple):
+    """Rates of so many groups that they are estimated together.
+
+    Attributes
+    ----------
+    groups : a row for each rate and group: counts, its raw rate, the pooled estimate, and what is
+        sure.
+    rates : a row for each rate: that of everyone, how many groups are flagged, which share of the
+        groups is surely within epsilon of everyone, beyond it, or neither, and the largest gap.
+    findings : which groups are unlike everyone else, and the largest gap of each rate.
+    """
+
+    groups: pd.DataFrame
+    rates: list[Row]
+    findings: list[Finding]
+
+
+def estimate_groups(
     table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
-) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
-    """Return what is measured of groups with codes (n,), and what is said of them.
+) -> GroupEstimates:
+    """Estimate the rates of groups together, and find those that stand out.
 
     Half of the error rate is for which groups are unlike everyone else, half for the largest gaps.
 
-    Returns
-    -------
-    A row for each rate and group: counts, own rate, pooled estimate, and what is sure. A row for
-    each rate: that of everyone, how many groups are flagged, which share of them is surely within
-    epsilon of everyone, beyond it, or neither, and the largest gap. The findings.
+    Parameters
+    ----------
+    codes : (n,) the position of each row's group in `groups`.
+    groups : the names of the groups.
     """
     attribute = " x ".join(options.group)
     names, successes, sizes = counts_of_rates(table.label, table.prediction, codes)
@@ -112,17 +130,18 @@ def estimated(
     test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
     rates: list[Row] = []
     findings: list[Finding] = []
-    for r, name in enumerate(names):
-        rate_rows, total = frame[frame["rate"] == name], int(sizes[r].sum())
+    for index, name in enumerate(names):
+        rate_rows = frame[frame["rate"] == name]
+        total = int(sizes[index].sum())
         template = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
         findings += _unlike(rate_rows, test_risk, template)
         template = replace(template, bound=options.epsilon, needs=TOO_FEW)
-        surest, gaps = _gap(successes[r], sizes[r], groups, template, gap_risk)
+        surest, gaps = _gap(successes[index], sizes[index], groups, template, gap_risk)
         verdicts = rate_rows["verdict"].value_counts(normalize=True)
         rates.append(
             {
                 "rate": name,
-                "everyone": tuple(map(float, rate_limits(successes[r].sum(), total))),
+                "everyone": tuple(map(float, rate_limits(successes[index].sum(), total))),
                 "flagged": int(rate_rows["unlike_everyone"].sum()),
                 **verdicts.reindex([WITHIN, BEYOND, UNSURE], fill_value=0.0).to_dict(),
                 "gap": gaps[0].value,
@@ -131,7 +150,7 @@ def estimated(
             }
         )
         findings += gaps
-    return frame, rates, findings
+    return GroupEstimates(frame, rates, findings)
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:
@@ -164,7 +183,8 @@ def _gap(
 
     answer = answer_gap(of_surest, template.bound, risk)
     low, high = large_enough[list(at_level(1 - risk)[1:])]
-    names, rates = [groups[high], groups[low]], [successes[g] / sizes[g] for g in (high, low)]
+    names = [groups[high], groups[low]]
+    rates = [successes[group] / sizes[group] for group in (high, low)]
     value, lower, upper = map(float, at_level(LEVEL)[0])
     gap = replace(template, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
     if answer.verdict == LARGE:
@@ -251,9 +271,9 @@ def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Tab
 
 def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> Table:
     """Return the table of some groups, with their pooled intervals drawn on one scale."""
-    ends = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
+    intervals = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
     return table_of(
-        rows.assign(bar=list(bars(ends, epsilon))).to_dict("records"),
+        rows.assign(bar=list(bars(intervals, epsilon))).to_dict("records"),
         [
             (lambda row: direction.rate_name(row["rate"]), Column("rate")),
             ("group", Column("group")),

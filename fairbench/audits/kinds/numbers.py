@@ -62,7 +62,8 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     ------
     UserError : a value that is no number, or ends of intervals that are the wrong way round.
     """
-    file, percent = options.path.name, f"{100 * options.nominal:g}"
+    file = options.path.name
+    percent = f"{100 * options.nominal:g}"
     known = is_given(frame[options.target])
     if options.labelled:
         known &= marks_of(frame[options.labelled], Place(file, options.labelled))
@@ -83,11 +84,11 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     return data, notes_on_groups(rows, options.group)
 
 
-def measured(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
+def evaluate_numbers(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
     """Return all metrics, in the columns that `fairbench.evaluate` returns."""
-    rows = MetricTable(level, minimum=_MINIMUM)
-    evaluate_regression(rows, data, ([options.nominal] if options.bounds else []))
-    return rows.frame()
+    table = MetricTable(level, minimum=_MINIMUM)
+    evaluate_regression(table, data, ([options.nominal] if options.bounds else []))
+    return table.frame()
 
 
 def unit_of(data: Labelled) -> float:
@@ -102,7 +103,7 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
-        gaps = values_of(measured(data, options, level)).query("group == ''")
+        gaps = values_of(evaluate_numbers(data, options, level)).query("group == ''")
         return gaps.set_index(["attribute", "metric"])
 
     def interval(key: tuple[str, str], level: float) -> GapInterval:
@@ -110,10 +111,12 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
 
     findings = []
     for attribute, metric in itertools.product(data.groups, metrics):
-        key, is_share = (attribute, f"{metric}_gap"), metric == COVERAGE
+        key = (attribute, f"{metric}_gap")
+        is_share = metric == COVERAGE
         unit = 1 if is_share else unit_of(data)
         bound = options.epsilon * unit
-        gap, verdict = at_level(LEVEL).loc[key], NOT_MEASURED
+        gap = at_level(LEVEL).loc[key]
+        verdict = NOT_MEASURED
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
             verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict
@@ -126,7 +129,8 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
 def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of numbers."""
     data, notes = read_numbers(options, frame)
-    metrics, findings = measured(data, options), gap_findings(data, options)
+    metrics = evaluate_numbers(data, options)
+    findings = gap_findings(data, options)
     singles = {name: data.groups[name] for name in options.group}
     prediction = data.column("prediction")
     distributions = {
@@ -232,8 +236,8 @@ def _figure(
     data = data.with_weight()
     prediction = data.column("prediction")
     codes, names = codes_of(data.groups[attribute])
-    ends = np.unique(np.quantile(prediction, np.arange(1, _BINS) / _BINS))
-    bins = np.searchsorted(ends, prediction, side="left")
+    bin_limits = np.unique(np.quantile(prediction, np.arange(1, _BINS) / _BINS))
+    bins = np.searchsorted(bin_limits, prediction, side="left")
     cells = pd.Series(pd.Categorical(codes * _BINS + bins))
     across, up = (
         group_means(values, cells, data.design)[0]
@@ -241,13 +245,15 @@ def _figure(
     )
     group = cells.cat.categories.to_numpy() // _BINS
     lines = [
-        group_line(name, g, across.value[group == g], up.take(group == g), marked=True)
-        for g, name in enumerate(names[:MOST_LINES])
+        group_line(name, index, across.value[group == index], up.take(group == index), marked=True)
+        for index, name in enumerate(names[:MOST_LINES])
     ]
     panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
     for what, scores in distributions.items():
         panels.append(
-            density_panel([group for group in scores if group.attribute == attribute], what)
+            density_panel(
+                [of_group for of_group in scores if of_group.attribute == attribute], what
+            )
         )
     first, *more = chart(panels, key=lines)
     return Figure(

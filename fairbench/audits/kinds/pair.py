@@ -44,12 +44,14 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
 
     Parameters
     ----------
-    frame : the table as it was read.
+    table : the predictions of the first classifier.
+    frame : the table as it was read, with the column of the other's scores.
     """
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     findings = compare_tables(table, other, options)
     figures = [_figures(finding, table.direction.rate_names) for finding in findings]
-    rows, labels = len(table), len(table.known)
+    rows = len(table)
+    labels = len(table.known)
     is_open = any(finding.verdict == OPEN for finding in findings)
     title = f"{options.against} against {options.score}"
     return Audit(
@@ -98,7 +100,7 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     names = options.score, options.against
     accuracies = Finding(COMPARISON, "", ACCURACY, NOT_MEASURED, names, bound=options.epsilon)
     everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
-    findings = [_compared(accuracies, accuracy, everyone, risk)]
+    findings = [_compare(accuracies, accuracy, everyone, risk)]
     for attribute, groups in first.groups.items():
         codes = groups.cat.remove_categories(_small(groups)).cat.codes.to_numpy(np.intp)
         for metric, rate in RATE_OF.items():
@@ -106,7 +108,7 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
             gaps = replace(
                 accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
             )
-            findings.append(_compared(gaps, rate, cells, risk))
+            findings.append(_compare(gaps, rate, cells, risk))
     return findings
 
 
@@ -128,9 +130,17 @@ def _cells(
     )
 
 
-def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Finding:
-    """Return what the cells (G, 8) of groups, or of everyone, say of a rate."""
-    template, is_gap = replace(template, n=int(cells.sum())), bool(template.attribute)
+def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Finding:
+    """Compare a rate, or its gaps, between both classifiers.
+
+    Parameters
+    ----------
+    template : the finding to fill in.
+    cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
+    risk : the probability with which the answer may be wrong.
+    """
+    template = replace(template, n=int(cells.sum()))
+    is_gap = bool(template.attribute)
     if not template.n:
         return replace(template, needs=NO_LABELS)
     limits_of_both = rates_of(cells, rate, level=LEVEL)
@@ -143,7 +153,8 @@ def _compared(template: Finding, rate: Rate, cells: Floats, risk: float) -> Find
             return gap_change(cells[has_rate], rate, level=level)
         return difference(cells, rate, level=level).take(0)
 
-    for_small, for_large = at_level(1 - 2 * risk), at_level(1 - risk)
+    for_small = at_level(1 - 2 * risk)
+    for_large = at_level(1 - risk)
     verdict = OPEN
     if -template.bound < for_small.lower and for_small.upper < template.bound:
         verdict = SMALL
@@ -186,8 +197,8 @@ def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
 
 def _table(findings: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
     """Return the table of both classifiers' accuracies and gaps, and of their differences."""
-    ends = [(finding.lower, finding.value, finding.upper) for finding in findings]
-    with_bar = zip(findings, bars(ends, options.epsilon), strict=True)
+    intervals = [(finding.lower, finding.value, finding.upper) for finding in findings]
+    with_bar = zip(findings, bars(intervals, options.epsilon), strict=True)
     return table_of(
         ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in with_bar),
         [

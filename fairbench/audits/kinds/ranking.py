@@ -52,12 +52,15 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     score = numbers_of(frame, Place(file, options.score))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     singles = {name: groups[name] for name in options.group}
-    lists, in_lists, who = None, "", "people"
+    lists = None
+    in_lists = ""
+    what = "people"
     if options.lists:
         lists = pd.factorize(frame[options.lists])[0].astype(np.intp)
         if lists.max() == 0:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
-        in_lists, who = f", in {count(lists.max() + 1)} lists", "lists"
+        in_lists = f", in {count(lists.max() + 1)} lists"
+        what = "lists"
     shares = shares_of_places(score, groups, lists, options.top, level=LEVEL, error_rate=ERROR_RATE)
     scores = score_distributions(score, singles)
     first = first_places(options.top, of_each=lists is not None)
@@ -71,7 +74,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             f"{count(len(score))} rows ranked by '{options.score}', the highest first{in_lists}.",
             "Exposure: a place counts 1 / log2(1 + place), so that the first is seen most; rows of "
             "the same score share their places.",
-            f"Intervals say how far off it may be if other {who} like these were ranked.",
+            f"Intervals say how far off it may be if other {what} like these were ranked.",
         ],
         [
             Section(f"Among the {first}", [_table(shares, TOP, "first places")]),
@@ -158,12 +161,16 @@ def _figure(
     """Return the groups' shares of the first places, at so many lengths of the top."""
     codes, names = codes_of(labels)
     lengths, shares = shares_by_length(score, codes, len(names), lists)
-    row_shares, x = np.bincount(codes) / len(codes), np.log10(lengths)
-    lines, level_lines = [], []
-    for g, name in enumerate(names[:MOST_LINES]):
-        lines.append(group_line(name, g, x, shares.take(g)))
-        colour = COLOURS[g % len(COLOURS)]
-        level_lines.append(Series("", x[[0, -1]], row_shares[[g, g]], colour, marked=False))
+    row_shares = np.bincount(codes) / len(codes)
+    log_lengths = np.log10(lengths)
+    lines = []
+    level_lines = []
+    for index, name in enumerate(names[:MOST_LINES]):
+        lines.append(group_line(name, index, log_lengths, shares.take(index)))
+        colour = COLOURS[index % len(COLOURS)]
+        level_lines.append(
+            Series("", log_lengths[[0, -1]], row_shares[[index, index]], colour, marked=False)
+        )
     title = "log10 of how many places are the first"
     panels = [
         Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),

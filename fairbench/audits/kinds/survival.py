@@ -33,10 +33,12 @@ _BLOCK = 1000  # rows that are compared with all others at once
 
 
 class Survival(NamedTuple):
-    """Times (n,) until an event or the end of observation, and predicted risks of the event.
+    """Times until an event or the end of observation, and predicted risks of the event.
 
     Attributes
     ----------
+    time : (n,) the time of the event, or until which the row was observed.
+    risk : (n,) the predicted risk.
     event : (n,) whether the event was seen; otherwise the row is censored at its time.
     """
 
@@ -51,8 +53,15 @@ def concordance(rows: Survival) -> tuple[float, float]:
     It is the share of comparable pairs, those whose earlier time is that of an event, of which the
     earlier has the higher risk; equal risks count half (Harrell, Lee and Mark 1996). The standard
     error is that of the infinitesimal jackknife: each row's part in the pairs that it is in.
+
+    Notes
+    -----
+    Let p_i be the number of comparable pairs that row i is in, and w_i the number of them that are
+    in the right order. With P = sum p_i / 2 pairs, the concordance is C = sum w_i / 2 / P, and its
+    standard error sqrt(sum (w_i - C p_i)^2) / P.
     """
-    right, pairs = np.zeros(len(rows.time)), np.zeros(len(rows.time))
+    right = np.zeros(len(rows.time))  # w_i
+    pairs = np.zeros(len(rows.time))  # p_i
     for start in range(0, len(rows.time), _BLOCK):
         block = slice(start, start + _BLOCK)
         time, event, risk = (column[block, None] for column in rows)
@@ -62,11 +71,11 @@ def concordance(rows: Survival) -> tuple[float, float]:
         for total, counted in ((right, wins), (pairs, comparable)):
             total[block] += counted.sum(axis=1)
             total += counted.sum(axis=0)
-    whole = pairs.sum() / 2
-    if not whole:
+    n_pairs = pairs.sum() / 2
+    if not n_pairs:
         return float("nan"), float("nan")
-    share = float(right.sum() / 2 / whole)
-    return share, float(np.sqrt(((right - share * pairs) ** 2).sum()) / whole)
+    share = float(right.sum() / 2 / n_pairs)
+    return share, float(np.sqrt(((right - share * pairs) ** 2).sum()) / n_pairs)
 
 
 def brier_losses(rows: Survival, horizon: float) -> Floats:
@@ -75,7 +84,8 @@ def brier_losses(rows: Survival, horizon: float) -> Floats:
     Rows that are censored before it count through those that were observed as long, by the inverse
     probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
     """
-    event, control = rows.event & (rows.time <= horizon), rows.time > horizon
+    event = rows.event & (rows.time <= horizon)
+    control = rows.time > horizon
     observed = uncensored(rows, np.minimum(rows.time, horizon))
     with np.errstate(invalid="ignore", divide="ignore"):
         losses: Floats = np.where(event | control, (event - rows.risk) ** 2 / observed, 0.0)
@@ -142,30 +152,36 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
 
 def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, Measure]:
     """Return measure -> the function of a level that makes the limits of its groups."""
-    parts = [Survival(*(column[codes == g] for column in rows)) for g in range(groups)]
-    shares, errors = np.transpose([concordance(part) for part in parts])
-    errors[[part.event.sum() < FEWEST_EVENTS for part in parts]] = np.nan
+    by_group = [Survival(*(column[codes == group] for column in rows)) for group in range(groups)]
+    shares, errors = np.transpose([concordance(of_group) for of_group in by_group])
+    errors[[of_group.event.sum() < FEWEST_EVENTS for of_group in by_group]] = np.nan
     losses = np.empty(len(codes))
-    for g, part in enumerate(parts):
-        losses[codes == g] = brier_losses(part, horizon)
+    for group, of_group in enumerate(by_group):
+        losses[codes == group] = brier_losses(of_group, horizon)
     moments = Moments.of_groups(losses, codes, groups)
 
-    def of_shares(level: float) -> Limits:
+    def concordance_limits(level: float) -> Limits:
+        """Return the concordances with intervals that are symmetric on the scale of log odds."""
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = quantile(level) * errors / (shares * (1 - shares))
-            ends = (special.expit(special.logit(shares) + side * reach) for side in (-1, 1))
-            return Limits(shares, *(np.where(np.isfinite(reach), end, np.nan) for end in ends))
+            limits = (special.expit(special.logit(shares) + side * reach) for side in (-1, 1))
+            return Limits(shares, *(np.where(np.isfinite(reach), end, np.nan) for end in limits))
 
-    def of_losses(level: float) -> Limits:
+    def brier_limits(level: float) -> Limits:
         return loss_limits(moments, level=level, least=0.0)
 
-    def together(make: Callable[[float], Limits]) -> Measure:
+    def single_and_joint(make: Callable[[float], Limits]) -> Measure:
+        """Return a function of a level that makes limits by group, and for all groups together."""
         return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
 
-    return {CONCORDANCE: together(of_shares), BRIER: together(of_losses)}
+    return {
+        CONCORDANCE: single_and_joint(concordance_limits),
+        BRIER: single_and_joint(brier_limits),
+    }
 
 
 def _table(figures: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of each group's concordance and Brier score."""
     columns = [Column("measure"), Column("of"), Column("group"), Column("rows", "count")]
     columns += [Column("value", "number"), Column("95 % interval", "interval")]
     keys = ("metric", "attribute", "group", "n", "value")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import floor
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,15 @@ from fairbench.inference.partial.bounds import GapBounds, RateBounds, gap_bounds
 from fairbench.inference.partial.proxy import ProxyRows
 from fairbench.inference.partial.selected import NOTHING, SelectedLabels, largest_factor
 from fairbench.metrics.rates import Rate, base_rate
-from fairbench.reporting.document.model import Column, Details, Paragraph, Section, Table, TableCell
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+)
 from fairbench.reporting.group_tables import table_of
 
 Row: TypeAlias = Mapping[str, Any]
@@ -62,13 +70,17 @@ def bounded_gap(
     Parameters
     ----------
     template : the finding of a gap that is not measured, with the reason.
-    names, ends : of the groups of whose rate anything is known.
+    names, ends : the names and the bounds of the groups about whose rate anything is known.
     risk : the probability with which the answer may be wrong.
     """
-    finding, bounds, verdict = template, _NO_BOUNDS, NOT_MEASURED
+    finding = template
+    bounds = _NO_BOUNDS
+    verdict = NOT_MEASURED
     if len(names) > 1:
         answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
-        bounds, verdict, needs = gap_bounds(ends), answer.verdict, ""
+        bounds = gap_bounds(ends)
+        verdict = answer.verdict
+        needs = ""
         groups = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
         least, most = bounds.size
         if verdict == OPEN and (most < template.bound or least > template.bound):
@@ -96,7 +108,7 @@ def _verdict(name: str) -> Callable[[Row], TableCell]:
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    findings, gaps, rates = of_everyone(table, options, assessment.bounds.risk)
+    everyone = bound_everyone(table, options, assessment.bounds.risk)
     audit = binary.audit_of(assessment)
     first, *others = audit.sections
     people = f"{count(len(table))} people"
@@ -113,17 +125,23 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         "group, decision and band of scores."
     )
     by_group = Details(
-        "Rates of everyone, by group", [_rates_of_everyone(rates, options, table.direction)]
+        "Rates of everyone, by group",
+        [_rates_of_everyone(everyone.rates, options, table.direction)],
     )
-    section = Section(TITLE, [Paragraph(unknown), _gaps_of_everyone(gaps, options), by_group])
-    everyone = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
+    blocks: list[Block] = [Paragraph(unknown), _gaps_of_everyone(everyone.gaps, options), by_group]
+    data = {
+        "rows": len(table),
+        "selected": audit.rows,
+        "gaps": everyone.gaps,
+        "rates": everyone.rates,
+    }
     return replace(
         audit,
-        findings=[*audit.findings, *findings],
+        findings=[*audit.findings, *everyone.findings],
         basis=[on_selected, *audit.basis],
-        sections=[first, section, *others],
+        sections=[first, Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
-        data={**audit.data, "of_everyone": everyone},
+        data={**audit.data, "of_everyone": data},
     )
 
 
@@ -135,23 +153,35 @@ def assess_selected(
     return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
 
 
-def of_everyone(
-    table: AuditTable, options: Options, risk: float
-) -> tuple[list[Finding], list[Row], list[Row]]:
-    """Return what follows for all rows of a table, selected or not.
+class BoundsOfEveryone(NamedTuple):
+    """What follows for all rows of a table, selected or not.
+
+    Attributes
+    ----------
+    findings : the findings, on no assumption.
+    gaps : a row for each gap.
+    rates : a row for each rate and group.
+    """
+
+    findings: list[Finding]
+    gaps: list[Row]
+    rates: list[Row]
+
+
+def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOfEveryone:
+    """Bound the rates and gaps of everyone, selected or not.
 
     Parameters
     ----------
     risk : the probability with which what is said of a gap may be wrong.
-
-    Returns
-    -------
-    The findings, on no assumption; a row for each gap; and one for each rate and group.
     """
     selected = np.ones(len(table), bool) if table.selected is None else table.selected
-    findings, gaps, rates = [], [], []
+    findings: list[Finding] = []
+    gaps: list[Row] = []
+    rates: list[Row] = []
     for attribute, groups in table.groups.items():
-        names, codes = list(map(str, groups.cat.categories)), groups.cat.codes.to_numpy(np.int64)
+        names = list(map(str, groups.cat.categories))
+        codes = groups.cat.codes.to_numpy(np.int64)
         labels = SelectedLabels.of(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
@@ -172,7 +202,7 @@ def of_everyone(
             assumed = {f"assumed_{end}": values for end, values in ends.items()}
             bounds = pd.DataFrame({**about, **labels.bounds(rate).columns(), **assumed})
             rates += bounds.to_dict("records")
-    return findings, gaps, rates
+    return BoundsOfEveryone(findings, gaps, rates)
 
 
 def _gap(
@@ -185,11 +215,12 @@ def _gap(
 ) -> tuple[Finding, Row]:
     """Return what is said of a gap of everyone, and what is known of it, in plain columns.
 
-    Of missing labels that are `alike` those of similar selected people, `factor` is how far their
-    odds may differ for the verdict to hold; None where there is none, or it holds all the same.
+    ``alike`` is the verdict if missing labels are like those of similar selected people, and
+    ``factor`` how far their odds may differ for it to hold; None if there is no such verdict, or it
+    holds whatever they are.
     """
     compared = labels.bounds(rate).bounded_groups
-    groups = [names[place] for place in compared]
+    groups = [names[group] for group in compared]
 
     def at_odds(odds: float) -> tuple[Finding, Row]:
         return bounded_gap(template, groups, labels.bounds(rate, odds=odds).take(compared), risk)
@@ -276,19 +307,22 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
     labels = np.nan_to_num(table.label).astype(np.int64)
-    rates, ends = [], {}
+    rates = []
+    ends = {}
     for rate in RATES:
         rows = np.arange(len(table)) if rate is RATE_OF[NEEDS_NO_LABELS] else table.known
         counted = ProxyRows.of(group[rows], labels[rows], table.prediction[rows], fold[rows])
         ends[rate] = counted.bounds(rate)
-        size, weighted = group[rows].sum(axis=0).round().astype(int), counted.weighted(rate)
+        size = group[rows].sum(axis=0).round().astype(int)
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
-        rates.append(pd.DataFrame({**ends[rate].columns(), **about, "weighted": weighted}))
+        columns = {**ends[rate].columns(), **about, "weighted": counted.weighted(rate)}
+        rates.append(pd.DataFrame(columns))
     risk = ErrorBudget(len(RATE_OF)).risk
-    findings, gaps = [], []
+    findings = []
+    gaps = []
     for metric, rate in RATE_OF.items():
         compared = ends[rate].bounded_groups
-        groups = [names[place] for place in compared]
+        groups = [names[index] for index in compared]
         name = table.direction.rate_names[metric]
         template = replace(_not_measured(name, options), scope=WHOEVER)
         finding, gap = bounded_gap(template, groups, ends[rate].take(compared), risk)

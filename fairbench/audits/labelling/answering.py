@@ -29,7 +29,9 @@ def begin(
 
     Parameters
     ----------
-    asked : fields of the state, of those in :data:`ASKED`.
+    file : the file of the state.
+    options : the options of the audit.
+    asked : values of fields of the state, of those in :data:`ASKED`.
     by : the columns whose groups rows are chosen among, all columns of groups by default.
 
     Raises
@@ -58,7 +60,7 @@ def go_on(
     Parameters
     ----------
     given : the names of the options that the command line gave; the others are the state's.
-    asked, by : as of `begin`.
+    asked, by : the same parameters as of `begin`.
 
     Raises
     ------
@@ -70,6 +72,7 @@ def go_on(
     check_unchanged(file.path, state.options, options, given, also=differs)
 
     def change(now: State) -> State:
+        """Change the fields that are asked for in the state as it is now."""
         # What others have changed since it was read stays, but for what is asked for.
         _check_same(file, now, state)
         if "stop" in asked:
@@ -91,7 +94,8 @@ def resume(file: StateFile, path: Path) -> Session:
 
 def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
     """Return the session with the question and strategy that are asked for."""
-    before, state = session.state, replace(session.state, **asked)
+    before = session.state
+    state = replace(before, **asked)
     if "metric" in asked:
         state = replace(state, metric=metric_named(state.metric, session))
     check_choice("question", state.question, QUESTIONS)
@@ -157,10 +161,10 @@ def row_named(name: str, session: Session) -> int:
 
 
 def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
-    """Return whose labels a file has, and the labels: of the column row, or that of id=.
+    """Return the rows or identifiers in a file of labels, each with its label.
 
-    Labels are in the column label, or one of the target's name. Any file that an audit reads will
-    do.
+    Rows are in the column ``row``, identifiers in that of ``id=``; labels are in the column
+    ``label``, or in one of the target's name. Any file that an audit reads will do.
 
     Raises
     ------
@@ -170,15 +174,15 @@ def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
     keys = [options.id, "row"] if options.id else ["row"]
     check_file(path)
     wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
-    there = [columns for columns in wanted if {*columns} <= {*names_in(path, columns)}]
-    if not there:
+    present = [columns for columns in wanted if {*columns} <= {*names_in(path, columns)}]
+    if not present:
         names = names_in(path, wanted[0])
-        listed = ", ".join(shortened(name, 30) for name in names[:8])
-        key = " or ".join(dict.fromkeys(keys))
-        raise UserError(f"{path.name}: columns {key} and label are needed, not {listed}")
-    key, label = there[0]
+        names_text = ", ".join(shortened(name, 30) for name in names[:8])
+        keys_text = " or ".join(dict.fromkeys(keys))
+        raise UserError(f"{path.name}: columns {keys_text} and label are needed, not {names_text}")
+    key, label = present[0]
     # Where a file lists rows that are still to be labelled, they are no answers.
-    frame = read_any_table(path, there[0])
+    frame = read_any_table(path, present[0])
     answered = frame[[key, label]].loc[lambda texts: texts[label] != ""]
     pairs = list(answered.itertuples(index=False, name=None))
     if key == "row" and options.id:
@@ -187,7 +191,7 @@ def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
 
 
 def _identifier(row: str, session: Session) -> str:
-    """Return whom a row of a number is of."""
+    """Return the identifier of a row, by its number as text."""
     if not (row.isdecimal() and 1 <= int(row) <= len(session.ids)):
         raise UserError(f"row {shortened(row)} does not exist: there are 1 to {len(session.ids)}")
     return session.ids[int(row) - 1]
@@ -207,12 +211,13 @@ def store(
     UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
         the state has become that of another table.
     """
-    known = {int(place) + 1 for place in session.table.known} - {*session.state.labels}
-    in_file = {row: session.label_in_file(row - 1) for row in known}
+    rows_in_file = {int(index) + 1 for index in session.table.known} - {*session.state.labels}
+    in_file = {row: session.label_in_file(row - 1) for row in rows_in_file}
     time = datetime.now(UTC).isoformat(timespec="seconds")
     new: list[Answer] = []
 
     def change(state: State) -> State:
+        """Add the labels that are new to the state as it is now."""
         _check_same(file, state, session.state)
         before = {**in_file, **state.labels}
         for row, label in labels.items():
@@ -229,7 +234,7 @@ def store(
         if session.told is None and len(names) > 2:
             raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
         # The file of predictions may be found in another place by now.
-        return replace(state, options=session.state.options).answered(tuple(new))
+        return replace(state, options=session.state.options).with_answers(tuple(new))
 
     file.change(change)
     return new

@@ -71,13 +71,14 @@ def metric_named(name: str, session: Session) -> str:
 def measure(session: Session, name: str = "") -> LabelledMeasure:
     """Return a metric in the groups that rows are chosen among, that of the question by default."""
     metric = askable(session)[metric_named(name or session.state.metric, session)]
-    table, known = session.table, session.table.known
+    table = session.table
+    known = table.known
     if metric.interval == "rate":
-        intervals = _labelled(replace(table, sampling=None), session.state.by, session.arms)
-        rows = (table.score, table.prediction, session.codes)
-        return LabelledRates(
-            metric, intervals, expected_rates(metric, *rows, groups=len(session.names))
+        intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
+        expected = expected_rates(
+            metric, table.score, table.prediction, session.codes, groups=len(session.names)
         )
+        return LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
     if table.score is not None:
@@ -86,13 +87,15 @@ def measure(session: Session, name: str = "") -> LabelledMeasure:
     return LabelledMeans(metric, table.label[known], columns, groups)
 
 
-def of_everyone(session: Session, about: LabelledMeasure) -> tuple[float, float, float] | None:
+def estimate_for_everyone(
+    session: Session, about: LabelledMeasure
+) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
     Each label weighs as many rows of its group as it stands for. Joining the groups' intervals of
     rates would not do: of ten groups with intervals that hold whenever one stops, the joined one
-    missed at some number of labels in 10 to 38 % of runs. None of a rate of some rows alone, of an
-    area, or if a group has no label.
+    missed at some number of labels in 10 to 38 % of runs. None for a rate of some rows alone, for
+    an area, and if a group has no label.
     """
     whenever = session.state.whenever
     if isinstance(about, LabelledMeans):
@@ -100,11 +103,12 @@ def of_everyone(session: Session, about: LabelledMeasure) -> tuple[float, float,
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
     audited = session.audited()
-    about = replace(about, intervals=_labelled(audited, "", one_group(len(audited))))
+    about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))
     return about.limits(LEVEL, whenever=whenever).at(0)
 
 
-def _labelled(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
+def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
+    """Return the intervals of the groups of an attribute, from the labels so far."""
     counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), LEVEL)
     assert isinstance(counted.intervals, LabelledIntervals)
     return counted.intervals
@@ -117,21 +121,24 @@ def group_figures(
 
     Parameters
     ----------
-    limits : whenever= -> the metric (A,) with intervals, those that hold whenever one stops, or
-        those of a number of labels that was said before the first.
+    limits : a function of ``whenever=`` that returns the metric (A,) with intervals: if true, those
+        that hold whenever one stops; otherwise those of a number of labels that was said before
+        the first.
 
     Returns
     -------
-    A row a group: its labelled rows `labels`, of them the `rows` that the metric rests on, its
-    value, the interval from `lower` to `upper` that holds for how labelling was stopped (NaN of too
-    few labels), both intervals, and whether the group has too `few` labels to be called fine.
+    A row for each group: ``labels``, how many of its rows have a label; ``rows``, how many of these
+    the metric rests on; ``value``; ``lower`` and ``upper``, the interval that holds for how
+    labelling was stopped (NaN if there are too few labels); both kinds of interval as ``fixed`` and
+    ``whenever``; and ``few``, whether it has too few labels to be called fine.
     """
-    ends = {}
+    intervals = {}
     for name in ("fixed", "whenever"):
-        value, *both = limits(whenever=name == "whenever")
-        none = ~np.isfinite(both[1] - both[0])
-        ends[name] = list(zip(*(np.where(none, np.nan, end).tolist() for end in both), strict=True))
-    lower, upper = zip(*ends["whenever" if session.state.whenever else "fixed"], strict=True)
+        value, *ends = limits(whenever=name == "whenever")
+        has_none = ~np.isfinite(ends[1] - ends[0])
+        lower_and_upper = (np.where(has_none, np.nan, limit).tolist() for limit in ends)
+        intervals[name] = list(zip(*lower_and_upper, strict=True))
+    lower, upper = zip(*intervals["whenever" if session.state.whenever else "fixed"], strict=True)
     columns = {
         "group": session.names,
         "labels": session.labels,
@@ -139,7 +146,7 @@ def group_figures(
         "value": value,
         "lower": lower,
         "upper": upper,
-        **ends,
+        **intervals,
         "few": session.few,
     }
     return pd.DataFrame(columns)

@@ -68,7 +68,7 @@ class QuestionAnswer:
         apart; none where no group is looked for.
     possible : the groups that it may be: all others have labels enough and surely are not.
     settled : whether the question is answered, so that labelling may stop.
-    sentences : the same for a reader.
+    sentences : the answer for a reader.
     """
 
     found: Sequence[str]
@@ -83,7 +83,7 @@ class Question(ABC):
 
     Attributes
     ----------
-    of_accuracy, of_metric : the question as a sentence, with a place for the metric.
+    of_accuracy, of_metric : the question as a sentence, in which braces stand for the metric.
     certainty : what a label changes, in short.
     """
 
@@ -144,13 +144,13 @@ class Question(ABC):
 
     def answer(self) -> QuestionAnswer:
         """Return what labels say, with what that means for whoever labels."""
-        answered = self.answered(self.limits(whenever=self.session.state.whenever))
-        more = [*_short(self.session), _stopping(self.session, settled=answered.settled)]
-        return replace(answered, sentences=[*answered.sentences, *more])
+        answer = self.answer_from(self.limits(whenever=self.session.state.whenever))
+        more = [*_too_few_labels(self.session), _stopping(self.session, settled=answer.settled)]
+        return replace(answer, sentences=[*answer.sentences, *more])
 
     @abstractmethod
-    def answered(self, limits: Limits) -> QuestionAnswer:
-        """Return what labels say, of the metric with its `limits`, in a sentence."""
+    def answer_from(self, limits: Limits) -> QuestionAnswer:
+        """Return the answer that the intervals of the metric (A,) give, with one sentence."""
 
 
 class _Worst(Question):
@@ -163,7 +163,7 @@ class _Worst(Question):
 
     @property
     def lowest(self) -> bool:
-        """Whether the lowest figure is looked for, rather than the highest."""
+        """Whether the lowest value is looked for, rather than the highest."""
         metric = self.about.metric
         if metric.better not in ("higher", "lower"):
             raise UserError(
@@ -175,13 +175,14 @@ class _Worst(Question):
     def reward(self) -> Reward:
         return Lowest() if self.lowest else Highest()
 
-    def compared(self, limits: Limits) -> Limits:
-        """Return what is compared of a metric (..., A), with its limits."""
+    def quantity(self, limits: Limits) -> Limits:
+        """Return the quantity that groups are compared by, of a metric (..., A) with limits."""
         return limits
 
     def _chances(self, known: GroupPosterior) -> Floats:
-        compared = self.compared(Limits(known.draws, known.draws, known.draws)).value
-        return ranks(compared, largest=not self.lowest).first
+        """Return the probability (A,) that each group is the one that is looked for."""
+        draws = self.quantity(Limits(known.draws, known.draws, known.draws)).value
+        return ranks(draws, largest=not self.lowest).first
 
     def now(self, known: GroupPosterior) -> str:
         chances = self._chances(known)
@@ -192,35 +193,56 @@ class _Worst(Question):
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return float(self._chances(known)[group])
 
-    def _together(self, level: float, *, whenever: bool) -> Limits:
-        """Return what is compared with limits that hold for all groups together."""
-        single = together(level, len(self.session.names))
-        return self.compared(self.about.limits(single, whenever=whenever))
+    def _joint_limits(self, level: float, *, whenever: bool) -> Limits:
+        """Return the quantity with limits that hold for all groups together."""
+        single_level = together(level, len(self.session.names))
+        return self.quantity(self.about.limits(single_level, whenever=whenever))
 
     def limits(self, *, whenever: bool) -> Limits:
-        single = self.compared(super().limits(whenever=whenever))
-        return found_limits(single, self._together(LEVEL, whenever=whenever), lowest=self.lowest)
+        single = self.quantity(super().limits(whenever=whenever))
+        joint = self._joint_limits(LEVEL, whenever=whenever)
+        return found_limits(single, joint, lowest=self.lowest)
 
-    def answered(self, limits: Limits) -> QuestionAnswer:
-        names, lowest = self.session.names, self.lowest
-        sure = self._together(1 - QUESTION_RATE, whenever=self.session.state.whenever)
-        possible = candidates(sure, lowest=lowest) | self.session.few
-        order = limits.value if lowest else -limits.value
-        extreme = int(np.where(np.isnan(order), np.inf, order).argmin())
-        value, lower, upper = limits.at(extreme)
-        name, others = names[extreme], int(possible.sum()) - 1
-        estimate = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
+    def answer_from(self, limits: Limits) -> QuestionAnswer:
+        """Return the group that looks worst, and which others it may be."""
+        names = self.session.names
+        sure_limits = self._joint_limits(1 - QUESTION_RATE, whenever=self.session.state.whenever)
+        possible = candidates(sure_limits, lowest=self.lowest) | self.session.few
+        ascending = limits.value if self.lowest else -limits.value
+        extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
+        n_others = int(possible.sum()) - 1
+        estimate = limits.at(extreme)
+        return QuestionAnswer(
+            found=[names[extreme]],
+            possible=list(compress(names, possible)),
+            settled=not n_others,
+            sentences=[self._extreme_sentence(names[extreme], estimate, n_others)],
+        )
+
+    def _extreme_sentence(
+        self, name: str, estimate: tuple[float, float, float], n_others: int
+    ) -> str:
+        """Say which group looks worst, and how many others it may be.
+
+        Parameters
+        ----------
+        name : the group that looks worst.
+        estimate : its value, and the lower and upper limit.
+        n_others : how many other groups may still be the worst.
+        """
+        value, lower, upper = estimate
+        value_text = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
         if np.isnan(value):
             sentence = "No label says anything yet."
-        elif not others:
-            sentence = f"It is {name}, surely {estimate}."
+        elif not n_others:
+            sentence = f"It is {name}, surely {value_text}."
         else:
-            groups = "groups" if others > 1 else "group"
+            groups = "groups" if n_others > 1 else "group"
             sentence = (
-                f"It looks like {name} {estimate}; {count(others)} other {groups} may still be it."
+                f"It looks like {name} {value_text}; {count(n_others)} other {groups} may still be "
+                "it."
             )
-        sentence = self.of_limits.format(self.about.metric.label) + sentence
-        return QuestionAnswer([name], list(compress(names, possible)), not others, [sentence])
+        return self.of_limits.format(self.about.metric.label) + sentence
 
 
 class _Calibration(_Worst):
@@ -234,7 +256,7 @@ class _Calibration(_Worst):
 
     @property
     def foretold(self) -> Floats:
-        """What scores say that a rate is in each group, (A,).
+        """The rate (A,) of each group that the scores predict.
 
         Raises
         ------
@@ -253,10 +275,12 @@ class _Calibration(_Worst):
     def reward(self) -> Reward:
         return LeastCalibrated(self.foretold)
 
-    def compared(self, limits: Limits) -> Limits:
-        value, lower, upper = (figures - self.foretold for figures in limits)
-        nearest = np.maximum(np.maximum(lower, -upper), 0.0)
-        return Limits(np.abs(value), nearest, np.maximum(np.abs(lower), np.abs(upper)))
+    def quantity(self, limits: Limits) -> Limits:
+        """Return the distance of a rate (..., A) from the one that scores predict, with limits."""
+        value, lower, upper = (of_metric - self.foretold for of_metric in limits)
+        smallest = np.maximum(np.maximum(lower, -upper), 0.0)
+        largest = np.maximum(np.abs(lower), np.abs(upper))
+        return Limits(np.abs(value), smallest, largest)
 
 
 class _Gap(Question):
@@ -280,44 +304,57 @@ class _Gap(Question):
         return LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
     def now(self, known: GroupPosterior) -> str:
+        """Say which two groups look furthest apart, and how probably they differ by epsilon."""
         low, high = known.furthest_apart(self.epsilon)
         beyond = known.beyond(low, high, self.epsilon)
-        none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
+        none_differ = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
         names = self.session.names
         return (
             f"{_GUESS}: {names[low]} is behind {names[high]} by more than {self.epsilon:g} with "
             f"probability {probability(beyond)}, and no two differ by that much with "
-            f"{probability(none)}"
+            f"{probability(none_differ)}"
         )
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
 
-    def answered(self, limits: Limits) -> QuestionAnswer:
-        names, session, seen = self.session.names, self.session, ~np.isnan(limits.value)
-        if seen.sum() < 2:
-            return QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
+    def answer_from(self, limits: Limits) -> QuestionAnswer:
+        """Return whether any two groups differ by more than epsilon, and which look it most."""
+        names = self.session.names
+        has_labels = ~np.isnan(limits.value)
+        if has_labels.sum() < 2:
+            return QuestionAnswer(
+                found=[],
+                possible=names,
+                settled=False,
+                sentences=["Fewer than two groups have labels."],
+            )
 
-        def at_level(level: float) -> GroupLimits:
-            levels = level, simultaneous_level(level, len(names))
-            whenever = session.state.whenever
-            single, joint = (self.about.limits(reach, whenever=whenever) for reach in levels)
-            return GroupLimits(single.take(seen), joint.take(seen))
+        def limits_at(level: float) -> GroupLimits:
+            """Return the intervals of the groups with labels, each by itself and all together."""
+            whenever = self.session.state.whenever
+            joint_level = simultaneous_level(level, len(names))
+            single = self.about.limits(level, whenever=whenever)
+            joint = self.about.limits(joint_level, whenever=whenever)
+            return GroupLimits(single.take(has_labels), joint.take(has_labels))
 
-        value, lower, upper = map(float, largest_gap(at_level(LEVEL)))
+        gap, lower, upper = map(float, largest_gap(limits_at(LEVEL)))
         verdict = answer_gap(
-            lambda level: GapInterval.of(at_level(level)),
+            lambda level: GapInterval.of(limits_at(level)),
             self.epsilon,
             QUESTION_RATE,
-            may_be_small=bool(seen.all()) and not session.few.any(),
+            may_be_small=bool(has_labels.all()) and not self.session.few.any(),
         ).verdict
-        pair = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
+        lowest = names[np.nanargmin(limits.value)]
+        highest = names[np.nanargmax(limits.value)]
         sentence = (
             f"{_GAP_VERDICTS[verdict]} by more than {self.epsilon:g}: the largest gap is "
-            f"{number(value)}, {_shown_interval(lower, upper)}; {pair[0]} and {pair[1]} look "
+            f"{number(gap)}, {_shown_interval(lower, upper)}; {lowest} and {highest} look "
             "furthest apart."
         )
-        return QuestionAnswer(pair, names, verdict != OPEN, [sentence])
+        return QuestionAnswer(
+            found=(lowest, highest), possible=names, settled=verdict != OPEN, sentences=[sentence]
+        )
 
 
 _GAP_VERDICTS = {
@@ -341,15 +378,19 @@ class _Each(Question):
     def now(self, known: GroupPosterior) -> str:
         halves = [known.half_width(group) for group in range(len(self.session.names))]
         widest = int(np.argmax(halves))
-        name, half = self.session.names[widest], halves[widest]
-        return f"So far: known least of {name}, where the interval is ± {half:.3f}"
+        name = self.session.names[widest]
+        return f"So far: known least of {name}, where the interval is ± {halves[widest]:.3f}"
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.half_width(group)
 
-    def answered(self, limits: Limits) -> QuestionAnswer:
-        sentence = "Every group's interval holds 95 % of the time, each by itself."
-        return QuestionAnswer([], self.session.names, not self.session.few.any(), [sentence])
+    def answer_from(self, limits: Limits) -> QuestionAnswer:
+        return QuestionAnswer(
+            found=[],
+            possible=self.session.names,
+            settled=not self.session.few.any(),
+            sentences=["Every group's interval holds 95 % of the time, each by itself."],
+        )
 
 
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
@@ -369,15 +410,15 @@ def _shown_interval(lower: float, upper: float) -> str:
     return f"95 % interval {interval(lower, upper)}"
 
 
-def _short(session: Session) -> Iterator[str]:
+def _too_few_labels(session: Session) -> Iterator[str]:
     """Name the groups that have too few labels to be called fine."""
     groups = zip(session.names, session.labels, session.few, strict=True)
-    listed = [f"{name} ({labels})" for name, labels, few in groups if few]
-    if len(listed) == len(session.names):
+    with_few = [f"{name} ({labels})" for name, labels, few in groups if few]
+    if len(with_few) == len(session.names):
         yield f"Every group has too few labels to be called fine, which takes {FEWEST_LABELS}."
-    elif listed:
+    elif with_few:
         yield (
-            f"Too few labels to be called fine, which takes {FEWEST_LABELS}: {', '.join(listed)}."
+            f"Too few labels to be called fine, which takes {FEWEST_LABELS}: {', '.join(with_few)}."
         )
 
 
@@ -419,11 +460,14 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
 
     Parameters
     ----------
+    labels : how many rows to return at most.
     part : (k, m): rows of the k-th of m people who label at the same time.
     """
-    state, waiting = session.state, session.waiting(part)
+    state = session.state
+    waiting = session.waiting(part)
     question = question_of(session)
-    posterior, left = question.about.posterior.take(None), session.by_group(waiting)[None]
+    posterior = question.about.posterior.take(None)
+    left = session.by_group(waiting)[None]
     arms = next_arms(
         BetaArms(posterior, left) if isinstance(posterior, Beta) else NormalArms(posterior, left),
         question.reward(),

@@ -47,11 +47,11 @@ class Session:
 
     Attributes
     ----------
-    table : with all labels so far, the file's and the person's; of several classes, whether
-        predictions are right.
+    table : the predictions with all labels so far, the file's and the person's; with several
+        classes the labels are whether predictions are right.
     classes : names of the classes, where there are more than two.
-    predicted : (n,) predicted numbers, of a regression.
-    told : (n,) labels in words, empty where unknown; of what is not of two classes.
+    predicted : (n,) predicted numbers; None unless numbers are predicted.
+    told : (n,) labels in words, empty where unknown; None with two classes.
     ids : (n,) whom rows are of, where a column says so (id=).
     """
 
@@ -63,12 +63,12 @@ class Session:
     ids: Sequence[str] = ()
 
     def name(self, row: int) -> str:
-        """Return what a row, counted from 1, is called: with whom it is of, where that is known."""
+        """Return the name of a row, counted from 1, in messages; with its identifier, if any."""
         column = self.state.options.id
         return f"row {row} ({column} {self.ids[row - 1]})" if column else f"row {row}"
 
     def answer_to(self, row: int) -> str:
-        """Return what an answer calls a row, counted from 1: its identifier where there is one."""
+        """Return the name of a row, counted from 1, in an answer: its identifier or its number."""
         return self.ids[row - 1] if self.state.options.id else str(row)
 
     @cached_property
@@ -164,6 +164,7 @@ class Session:
         return replace(self.table, sampling=sampling)
 
     def _notes(self) -> Iterator[str]:
+        """Yield how many rows could not be labelled, and which were passed over."""
         unknown = sum(label == "" for label in self.state.labels.values())
         if unknown:
             yield (
@@ -181,7 +182,8 @@ class Session:
 
     def passed_over(self) -> Rows:
         """Return the rows without an answer that come before an answered one of their group."""
-        codes, answered = self.codes[self.order], self.answered[self.order]
+        codes = self.codes[self.order]
+        answered = self.answered[self.order]
         last = np.full(len(self.names), -1)
         np.maximum.at(last, codes[answered], np.flatnonzero(answered))
         return self.order[(np.arange(len(codes)) < last[codes]) & ~self.done[self.order]]
@@ -235,7 +237,8 @@ def _opened(state: State, frame: pd.DataFrame) -> Session:
 
 def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Session:
     """Return the session on predicted numbers."""
-    file, notes = options.path.name, notes_on_groups(frame, options.group)
+    file = options.path.name
+    notes = notes_on_groups(frame, options.group)
     told = class_names(frame[options.target])
     if options.labelled:
         told = told.where(marks_of(frame[options.labelled], Place(file, options.labelled)), "")
@@ -273,7 +276,8 @@ def _opened_classes(state: State, options: Options, frame: pd.DataFrame) -> Sess
 
 def _with_answers(state: State, frame: pd.DataFrame) -> tuple[Options, pd.DataFrame]:
     """Return a table as if the person's labels were in it, and the options that it is read by."""
-    options, rows = state.options, [row - 1 for row in state.labels]
+    options = state.options
+    rows = [row - 1 for row in state.labels]
     target = options.target or next(
         name for name in ("label", "target", "true label") if name not in frame
     )
@@ -287,7 +291,7 @@ def _with_answers(state: State, frame: pd.DataFrame) -> tuple[Options, pd.DataFr
     return replace(options, target=target), frame
 
 
-def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
+def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
     """Return row -> label in the table's spelling, empty where the person cannot tell.
 
     Raises
@@ -298,13 +302,15 @@ def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
         if not 1 <= row <= len(session.table):
             file = session.state.options.path.name
             raise UserError(f"row {row} does not exist: {file} has rows 1 to {len(session.table)}")
-    names, labels = session.table.labels, {}
+    names = session.table.labels
+    labels = {}
     for row, text in pairs.items():
         if text.strip() == CANNOT_TELL:
             labels[row] = ""
             continue
         if session.predicted is not None:
-            label, wrong = _number(text), "no number"
+            label = _number(text)
+            wrong = "no number"
         elif session.classes:
             label, wrong = _class(text, session)
         else:
@@ -324,7 +330,7 @@ def checked(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
 
 
 def _number(text: str) -> str:
-    """Return a number in one spelling, nothing of what is none."""
+    """Return a number in one spelling; nothing if the text is no number."""
     value = pd.to_numeric(text.strip(), errors="coerce")
     return f"{value:.12g}" if np.isfinite(value) else ""
 
@@ -334,7 +340,8 @@ def _class(text: str, session: Session) -> tuple[str, str]:
 
     It may be a new one only if it looks like none that is there, and no score is of each class.
     """
-    name, classes = str(class_names(pd.Series([text])).iloc[0]), session.classes
+    name = str(class_names(pd.Series([text])).iloc[0])
+    classes = session.classes
     near = nearest(name, classes)
     label = name if name in classes or not (session.state.options.scores or near) else ""
     listed = ", ".join(classes[:_MOST_NAMED]) + (", ..." if len(classes) > _MOST_NAMED else "")

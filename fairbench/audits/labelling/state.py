@@ -31,7 +31,9 @@ class Answer:
 
     Attributes
     ----------
-    row : counted from 1. label : empty where the person could not tell. time : UTC, ISO 8601.
+    row : the number of the row, counted from 1.
+    label : the label; empty where the person could not tell.
+    time : when it was given, in UTC and ISO 8601.
     """
 
     row: int
@@ -45,12 +47,12 @@ class State:
 
     Attributes
     ----------
-    options : as of an audit; their path is that of the predictions.
-    sha256, rows : of the predictions.
+    options : the options of an audit; their path is that of the predictions.
+    sha256, rows : the digest of the file of predictions, and how many rows it has.
     by : the attribute whose groups rows are chosen among.
     metric : what the question is about.
     stop : the number of answers at which labelling stops, said before the first; 0 if unsaid.
-    answers : in the order they came; of a row's answers, the last one counts.
+    answers : the answers in the order they came; if a row has several, the last one counts.
     """
 
     options: Options
@@ -73,7 +75,7 @@ class State:
         """Whether figures are to hold whenever one stops: no number was said, or it is another."""
         return self.stop == 0 or len(self.labels) != self.stop
 
-    def answered(self, answers: tuple[Answer, ...]) -> State:
+    def with_answers(self, answers: tuple[Answer, ...]) -> State:
         """Return the state after further answers."""
         return replace(self, answers=self.answers + answers)
 
@@ -81,7 +83,8 @@ class State:
 class StateFile(JsonFile[State]):
     """The file of an audit that is being labelled."""
 
-    of, start = "an audit", "fairbench label next PREDICTIONS"
+    of = "an audit"
+    start = "fairbench label next PREDICTIONS"
     otherwise = "since labels cannot be made again"
 
     def values(self, state: State) -> Mapping[str, Any]:
@@ -100,14 +103,15 @@ class StateFile(JsonFile[State]):
             "labels": [asdict(answer) for answer in state.answers],
         }
 
-    def parsed(self, content: bytes) -> State:
+    def parse(self, content: bytes) -> State:
         """Return the state that a file's content describes."""
         # Earlier states asked about accuracy alone, and said no number.
         values = {"metric": ACCURACY, "stop": 0, **_values(content)}
         if values["schema"] != SCHEMA:
             shown = shortened(str(values["schema"]))
             raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
-        predictions, rows = values["predictions"], int(values["predictions"]["rows"])
+        predictions = values["predictions"]
+        rows = int(predictions["rows"])
         question = _text(values, "question")
         return State(
             _options(values["options"], self.folder / predictions["path"]),

@@ -44,13 +44,15 @@ _LARGEST = 2.0  # of the ratios that a bar has room for
 def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     """Yield the impact ratios of every group, with whom they compare."""
     everyone = assessment.table.everyone or assessment.table
-    ratios, granted = assessment.impact, everyone.granted
-    of_named, of_most = "the group named by reference=", f"the group {granted} most often"
+    ratios = assessment.impact
+    granted = everyone.granted
+    named_group = "the group named by reference="
+    highest_group = f"the group {granted} most often"
     are_given = {ratio.given for ratio in ratios}
     if len(are_given) == 2:
-        reference = f"{of_named}, or else of {of_most}"
+        reference = f"{named_group}, or else of {highest_group}"
     else:
-        reference = of_named if True in are_given else of_most
+        reference = named_group if True in are_given else highest_group
     allowance = ""
     if False in are_given:
         allowance = (
@@ -103,7 +105,8 @@ def decision_sections(assessment: Assessment) -> Iterator[Section]:
     errors = _errors(assessment)
     if errors.rows:
         yield Section("Errors by group", [errors])
-    thresholds, granted = assessment.thresholds, assessment.table.direction.granted
+    thresholds = assessment.thresholds
+    granted = assessment.table.direction.granted
     if len(thresholds.table):
         steps = table_of(
             thresholds.table.to_dict("records"),

@@ -27,7 +27,7 @@ def figures_of(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
 
     Parameters
     ----------
-    data : of the document of an audit, as its JSON has them.
+    data : the data of the document of an audit, as in its JSON.
     """
     epsilon = float(data.get("options", {}).get("epsilon", 0))
     for name, label in (("gaps", "gap between groups"), ("comparison", "difference of the gaps")):

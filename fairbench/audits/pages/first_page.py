@@ -33,8 +33,9 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
 
     Parameters
     ----------
+    findings : all findings of the audit.
     single : the attributes that were asked for; their combinations are left to the appendix.
-    measure : of the gap that matters; the widest is shown where it is empty.
+    measure : the measure whose gap matters; if empty, the widest gap is shown.
     """
     rows = [_row(finding) for finding in _key_findings(findings, single, measure)]
     columns = [
@@ -57,6 +58,7 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
 def _key_findings(
     findings: Sequence[Finding], single: Sequence[str], measure: str
 ) -> Iterator[Finding]:
+    """Yield, for each attribute, its smallest ratio and its gap, or else its smallest share."""
     for of_attribute in _by_attribute(findings, single):
         ratios = [finding for finding in of_attribute if finding.about == RATIO]
         if ratios:
@@ -77,9 +79,9 @@ def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterato
 
 
 def key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
-    """Return the gap that a page shows of an attribute: of a measure, or the widest that is sure.
+    """Return the gap of an attribute that a page shows: that of `measure`, or the widest.
 
-    The interval is that of the gap without its sign.
+    Gaps that are surely large go first. The interval is that of the gap without its sign.
     """
     gaps = [finding for finding in findings if finding.about in _DIFFERENCES]
     gaps = [gap for gap in gaps if gap.measure == measure] or gaps

@@ -68,7 +68,8 @@ def rates_section(assessment: Assessment) -> Section:
 
 def _gaps(assessment: Assessment) -> Table:
     """Return the table of gaps: size, interval, verdict, and what else applies to these rows."""
-    epsilon, gaps = assessment.bounds.epsilon, assessment.gaps
+    epsilon = assessment.bounds.epsilon
+    gaps = assessment.gaps
     bar_of = dict(
         zip(gaps, bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon), strict=True)
     )
@@ -174,16 +175,16 @@ def _more_labels(gap: Gap) -> str:
 
 def _chances(gaps: Sequence[Gap]) -> Iterator[Details]:
     """Yield how probably each number of labels that was simulated settles the open gaps."""
-    asked = [gap for gap in gaps if gap.needed.labels]
-    if not asked:
+    simulated = [gap for gap in gaps if gap.needed.labels]
+    if not simulated:
         return
-    numbers = max((gap.needed.labels for gap in asked), key=len)
+    numbers = max((gap.needed.labels for gap in simulated), key=len)
     columns = [Column("groups"), Column("gap in")]
     columns += [Column(count(labels), "probability") for labels in numbers]
     rows = [
         [gap.attribute, gap.rate_name, *gap.needed.settled]
         + [None] * (len(numbers) - len(gap.needed.settled))
-        for gap in asked
+        for gap in simulated
     ]
     yield Details("How probably more labels settle what is open", [Table(columns, rows)])
 

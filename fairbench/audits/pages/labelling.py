@@ -10,7 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from fairbench.audits.findings import LEVEL
-from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
+from fairbench.audits.labelling.measures import (
+    askable,
+    estimate_for_everyone,
+    group_figures,
+    measure,
+)
 from fairbench.audits.labelling.questions import question_of
 from fairbench.audits.labelling.session import Rows, Session
 from fairbench.audits.report import Audit, document_of
@@ -34,7 +39,8 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
 
     Parameters
     ----------
-    rows : by position. state : the file that labels are stored in.
+    rows : positions of the rows to label.
+    state : the file that labels are stored in.
     """
     question = question_of(session)
     known = question.known()
@@ -47,46 +53,52 @@ def next_rows_document(session: Session, rows: Rows, state: Path) -> Document:
         Column(question.about.metric.label),
         Column("what its label would settle"),
     ]
-    posterior, (lower, upper) = known.posterior, known.posterior.interval()
-    # Nothing is known of numbers before the first.
+    posterior = known.posterior
+    lower, upper = posterior.interval()
+    # Nothing is known of a number before the first label.
     unknown = session.predicted is not None and not session.labels.any()
-    figure = [
+    estimates = [
         "" if unknown else f"{mean:.2f} ({low:.2f}-{high:.2f})"
         for mean, low, high in zip(posterior.mean, lower, upper, strict=True)
     ]
     groups = session.codes[rows].tolist()
-    cells = [
+    table_rows = [
         [
             str(row + 1),
-            *session.ids[row : row + 1],  # of nobody where no column says so
-            *[session.names[g], int(session.labels[g]), figure[g], question.why(known, g)],
+            *session.ids[row : row + 1],  # no cell where there is no column of identifiers
+            session.names[group],
+            int(session.labels[group]),
+            estimates[group],
+            question.why(known, group),
         ]
-        for row, g in zip(rows, groups, strict=True)
+        for row, group in zip(rows, groups, strict=True)
     ]
-    if not cells:
+    if not table_rows:
         blocks.append(Paragraph("No row is left to label."))
     else:
-        first = session.answer_to(int(rows[0]) + 1)
+        first_row = session.answer_to(int(rows[0]) + 1)
         blocks += [
-            Table(columns, cells),
+            Table(columns, table_rows),
             Paragraph(" ".join(question.answer().sentences), "note"),
-            Commands([f"fairbench label ask state={state} {first}=LABEL"]),
+            Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
         ]
     return Document(question.sentence, [Section("", blocks)])
 
 
 def with_answer(document: Document, session: Session) -> Document:
-    """Return a report with what labels say to the question that they were chosen for."""
-    question, state = question_of(session), session.state
-    answer, groups = question.answer(), question.groups()
-    place = groups["group"].isin(answer.possible).map({True: "", False: "surely not it, "})
+    """Add to a report what its labels say to the question that they were chosen for."""
+    question = question_of(session)
+    state = session.state
+    answer = question.answer()
+    groups = question.groups()
+    may_be_it = groups["group"].isin(answer.possible).map({True: "", False: "surely not it, "})
     if state.question in ("worst", "calibration"):
-        place = place.mask(groups["group"].isin(answer.found), "looks like it, ")
-    remark = (place + _few(groups)).str.removesuffix(", ")
+        may_be_it = may_be_it.mask(groups["group"].isin(answer.found), "looks like it, ")
+    remark = (may_be_it + _too_few_labels(groups)).str.removesuffix(", ")
     # One of the two is the interval that counts; the other stands beside it.
     shown = groups.assign(remark=remark).drop(columns="whenever" if state.whenever else "fixed")
     text = Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
-    table = _table(state.metric.replace("_", " "), shown)
+    table = _metric_table(state.metric.replace("_", " "), shown)
     data = {
         "question": state.question,
         "metric": state.metric,
@@ -101,11 +113,11 @@ def with_answer(document: Document, session: Session) -> Document:
     return replace(document, sections=sections, data={**document.data, "labelling": data})
 
 
-def _few(groups: pd.DataFrame) -> pd.Series:
+def _too_few_labels(groups: pd.DataFrame) -> pd.Series:
     return groups["few"].map({True: "too few labels", False: ""})
 
 
-def _table(name: str, groups: pd.DataFrame) -> Table:
+def _metric_table(name: str, groups: pd.DataFrame) -> Table:
     """Return a table of a metric by group, with those of the columns that there are."""
     columns = {
         "group": Column("group"),
@@ -117,42 +129,52 @@ def _table(name: str, groups: pd.DataFrame) -> Table:
         "whenever": Column("whenever one stops", "interval", left_out=1),
         "remark": Column(""),
     }
-    ends = list(zip(groups["lower"], groups["upper"], strict=True))
-    groups = groups.assign(interval=ends)
-    shown = [key for key in columns if key in groups]
-    return Table([columns[key] for key in shown], groups[shown].to_numpy(object).tolist())
+    intervals = list(zip(groups["lower"], groups["upper"], strict=True))
+    with_intervals = groups.assign(interval=intervals)
+    shown = [key for key in columns if key in with_intervals]
+    return Table([columns[key] for key in shown], with_intervals[shown].to_numpy(object).tolist())
 
 
 def session_document(session: Session) -> Document:
     """Return the report of a session about several classes, or about numbers."""
-    table, sections, figures = session.audited(), [], []
-    rows, labels, sampling = len(table), len(table.known), table.sampling
+    table = session.audited()
+    n_rows = len(table)
+    n_labels = len(table.known)
+    sampling = table.sampling
     assert sampling is not None
     basis = [
-        f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
+        f"{count(n_rows)} rows, {count(n_labels)} of them with a label ({n_labels / n_rows:.2%}).",
         f"How many rows of each group of {sampling.by} were labelled was decided while labelling; "
         "which ones, at random within the group. Everyone's figures give each group its share of "
         "the rows, not of the labels.",
         sampling.stopping,
         *sampling.notes,
     ]
+    sections = []
+    figures = []
     for name, metric in askable(session).items():
         about = measure(session, name)
         groups = group_figures(session, about, partial(about.limits, LEVEL))
-        everyone = of_everyone(session, about)
-        shown = groups.assign(size=session.sizes, remark=_few(groups))
+        everyone = estimate_for_everyone(session, about)
+        shown = groups.assign(size=session.sizes, remark=_too_few_labels(groups))
         if everyone is not None:
-            ends = dict(zip(("value", "lower", "upper"), everyone, strict=True))
-            total = {"group": "everyone", "size": rows, "labels": labels, "remark": "", **ends}
-            shown = pd.concat([shown, pd.DataFrame([total])])
-        shown = shown.drop(columns=["fixed", "whenever"])
-        sections.append(Section(f"{metric.label} of each group", [_table(metric.label, shown)]))
-        figure = {"metric": name, "label": metric.label, "groups": groups.to_dict("records")}
-        figures.append({**figure, "everyone": everyone})
+            estimate = dict(zip(("value", "lower", "upper"), everyone, strict=True))
+            total = {"group": "everyone", "size": n_rows, "labels": n_labels, "remark": ""}
+            shown = pd.concat([shown, pd.DataFrame([total | estimate])])
+        table_of_metric = _metric_table(metric.label, shown.drop(columns=["fixed", "whenever"]))
+        sections.append(Section(f"{metric.label} of each group", [table_of_metric]))
+        figures.append(
+            {
+                "metric": name,
+                "label": metric.label,
+                "groups": groups.to_dict("records"),
+                "everyone": everyone,
+            }
+        )
     audit = Audit(
         session.state.options,
-        rows,
-        labels,
+        n_rows,
+        n_labels,
         [],
         basis,
         sections,
@@ -167,7 +189,8 @@ def row_document(session: Session, position: int, row: Mapping[str, str]) -> Doc
 
     Parameters
     ----------
-    position : of the row, from 0. row : the columns that may be shown, as text.
+    position : the position of the row, counted from 0.
+    row : the columns that may be shown, as text.
     """
     name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
     blocks: list[Block] = [Definitions(list(row.items())[:_MOST_COLUMNS])]

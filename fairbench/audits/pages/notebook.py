@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,11 @@ import pandas as pd
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import frame_of
-from fairbench.audits.gate.asking import GatedOptions, options_with
-from fairbench.audits.gate.judging import gate_of
+from fairbench.audits.gate.options import GatedOptions, options_with
 from fairbench.audits.gate.policy import policy_of
+from fairbench.audits.gate.verdict import gate_of
 from fairbench.audits.kinds import document_of
+from fairbench.audits.question import Options
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.typed_options import typed_values
 from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
@@ -78,43 +79,93 @@ def audit(
     >>> rates[["group", "value", "lower", "upper"]].round(2).values.tolist()
     [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
     """
-    named = ("path", "target", "score", "scores", "prediction", "group", "out")
-    shown = [field.name for field in fields(GatedOptions) if not field.metadata.get("hidden")]
-    further = [option for option in shown if option not in named]
-    for option in options:
-        if option not in further:
-            raise unknown_name("option of audit", option, [*further, "groups", "target", "score"])
-    given = {"target": target, "score": score, "prediction": prediction, "groups": groups}
-    given = {option: value for option, value in {**given, **options}.items() if value is not None}
-    file = Path(frame) if isinstance(frame, str | Path) else None
-    typed = given
-    given, table = _options_and_table(given, None if file else frame, name)
-    renamed = {"groups": "group", "score": "score" if _is_one(given.get("score")) else "scores"}
-    given = {renamed.get(option, option): value for option, value in given.items()}
-    values = typed_values(GatedOptions, given)
+    _check_option_names(options)
+    columns = {"target": target, "score": score, "prediction": prediction, "groups": groups}
+    call_arguments = {
+        option: value for option, value in {**columns, **options}.items() if value is not None
+    }
+    audit_options, table = _options_from_call(call_arguments, frame, name, policy)
     if policy:
-        own = {option: value for option, value in values.items() if value not in ("", ())}
-        values = {**policy_of(policy, GatedOptions), **own}
-        typed = {**typed, "policy": str(policy)}
-    asked = options_with({**values, "path": file or Path(name)})
-    read = read_frame(asked, source=table)
-    document, verdict = document_of(asked, read), None
-    if isinstance(asked, GatedOptions):
-        verdict = gate_of(asked, read)
-        document = with_gate(document, verdict)
-    called = {**typed, **({} if file else {"name": name})}
-    made = document.made and replace(document.made, command=_call(frame, called))
-    return AuditReport(replace(document, made=made), verdict)
+        call_arguments["policy"] = str(policy)
+    if not _is_path(frame):
+        call_arguments["name"] = name
+    return _report(audit_options, table, command=_call_text(frame, call_arguments))
 
 
-def _options_and_table(
-    options: Mapping[str, Any], frame: Any, name: str
-) -> tuple[dict[str, Any], Any]:
-    """Return options with every column by its name, and a table that has those given by value.
+def _check_option_names(options: Iterable[str]) -> None:
+    """Refuse keywords of a call that are no option of an audit.
+
+    Raises
+    ------
+    UserError : there is one; the message names the nearest options.
+    """
+    own_parameters = ("path", "target", "score", "scores", "prediction", "group", "out")
+    shown = [field.name for field in fields(GatedOptions) if not field.metadata.get("hidden")]
+    valid = [option for option in shown if option not in own_parameters]
+    for option in options:
+        if option not in valid:
+            raise unknown_name("option of audit", option, [*valid, "groups", "target", "score"])
+
+
+def _options_from_call(
+    call_arguments: Mapping[str, Any], frame: Any, name: str, policy: str | Path
+) -> tuple[Options, Any]:
+    """Return the checked options of an audit, and the table in memory that they are about.
 
     Parameters
     ----------
-    frame : the table, none of a file. name : what messages call it.
+    call_arguments : the arguments that were given, by the names that they have in the call.
+    frame : a table, or the path of a file.
+    name : what messages call a table in memory.
+    policy : a YAML file of options; arguments of the call go before what it says. May be empty.
+
+    Returns
+    -------
+    The options, with every column by its name; and the table with the columns that were given by
+    value, None if a file is audited.
+    """
+    file = Path(frame) if _is_path(frame) else None
+    named_columns, table = _columns_by_name(call_arguments, None if file else frame, name)
+    score_option = "score" if _is_one(named_columns.get("score")) else "scores"
+    option_names = {"groups": "group", "score": score_option}
+    values = typed_values(
+        GatedOptions,
+        {option_names.get(name, name): value for name, value in named_columns.items()},
+    )
+    if policy:
+        filled = {option: value for option, value in values.items() if value not in ("", ())}
+        values = {**policy_of(policy, GatedOptions), **filled}
+    return options_with({**values, "path": file or Path(name)}), table
+
+
+def _report(options: Options, table: Any, *, command: str) -> AuditReport:
+    """Return the report of a table, with the verdict of a gate if there are conditions.
+
+    Parameters
+    ----------
+    table : the table in memory; None if the file that the options name is read.
+    command : the call that makes the report again.
+    """
+    frame = read_frame(options, source=table)
+    document = document_of(options, frame)
+    gate = None
+    if isinstance(options, GatedOptions):
+        gate = gate_of(options, frame)
+        document = with_gate(document, gate)
+    made = document.made and replace(document.made, command=command)
+    return AuditReport(replace(document, made=made), gate)
+
+
+def _columns_by_name(
+    options: Mapping[str, Any], frame: Any, name: str
+) -> tuple[dict[str, Any], Any]:
+    """Return options that name every column, and a table that includes those given by value.
+
+    Parameters
+    ----------
+    options : options whose columns are given by name or by value.
+    frame : the table in memory; None if a file is audited.
+    name : what messages call the table.
     """
     declared = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
     declared |= {"groups": declared["group"]}
@@ -132,11 +183,17 @@ def _options_and_table(
     if not is_table(frame):
         raise UserError(f"a {type(frame).__name__} is no table: give a DataFrame")
     table, names = with_columns(frame, name, by_value)
-    for option, called in names.items():
-        if len(called) > 1 and declared[option] == _COLUMNS[0] and option != "score":
-            raise UserError(f"{option}= is {len(called)} columns; it must be one")
-    plain = {option: called[0] if len(called) == 1 else called for option, called in names.items()}
-    return {**options, **plain}, table
+    column_options = {}
+    for option, columns in names.items():
+        if len(columns) > 1 and declared[option] == _COLUMNS[0] and option != "score":
+            raise UserError(f"{option}= is {len(columns)} columns; it must be one")
+        column_options[option] = columns[0] if len(columns) == 1 else columns
+    return {**options, **column_options}, table
+
+
+def _is_path(frame: Any) -> bool:
+    """Say whether what is audited is the path of a file, and no table in memory."""
+    return isinstance(frame, str | Path)
 
 
 def _is_one(value: Any) -> bool:
@@ -153,15 +210,17 @@ def _are_values(value: Any, frame: Any) -> bool:
     return len(value) == len(frame) and not {*value} <= {*names_of_table(frame)}
 
 
-def _call(frame: Any, given: Mapping[str, Any]) -> str:
-    """Return the call that makes a report again; a table in memory goes by no name of its own."""
-    first = repr(str(frame)) if isinstance(frame, str | Path) else "table"
-    named = [f"{name}={value!r}" for name, value in given.items() if _is_told(value)]
-    return f"fairbench.audit({', '.join([first, *named])})"
+def _call_text(frame: Any, call_arguments: Mapping[str, Any]) -> str:
+    """Return the call that makes a report again; a table in memory is written as ``table``."""
+    first = repr(str(frame)) if _is_path(frame) else "table"
+    keywords = [
+        f"{name}={value!r}" for name, value in call_arguments.items() if _can_be_typed(value)
+    ]
+    return f"fairbench.audit({', '.join([first, *keywords])})"
 
 
-def _is_told(value: Any) -> bool:
-    """Say whether an option was given, as something that can be typed again."""
+def _can_be_typed(value: Any) -> bool:
+    """Say whether the value of an option is not empty, and short enough to be typed again."""
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, str | int | float) for item in value)
     return isinstance(value, int | float) or (isinstance(value, str) and bool(value))

@@ -46,20 +46,23 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
 
     Parameters
     ----------
+    state : the state after the last look.
     before : the state before the last look, if there was one.
     """
-    gaps, rates, scores = gaps_now(state), list(rates_now(state)), list(scores_now(state))
-    seen = (before.rows, before.labels) if before else (0, 0)
-    new = state.rows - seen[0], state.labels - seen[1]
+    gaps = gaps_now(state)
+    rates = list(rates_now(state))
+    scores = list(scores_now(state))
+    rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
+    new = state.rows - rows_before, state.labels - labels_before
     findings = findings_of(state, gaps)
     history = [
         {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
         | {"gaps": dict(mark.limits)}
         for mark in state.marks
     ]
-    given = "1 alarm was given; it begins"
+    alarms_begin = "1 alarm was given; it begins"
     if len(state.alarms) > 1:
-        given = f"{count(len(state.alarms))} alarms were given; they begin"
+        alarms_begin = f"{count(len(state.alarms))} alarms were given; they begin"
     return Document(
         f"Watch of {state.options.path.name}",
         [
@@ -72,7 +75,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
             can_be_concluded(findings),
             cannot_be_concluded(findings),
             list(_basis(state, new, len(gaps), len(scores))),
-            f"{given} what can be concluded." if state.alarms else "",
+            f"{alarms_begin} what can be concluded." if state.alarms else "",
         ),
         notes=list(_notes(state)),
         origin=f"fairbench {VERSION}.",
@@ -98,7 +101,8 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
 def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> Iterator[str]:
     """Yield what was looked at, and how sure alarms are."""
     if len(state.names) == 2:
-        (zero, one), options = state.names, state.options
+        zero, one = state.names
+        options = state.options
         yield from reading(
             direction_of((zero, one), spelled(options.favourable), options.decision),
             score=options.score,
@@ -164,11 +168,13 @@ def _notes(state: WatchState) -> Iterator[str]:
             "amount for the same people, and other people come, that is found as well."
         )
     if skips := skipped([period.name for period in state.periods]):
-        listed = ", ".join(f"'{first}' and '{last}' ({count(n)})" for first, last, n in skips[:5])
+        skipped_text = ", ".join(
+            f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips[:5]
+        )
         more = f", and {count(len(skips) - 5)} more" if len(skips) > 5 else ""
         yield (
-            f"Periods of which no row came, between {listed}{more}: they are counted nowhere. A "
-            "watch goes forward: rows of them are refused by now."
+            f"Periods of which no row came, between {skipped_text}{more}: they are counted nowhere."
+            " A watch goes forward: rows of them are refused by now."
         )
     if state.unwatched:
         rows = ", ".join(f"{name} ({count(n)} rows)" for name, n in state.unwatched.items())
@@ -209,7 +215,7 @@ def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
 
 
 def _rows(rows: float) -> str:
-    """Return rows with two digits; beyond a million they are as good as never."""
+    """Return a number of rows with two digits; beyond a million it is not told exactly."""
     if np.isinf(rows):
         return "never"
     if rows > _FAR:
@@ -218,6 +224,7 @@ def _rows(rows: float) -> str:
 
 
 def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
+    """Return the charts of all gaps, those with an alarm first."""
     alarmed = {alarm.about for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return Gallery(
@@ -228,16 +235,18 @@ def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
 
 
 def _chart(gap: str, state: WatchState) -> str:
+    """Draw a gap and its interval at the marks, and where alarms were given."""
     marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
     limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
     alarms = [alarm for alarm in state.alarms if alarm.about == gap]
     events = [(alarm.row, sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
-    rows, epsilon = [mark.row for mark in marks], state.options.epsilon
-    return track(rows, limits, ("rows", "gap"), bound=epsilon, events=events)
+    rows = [mark.row for mark in marks]
+    return track(rows, limits, ("rows", "gap"), bound=state.options.epsilon, events=events)
 
 
 def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of how far labels are from the scores of each group."""
     return table_of(
         rows,
         [
@@ -254,6 +263,7 @@ def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Table:
+    """Return the table of each rate of every group, of all rows so far."""
     return table_of(
         rates,
         [

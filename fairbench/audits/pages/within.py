@@ -34,7 +34,10 @@ def within_section(
 
     Parameters
     ----------
-    raw : the gaps of everyone, which stand beside. same : what people of one stratum share.
+    gaps : the gaps over one mix of strata.
+    raw : the gaps of everyone, without regard to strata, which are shown beside them.
+    same : what people of one stratum have in common.
+    epsilon : the gap that matters.
     """
     if not gaps:
         return
@@ -106,19 +109,21 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
     drawn_bars = bars([(row.lower, row.value, row.upper) for row in gap.strata], epsilon)
     bar_of = dict(zip(gap.strata, drawn_bars, strict=True))
 
-    def rate(place: int) -> Callable[[StratumGap], str]:
+    def rate(index: int) -> Callable[[StratumGap], str]:
+        """Return the function that writes the lower (0) or the higher (1) rate of a stratum."""
+
         def cell(row: StratumGap) -> str:
             if not row.low:
-                return "one group alone" if place == 0 else ""
-            name = (row.low, row.high)[place]
-            return number(row.rates[place]) if is_signed else f"{number(row.rates[place])} ({name})"
+                return "one group alone" if index == 0 else ""
+            name = (row.low, row.high)[index]
+            return number(row.rates[index]) if is_signed else f"{number(row.rates[index])} ({name})"
 
         return cell
 
     def size(row: StratumGap) -> str:
         return signed(row.value) if is_signed else number(row.value)
 
-    def ends(row: StratumGap) -> TableCell | None:
+    def limits(row: StratumGap) -> TableCell | None:
         few = f" (n={row.smallest})" if row.smallest < gap.minimum else ""
         return TableCell((row.lower, row.upper), after=few) if row.low else None
 
@@ -132,7 +137,7 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
             (rate(0), Column(titles[0], right=True)),
             (rate(1), Column(titles[1], right=True)),
             (size, Column("difference", right=True)),
-            (ends, Column("95 % interval", "interval")),
+            (limits, Column("95 % interval", "interval")),
             (bar_of.get, Column("", "bar")),
         ],
         by="",

@@ -27,7 +27,9 @@ class _Comparisons:
 
     Attributes
     ----------
-    sums : attribute -> sums at all marks, (T, G, WIDTH). start, stop : (P,) positions of marks.
+    marks : the T marks, the new ones last.
+    sums : attribute -> (T, G, WIDTH) the sums at all marks.
+    start, stop : (P,) positions of the earlier and the later mark of each pair.
     """
 
     def __init__(self, state: WatchState, new: Sequence[Milestone]) -> None:
@@ -41,7 +43,7 @@ class _Comparisons:
         self.start, self.stop = start[is_new], stop[is_new]
 
     def ends(self, quantity: Quantity) -> tuple[Floats, Floats]:
-        """Return both ends of a quantity's interval of all rows up to each mark, (T,)."""
+        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
         if quantity.metric:
             limits = [mark.limits[quantity.name] for mark in self.marks]
             _, lower, upper = np.array(limits, float).T  # None becomes NaN
@@ -57,20 +59,33 @@ class _Comparisons:
 
         Parameters
         ----------
-        lower, upper : at each mark, (T,), what the quantity is below or above if there is one.
+        kind : ``passed``, ``changed`` or ``drifted``.
+        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
         """
-        sums, start = self.sums[quantity.attribute], self.start
-        since = quantity.since(sums[start], sums[self.stop])
-        reach = log_evidence_needed(quantity.risk, start + 1)
-        places = np.flatnonzero(since.outside(lower[start], upper[start], reach))
-        if not len(places):
+        sums = self.sums[quantity.attribute]
+        since = quantity.since(sums[self.start], sums[self.stop])
+        reach = log_evidence_needed(quantity.risk, self.start + 1)
+        is_outside = since.outside(lower[self.start], upper[self.start], reach)
+        pairs_outside = np.flatnonzero(is_outside)
+        if not len(pairs_outside):
             return []
-        place = places[self.stop[places].argmin()]
-        at, begin = since.at(place).limits(reach[place]), start[place]
-        before = None if kind == PASSED else (float(lower[begin]), float(upper[begin]))
-        mark, row = self.marks[self.stop[place]], self.marks[begin].row
-        ends = float(at.lower), float(at.upper)
-        return [Alarm(kind, quantity.name, mark.row, mark.period, mark.look, row, *ends, before)]
+        pair = pairs_outside[self.stop[pairs_outside].argmin()]
+        limits = since.at(pair).limits(reach[pair])
+        start = self.start[pair]
+        mark = self.marks[self.stop[pair]]
+        return [
+            Alarm(
+                kind=kind,
+                about=quantity.name,
+                row=mark.row,
+                period=mark.period,
+                look=mark.look,
+                since=self.marks[start].row,
+                lower=float(limits.lower),
+                upper=float(limits.upper),
+                before=None if kind == PASSED else (float(lower[start]), float(upper[start])),
+            )
+        ]
 
 
 def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
@@ -78,20 +93,22 @@ def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -
 
     Parameters
     ----------
-    state : before what is new. marks : those that it adds, with limits.
+    state : the state before what is new.
+    new : the new events.
+    marks : the marks that they add, with limits.
     """
     gaps, scores = quantities(state)
     comparisons = _Comparisons(state, marks)
-    given = {(alarm.kind, alarm.about) for alarm in state.alarms}
+    already_given = {(alarm.kind, alarm.about) for alarm in state.alarms}
     epsilon = np.full(len(comparisons.marks), state.options.epsilon)
     alarms = []
     for quantity in (*gaps, *scores):
-        if quantity.metric and (PASSED, quantity.name) not in given:
+        if quantity.metric and (PASSED, quantity.name) not in already_given:
             passed = _passed_from_start(quantity, state, new, marks[-1].look)
             passed += comparisons.first_alarm(PASSED, quantity, -epsilon, epsilon)
             alarms += sorted(passed, key=lambda alarm: alarm.row)[:1]
         kind = CHANGED if quantity.metric else DRIFTED
-        if (kind, quantity.name) not in given:
+        if (kind, quantity.name) not in already_given:
             alarms += comparisons.first_alarm(kind, quantity, *comparisons.ends(quantity))
     return sorted(alarms, key=lambda alarm: alarm.row)
 
@@ -115,17 +132,33 @@ def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone
 
 def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:
     """Look after every row whether the gap of all rows so far is beyond epsilon."""
-    before, codes = sums_now(state)[gap.attribute], new.codes[gap.attribute]
-    sides = [
+    before = sums_now(state)[gap.attribute]
+    codes = new.codes[gap.attribute]
+    sums_by_group = [
         before[group] + np.where(codes[:, None] == group, new.sums, 0.0).cumsum(axis=0)
         for group in gap.groups
     ]
-    pair = replace(gap, groups=(0, 1)).pair(np.stack(sides, axis=1), state.shares[gap.name])
+    sums = np.stack(sums_by_group, axis=1)
+    pair = replace(gap, groups=(0, 1)).pair(sums, state.shares[gap.name])
     reach = float(log_evidence_needed(gap.risk))
-    places = [first_beyond(side, state.options.epsilon, reach) for side in (pair, pair.swapped())]
-    place = min((place for place in places if place is not None), default=None)
-    if place is None:
+    first_rows = [
+        first_beyond(direction, state.options.epsilon, reach)
+        for direction in (pair, pair.swapped())
+    ]
+    index = min((row for row in first_rows if row is not None), default=None)
+    if index is None:
         return []
-    event, at = new.events.iloc[place], pair.at(place).limits(reach)
-    when = int(event["row"]), str(event["period"]), look
-    return [Alarm(PASSED, gap.name, *when, 0, float(at.lower), float(at.upper))]
+    event = new.events.iloc[index]
+    limits = pair.at(index).limits(reach)
+    return [
+        Alarm(
+            kind=PASSED,
+            about=gap.name,
+            row=int(event["row"]),
+            period=str(event["period"]),
+            look=look,
+            since=0,
+            lower=float(limits.lower),
+            upper=float(limits.upper),
+        )
+    ]

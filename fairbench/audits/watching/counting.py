@@ -25,7 +25,8 @@ OF_SCORES = 0.2  # the part of it that is left to scores, where they are watched
 # A group's sums: labelled rows as TN, FP, FN, TP; all rows by decision; of labels less scores, by
 # decision, how many, their sum and that of their squares.
 WIDTH = 12
-_DECISIONS, _RESIDUALS = 4, 6
+_DECISIONS = 4  # position of the first sum of decisions
+_RESIDUALS = 6  # position of the first sum of residuals
 _RESIDUAL_PARTS = {"negative": np.eye(WIDTH)[:, 6:9], "positive": np.eye(WIDTH)[:, 9:]}
 BLOCK = 500  # rows after which at the latest counting begins anew, too
 
@@ -36,12 +37,14 @@ class Quantity:
 
     Attributes
     ----------
-    name : in the state too.
-    groups : positions of both groups, the gap being the second's rate less the first's, or of one.
-    parts : (WIDTH, K), which of a group's sums tell it: the rows and the successes of a rate, or
-        how many residuals there are, their sum and that of their squares.
+    name : what it is called, in the state too.
+    groups : the position of one group; for a gap, those of two, of which the gap is the second's
+        rate less the first's.
+    parts : (WIDTH, K) the matrix that takes a group's sums to the K numbers that are needed: the
+        rows and the successes of a rate, or how many residuals there are, their sum and that of
+        their squares.
     risk : the probability with which any alarm about it may ever be false.
-    metric : of a gap; empty of scores.
+    metric : the metric of a gap; empty for scores.
     """
 
     name: str
@@ -52,12 +55,12 @@ class Quantity:
     metric: str = ""
 
     def of(self, sums: Floats) -> Floats:
-        """Return its parts (groups, K, ...) of sums (..., G, WIDTH)."""
-        parts: Floats = np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1))
-        return parts
+        """Return the K numbers (groups, K, ...) that it needs of sums (..., G, WIDTH)."""
+        numbers: Floats = np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1))
+        return numbers
 
     def share(self, sums: Floats) -> Floats:
-        """Return the share that the first group has of all groups' rows, about even of none."""
+        """Return the first group's share of the groups' rows; about even where there are none."""
         sizes = self.of(sums)[:, 0]
         share: Floats = (sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes))
         return share
@@ -70,13 +73,18 @@ class Quantity:
         )
 
     def since(self, before: Floats, after: Floats) -> Pair | Sums:
-        """Return its counts, or sums, of the rows between sums (..., G, WIDTH) and later ones."""
+        """Return its counts, or sums, of the rows that came between two marks.
+
+        Parameters
+        ----------
+        before, after : (..., G, WIDTH) the sums at the earlier and at the later mark.
+        """
         added = after - before
         return self.pair(added, self.share(before)) if self.metric else Sums(*self.of(added)[0])
 
 
 def rate_parts(metric: str) -> Floats:
-    """Return which of a group's sums are the rows and the successes of a rate, (WIDTH, 2)."""
+    """Return the matrix (WIDTH, 2) that takes sums of a group to rows and successes of a rate."""
     parts = np.zeros((WIDTH, 2))
     if metric == NEEDS_NO_LABELS:
         parts[_DECISIONS : _DECISIONS + 2] = [[1, 0], [1, 1]]
@@ -102,7 +110,8 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
 
     Scores are watched by decision, where there are scores and labels.
     """
-    groups, metrics = state.groups, state.options.watched
+    groups = state.groups
+    metrics = state.options.watched
     rate_names = state.options.rate_names
     residuals = _RESIDUAL_PARTS if state.options.score and state.options.target else {}
     pairs = sum(comb(len(names), 2) for names in groups.values())
@@ -120,10 +129,10 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     scores = [
         Quantity(
             f"{attribute}: {name}, scores of {decided} decisions",
-            attribute, (place,), parts, score_risk,
+            attribute, (group,), parts, score_risk,
         )
         for attribute, names in groups.items()
-        for place, name in enumerate(names)
+        for group, name in enumerate(names)
         for decided, parts in residuals.items()
     ]  # fmt: skip
     return gaps, scores
@@ -135,9 +144,9 @@ class NewCounts:
 
     Attributes
     ----------
-    events : with the labels so far as ``labels``.
+    events : the events, with the number of labels so far as ``labels``.
     codes : attribute -> (n,) position of the group, -1 if it is not watched.
-    sums : (n, WIDTH), what each adds to its group.
+    sums : (n, WIDTH) what each event adds to the sums of its group.
     """
 
     events: pd.DataFrame
@@ -145,17 +154,19 @@ class NewCounts:
     sums: Floats
 
 
-def counted(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
-    """Return what events add to the sums of groups, in their order."""
-    decision, rows = events["decision"].to_numpy(), np.arange(len(events))
-    labelled, label = events["labelled"].to_numpy(bool), events["label"].to_numpy(float)
+def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
+    """Count what each event adds to the sums of its groups, in the order of the events."""
+    decision = events["decision"].to_numpy()
+    labelled = events["labelled"].to_numpy(bool)
+    label = events["label"].to_numpy(float)
     residual = np.where(labelled, label - events["score"].to_numpy(float), np.nan)
     scored = ~np.isnan(residual)
+    index = np.arange(len(events))
     sums = np.zeros((len(events), WIDTH))
-    sums[rows[labelled], (2 * label + decision)[labelled].astype(int)] = 1
-    sums[rows, _DECISIONS + decision] = events["counted"]
+    sums[index[labelled], (2 * label + decision)[labelled].astype(int)] = 1
+    sums[index, _DECISIONS + decision] = events["counted"]
     for power in range(3):
-        sums[rows, _RESIDUALS + 3 * decision + power] = np.where(scored, residual**power, 0)
+        sums[index, _RESIDUALS + 3 * decision + power] = np.where(scored, residual**power, 0)
     groups = table.groups.loc[events.index]
     codes = {
         name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
@@ -177,7 +188,9 @@ def sums_at(mark: Milestone) -> dict[str, Floats]:
 
 def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
-    sums, marks, start = sums_now(state), [], 0
+    sums = sums_now(state)
+    marks = []
+    start = 0
     for stop in steps(new.events["period"].to_numpy(str), BLOCK):
         # Row after row, so that sums do not depend on when is looked.
         for name, codes in new.codes.items():

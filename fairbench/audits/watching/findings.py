@@ -37,50 +37,54 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
     ones until it is found if it begins now (``next``), and until a ``change`` by 0.05 is.
     """
     gaps, _ = quantities(state)
-    epsilon, limits, sums = state.options.epsilon, state.marks[-1].limits, sums_now(state)
+    epsilon = state.options.epsilon
+    limits = state.marks[-1].limits
+    sums = sums_now(state)
     passed = {alarm.about for alarm in state.alarms if alarm.kind == PASSED}
-    rows = []
+    table_rows = []
     for gap in gaps:
-        value, lower, upper = (np.nan if end is None else end for end in limits[gap.name])
+        value, lower, upper = (np.nan if limit is None else limit for limit in limits[gap.name])
         small = SMALL if -epsilon < lower and upper < epsilon else OPEN
         verdict = LARGE if gap.name in passed else small
         which = {"gap": gap.name, "attribute": gap.attribute, "metric": gap.metric}
         now = {"value": value, "lower": lower, "upper": upper, "verdict": verdict}
         delays = _delays(gap, gap.of(sums[gap.attribute]), (lower, upper), state)
-        rows.append(which | now | delays)
-    return rows
+        table_rows.append(which | now | delays)
+    return table_rows
 
 
 def _delays(
-    gap: Quantity, counts: NDArray[np.float64], ends: tuple[float, float], state: WatchState
+    gap: Quantity, counts: NDArray[np.float64], limits: tuple[float, float], state: WatchState
 ) -> dict[str, float]:
-    """Return the rows until each of a gap's alarms; never where a group has none yet.
+    """Return the rows until each of a gap's alarms; never where a group has no rows yet.
 
     Parameters
     ----------
-    counts : (2, 2), rows and successes of both groups. ends : of the gap's interval so far.
+    counts : (2, 2) the rows and the successes of both groups.
+    limits : both ends of the gap's interval so far.
     """
-    rows, successes = counts.T
-    if not rows.all():
+    n_rows, successes = counts.T
+    if not n_rows.all():
         return dict.fromkeys(("first", "next", "change"), NEVER)
-    epsilon, marks = state.options.epsilon, len(state.marks)
-    (first, second), per_row = successes / rows, state.marks[-1].row / rows.sum()
-    # What is found sooner is a gap that grows; of the mirror image the upper end is the lower one.
-    end = ends[1] if second >= first else -ends[0]
+    epsilon = state.options.epsilon
+    n_marks = len(state.marks)
+    first, second = successes / n_rows
+    rows_in_file_per_row = state.marks[-1].row / n_rows.sum()
+    # A gap that grows is found sooner. Seen from the other group, the upper end is the lower one.
+    limit = limits[1] if second >= first else -limits[0]
 
     def until(distance: float, bound: float, restart: int) -> float:
-        """Return the rows until rates at a distance, about there, are surely beyond a bound."""
-        low, share, reach = (
-            min(first, second),
-            rows[0] / rows.sum(),
-            log_evidence_needed(gap.risk, restart),
-        )
-        return float(per_row * rows_until_apart(low, distance, share, bound, reach))
+        """Return the rows until rates at this distance are surely further apart than a bound."""
+        lower_rate = min(first, second)
+        share = n_rows[0] / n_rows.sum()
+        reach = log_evidence_needed(gap.risk, restart)
+        rows = rows_until_apart(lower_rate, distance, share, bound, reach)
+        return float(rows_in_file_per_row * rows)
 
     return {
         "first": until(epsilon + BEYOND, epsilon, 0),
-        "next": until(epsilon + BEYOND, epsilon, marks),
-        "change": until(abs(second - first) + BEYOND, end, marks),
+        "next": until(epsilon + BEYOND, epsilon, n_marks),
+        "change": until(abs(second - first) + BEYOND, limit, n_marks),
     }
 
 
@@ -91,7 +95,7 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
 
     Parameters
     ----------
-    gaps : as of :func:`gaps_now`.
+    gaps : the rows that :func:`gaps_now` returns.
     """
     alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
     names = state.options.rate_names
@@ -125,15 +129,15 @@ def _of_rows(since: int) -> str:
 def rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
     """Yield every rate of every group, of all rows so far; all intervals hold together."""
     metrics = state.options.watched
-    number = sum(map(len, state.groups.values())) * len(metrics)
+    n_rates = sum(map(len, state.groups.values())) * len(metrics)
     for attribute, sums in sums_now(state).items():
         for metric in metrics:
             size, successes = (sums @ rate_parts(metric)).T
-            limits = rate_sequence(successes, size, np.log(number / FALSE_ALARMS))
-            for place, group in enumerate(state.groups[attribute]):
+            limits = rate_sequence(successes, size, np.log(n_rates / FALSE_ALARMS))
+            for index, group in enumerate(state.groups[attribute]):
                 which = {"attribute": attribute, "group": group, "metric": metric}
-                ends = zip(("value", "lower", "upper"), limits.at(place), strict=True)
-                yield {**which, "rows": float(size[place]), **dict(ends)}
+                estimate = zip(("value", "lower", "upper"), limits.at(index), strict=True)
+                yield {**which, "rows": float(size[index]), **dict(estimate)}
 
 
 def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
@@ -141,9 +145,11 @@ def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
 
     ``value`` is the mean of ``labels`` less their scores, with ``lower`` and ``upper``.
     """
-    now, marks = sums_now(state), state.marks
+    now = sums_now(state)
+    marks = state.marks
     for scores in quantities(state)[1]:
-        (sums,), drift = scores.of(now[scores.attribute]), NEVER
+        (sums,) = scores.of(now[scores.attribute])
+        drift = NEVER
         value, lower, upper = map(float, Sums(*sums).limits(log_evidence_needed(scores.risk)))
         size, _, squares = sums.tolist()
         if size:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbench.audits.gate.asking import Gating
+from fairbench.audits.gate.options import Gating
 from fairbench.audits.watching.counting import quantities
 from fairbench.audits.watching.state import WatchOptions, WatchState
 from fairbench.core.errors import UserError
@@ -50,20 +50,22 @@ def check_watched(conditions: Sequence[Condition], options: WatchOptions, requir
 
 def _statement(condition: Condition, state: WatchState) -> Statement:
     """Return what is known so far of the widest gap that a condition is about."""
-    attribute, metric = condition.attribute, condition.metric
+    attribute = condition.attribute
+    metric = condition.metric
     gaps = [
         gap for gap in quantities(state)[0] if (gap.attribute, gap.metric) == (attribute, metric)
     ]
     limits = [state.marks[-1].limits[gap.name] for gap in gaps] if state.marks else []
-    ends = np.array([[np.nan if end is None else end for end in of_gap] for of_gap in limits])
-    ends = ends.reshape(-1, 3)
+    estimates = np.array(
+        [[np.nan if number is None else number for number in of_gap] for of_gap in limits]
+    ).reshape(-1, 3)
     unwatched = {
         name: rows for name, rows in state.unwatched.items() if name.startswith(f"{attribute}: ")
     }
-    if np.isnan(ends[:, 0]).all():
+    if np.isnan(estimates[:, 0]).all():
         no_values = (float("nan"),) * 3
         return statement_of(condition, no_values, n=state.rows, needs="no gap has a value yet")
-    value, low, high = ends.T
+    value, low, high = estimates.T
     widest = int(np.nanargmax(np.abs(value)))
     lower = float(np.nanmax([np.zeros_like(low), low, -high]))
     upper = float(np.maximum(np.abs(low), np.abs(high)).max())
@@ -74,7 +76,7 @@ def _statement(condition: Condition, state: WatchState) -> Statement:
         listed = ", ".join(f"{name} ({count(rows)} rows)" for name, rows in unwatched.items())
         needs = f"came after the first look, and are not watched: {listed}"
     names = state.groups[attribute]
-    groups = [names[place] for place in gaps[widest].groups]
+    groups = [names[index] for index in gaps[widest].groups]
     if value[widest] < 0:
         groups.reverse()
     return statement_of(

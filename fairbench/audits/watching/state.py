@@ -9,7 +9,7 @@ from pathlib import Path
 from fairbench.audits.direction import Direction, decisions_named
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
-from fairbench.audits.watching.growing import Period
+from fairbench.audits.watching.appended_file import Period
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.options import hidden, option
 from fairbench.data.bands import bands_apart
@@ -107,18 +107,20 @@ class WatchOptions:
 
     @property
     def audit(self) -> Options:
-        """The same as options of an audit, which files are read with."""
+        """The options of an audit of the same columns, with which files are read."""
         columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
         return Options(group=tuple(columns), **{name: getattr(self, name) for name in _OF_AUDITS})
 
     @property
     def rate_names(self) -> Mapping[str, str]:
         """What the rate of each gap is called, from the first look on: labels may come later."""
-        one, good = spelled(self.positive), spelled(self.favourable)
+        positive = spelled(self.positive)
+        favourable = spelled(self.favourable)
         label = None
-        if good:
-            label = int(good == (one or (plain_pair([good]) or ("", good))[1]))
-        direction = Direction(("", one or "1"), label, decisions_named(self.decision))
+        if favourable:
+            positive_label = positive or (plain_pair([favourable]) or ("", favourable))[1]
+            label = int(favourable == positive_label)
+        direction = Direction(("", positive or "1"), label, decisions_named(self.decision))
         return {**RATE_NAMES, NEEDS_NO_LABELS: direction.rate_names[NEEDS_NO_LABELS]}
 
     @property
@@ -129,11 +131,13 @@ class WatchOptions:
 
 @dataclass(frozen=True)
 class Milestone:
-    """What was counted up to some row: a point of the charts, from which on is counted anew, too.
+    """What was counted up to some row: a point of the charts, and a start of new comparisons.
 
     Attributes
     ----------
-    row : rows so far. labels : labels so far. period, look : of the last row.
+    row : the number of rows so far.
+    labels : the number of labels so far.
+    period, look : the period of the last row, and the time of the look that it came in.
     counts : attribute -> group -> sums, as `fairbench.audits.watching.counting` has them.
     limits : name of a gap -> its value and interval of all rows so far; None where undefined.
     """
@@ -155,8 +159,10 @@ class Alarm:
     kind : ``passed`` (a gap is beyond epsilon), ``changed`` (a gap is another than it was) or
         ``drifted`` (scores of a group are off by another amount than they were).
     about : the name of the gap or of the group's scores.
-    row : rows when it was found. since : rows after which the evidence was counted, 0 for all.
-    lower, upper : the interval since then. before : the interval up to there; None with ``passed``.
+    row : the number of rows when it was found.
+    since : the number of rows after which the evidence was counted, 0 for all rows.
+    lower, upper : the interval of the rows since then.
+    before : the interval of the rows up to there; None with ``passed``.
     """
 
     kind: str

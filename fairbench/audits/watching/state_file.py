@@ -40,9 +40,11 @@ def _check_shape(state: WatchState) -> None:
 class WatchFile(JsonFile[WatchState]):
     """The file of a watch's state."""
 
-    of, start, otherwise = "a watch", "fairbench watch PREDICTIONS", "or start another state"
+    of = "a watch"
+    start = "fairbench watch PREDICTIONS"
+    otherwise = "or start another state"
 
-    def parsed(self, content: bytes) -> WatchState:
+    def parse(self, content: bytes) -> WatchState:
         """Return the state that a file's content describes."""
         # States of earlier versions counted every row, and kept nothing that tells them.
         values = {"repeats": 0, "once": False, "seen": "", **unsealed_json(content)}

@@ -55,37 +55,39 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
 
     Parameters
     ----------
-    names : of labels 0 and 1, where both were seen before.
+    options : what is watched, and of which columns.
+    names : what labels 0 and 1 are called, where both were seen before; otherwise empty.
 
     Raises
     ------
     UserError : a file or column that is not there, or a value that cannot be; names the row.
     """
-    asked, file = options.audit, options.path.name
-    frame = read_frame(asked, every=bool(options.time or options.id))
+    audit_options = options.audit
+    file = options.path.name
+    frame = read_frame(audit_options, every=bool(options.time or options.id))
     time, _ = period_asked(options.time)
     check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = sort_by_period(frame, options.time, file)
     with name_rows_in_errors(frame, options.id):
-        label, called = _labels(frame, options, names)
+        label, label_names = _labels(frame, options, names)
         score = scores_of(frame, Place(file, options.score)) if options.score else None
         if score is not None:
             check_score(label, score, file, options.score)
-        direction = direction_of(called, spelled(options.favourable), options.decision)
-        decision = read_decisions(frame, asked, direction, score)
-    first = cross_groups(frame, options.group[0])
-    named = [name for name in (options.score, options.target, options.prediction) if name]
+        direction = direction_of(label_names, spelled(options.favourable), options.decision)
+        decision = read_decisions(frame, audit_options, direction, score)
+    decided = Decided(file, cross_groups(frame, options.group[0]), decision)
+    columns = [name for name in (options.score, options.target, options.prediction) if name]
     side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(direction, [*named, called[1]], Decided(file, first, decision), side)
-    if decided := options.prediction:
-        for sentence in notes_on_decisions(frame[decided], decided, called, direction.decisions):
+    check_said(direction, [*columns, label_names[1]], decided, side)
+    if column := options.prediction:
+        for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
             note(sentence)
-    read = [name for name in asked.columns if name != options.target]
+    columns_but_label = [name for name in audit_options.columns if name != options.target]
     if options.id:
         Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
-        read.append(options.id)
-    text = texts_of(frame, read)
+        columns_but_label.append(options.id)
+    text = texts_of(frame, columns_but_label)
     rows = pd.DataFrame(
         {
             "period": frame[time] if time else "",
@@ -97,14 +99,15 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
         }
     )
     groups = pd.DataFrame({name: cross_groups(frame, name) for name in options.group})
-    return WatchedRows(rows, groups, called if {0, 1} <= {*label} else ())
+    return WatchedRows(rows, groups, label_names if {0, 1} <= {*label} else ())
 
 
 def _labels(
     frame: pd.DataFrame, options: WatchOptions, names: tuple[str, ...]
 ) -> tuple[Floats, tuple[str, str]]:
     """Return the labels, NaN where unknown, and what 0 and 1 are called."""
-    file, decided = options.path.name, options.prediction
+    file = options.path.name
+    decided = options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
     place = Place(file, options.target or "label")
     present = {*map(spelled, text.unique())} - {""}
@@ -124,12 +127,12 @@ def events_of(
 
     Parameters
     ----------
-    late, new : positions in the table.
+    late, new : positions in the table of the rows with a late label, and of the new rows.
 
     Returns
     -------
-    These rows of the table, with the rows so far as ``row``, and whether the row itself is counted
-    and whether its label is, as ``counted`` and ``labelled``.
+    These rows of the table, with further columns: ``row``, how many rows there are so far;
+    ``counted``, whether the row itself is counted; and ``labelled``, whether its label is.
     """
     events = table.rows.loc[[*late, *new]]
     is_new = np.arange(len(events)) >= len(late)
@@ -138,10 +141,10 @@ def events_of(
     )
 
 
-def once(
+def without_repeats(
     state: WatchState, table: WatchedRows, events: pd.DataFrame
 ) -> tuple[WatchState, pd.DataFrame]:
-    """Return the state with the keys of new rows, and what is left to count of what is new.
+    """Return the state with the keys of new rows, and the events that are left without repeats.
 
     Notes
     -----
@@ -158,17 +161,19 @@ def once(
         labelled = before["label"].notna() & ~before.index.isin(events.index)
         key = keys_of(before["key"])
         tallies = with_rows(tallies, before.assign(key=key, counted=True, labelled=labelled))
-    key, counted, labelled = keys_of(events["key"]), events["counted"], events["labelled"]
+    key = keys_of(events["key"])
+    counted = events["counted"]
+    labelled = events["labelled"]
     new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
     unknown = ~key.isin(tallies.index[tallies["labelled"]]) & ~key.where(labelled).duplicated()
     tallies = with_rows(tallies, events.assign(key=key))
-    apart = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
-    if apart:
+    leaves_out_repeats = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
+    if leaves_out_repeats:
         events = events.assign(counted=counted & new, labelled=labelled & unknown)
     state = replace(
         state,
         seen=text_of(tallies),
-        once=apart and not state.options.id,
+        once=leaves_out_repeats and not state.options.id,
         repeats=state.repeats + int(counted.sum() - events["counted"].sum()),
     )
     return state, events[events["counted"] | events["labelled"]]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from fairbench.audits.gate.asking import GatedOptions, Gating
+from fairbench.audits.gate.options import GatedOptions, Gating
 from fairbench.audits.question import Options, PlanOptions
 from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
@@ -75,7 +75,7 @@ def audit(options: AuditOptions) -> int:
     gate = None
     document = document_of(asked, frame)
     if isinstance(asked, GatedOptions):
-        from fairbench.audits.gate.judging import gate_of
+        from fairbench.audits.gate.verdict import gate_of
         from fairbench.reporting.gate_files import with_gate
 
         gate = gate_of(asked, frame)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.audits.gate.asking import GatedOptions, Gating
+from fairbench.audits.gate.options import GatedOptions, Gating
 from fairbench.audits.question import Options
 from fairbench.cli.command import ALL, SUMMARY, Command, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
@@ -68,7 +68,7 @@ def gate(options: _Options) -> int:
     if options.fail_if:
         check_asked(options)
     from fairbench.audits.columns import read_frame
-    from fairbench.audits.gate.judging import gate_of
+    from fairbench.audits.gate.verdict import gate_of
     from fairbench.data.any_table import check_file
 
     check_file(options.path)

@@ -172,7 +172,7 @@ def label_next(options: NextOptions) -> None:
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
     from fairbench.audits.labelling.answering import pairs_in, resume, row_labels, store
-    from fairbench.audits.labelling.session import checked, open_session
+    from fairbench.audits.labelling.session import check_labels, open_session
     from fairbench.cli.label_in_turn import label_in_turn
 
     part = _part(options.part)
@@ -183,7 +183,7 @@ def ask(options: AskOptions) -> None:
         return
     in_file = pairs_in(Path(options.labels), session) if options.labels else []
     pairs = row_labels([*options.answers, *in_file], session)
-    new = store(file, session, checked(session, pairs), overwrite=options.overwrite)
+    new = store(file, session, check_labels(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
     print_line(f"{len(new)} stored{again}: {session.progress}.")

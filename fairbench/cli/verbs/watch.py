@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.audits.gate.asking import Gating
+from fairbench.audits.gate.options import Gating
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.command import Command, Results, narrow_options
@@ -52,7 +52,7 @@ def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench.audits.pages.watch import watch_document
     from fairbench.audits.watching.gating import WatchGate, check_watched, gate_of_watch
-    from fairbench.audits.watching.looking import look
+    from fairbench.audits.watching.look import look
 
     options = with_policy(options, WatchGate)
     check_asked(options)

@@ -14,7 +14,7 @@ import pandas as pd
 from fairbench.core.escaping import file_name
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import values_of
-from fairbench.results.catalogue import Catalogue, told_apart
+from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.metric_tables import read_metrics
 from fairbench.results.runs import Run
 
@@ -139,7 +139,9 @@ def _most_runs_first(titled: tuple[Mapping[str, Run], str]) -> tuple[int, list[A
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
     """Name blocks of one data set, each by one of its runs, by what differs between them."""
-    titles = told_apart([run.choices["dataset"] for run in firsts], firsts, ("dataset", "split"))
+    titles = add_differing_options(
+        [run.choices["dataset"] for run in firsts], firsts, ("dataset", "split")
+    )
     for name, values in (
         ("seed", [run.config["seed"] for run in firsts]),
         ("protect", [run.protect for run in firsts]),
@@ -160,4 +162,4 @@ def name_runs(runs: Sequence[Run]) -> list[str]:
         ", ".join(run.choices[part] for part in parts if run.choices[part] != "none")
         for run in runs
     ]
-    return told_apart(names, runs, ARM)
+    return add_differing_options(names, runs, ARM)

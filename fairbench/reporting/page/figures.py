@@ -19,7 +19,7 @@ from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, lett
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, MeasuredBlock, name_runs
 from fairbench.reporting.page.metric_table import test_share
-from fairbench.results.catalogue import told_apart
+from fairbench.results.catalogue import add_differing_options
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -310,7 +310,10 @@ def _ellipse(centre: NDArray[np.float64], covariance: NDArray[np.float64]) -> ND
 
 def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
     """Name the parts of every run, each by its choice and the options of it that differ."""
-    name_of = {part: told_apart([run.choices[part] for run in runs], runs, [part]) for part in ARM}
+    name_of = {
+        part: add_differing_options([run.choices[part] for run in runs], runs, [part])
+        for part in ARM
+    }
     return [{part: name_of[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
 

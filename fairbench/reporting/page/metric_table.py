@@ -19,7 +19,7 @@ from fairbench.inference.comparing.ranking import StudentDraws, standings, stude
 from fairbench.metrics.registry import Metric, declared, find
 from fairbench.reporting.page.blocks import MeasuredBlock, name_runs
 from fairbench.reporting.runs import FITS, headline
-from fairbench.results.catalogue import told_apart
+from fairbench.results.catalogue import add_differing_options
 
 CERTAIN = 0.95
 EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"
@@ -186,7 +186,7 @@ class _Arms:
         if key not in self._labels:
             runs = [self.block.runs[id_] for id_ in ids]
             names = [self.names[id_] for id_ in ids]
-            self._labels[key] = told_apart(names, runs, _EVALUATED)
+            self._labels[key] = add_differing_options(names, runs, _EVALUATED)
         return self._labels[key]
 
 

@@ -46,7 +46,7 @@ def answer(begun, rows, label):
     given = tuple(Answer(int(row) + 1, str(int(label[row])), "") for row in rows)
     known = begun.table.label.copy()
     known[rows] = label[rows]
-    return Session(begun.state.answered(given), replace(begun.table, label=known))
+    return Session(begun.state.with_answers(given), replace(begun.table, label=known))
 
 
 def label_actively(begun, label, number, *, step=1):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairbench.audits.labelling.answering import resume, store
-from fairbench.audits.labelling.session import checked
+from fairbench.audits.labelling.session import check_labels
 from fairbench.audits.labelling.state import StateFile
 from fairbench.cli.label_in_turn import label_in_turn
 from fairbench.cli.main import main
@@ -75,7 +75,7 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
         if not stored(file):
             session = resume(file, Path())
             row = int(prompt.split()[3])
-            store(file, session, checked(session, {row: "1"}))
+            store(file, session, check_labels(session, {row: "1"}))
 
     prompts = sitting(file, mine, "q", between=other)
     assert prompts[0] != prompts[1]

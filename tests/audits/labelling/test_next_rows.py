@@ -75,7 +75,7 @@ def test_rows_that_cannot_be_told_are_not_asked_for_again():
     table, _ = pool(50)
     begun = session(table)
     row = int(next_rows(begun, 1)[0])
-    asked = Session(begun.state.answered((Answer(row + 1, "", ""),)), table)
+    asked = Session(begun.state.with_answers((Answer(row + 1, "", ""),)), table)
     assert row not in next_rows(asked, 100)
     (note,) = asked.audited().sampling.notes
     assert "could not be labelled: 1" in note

@@ -27,7 +27,7 @@ from fairbench.audits.labelling.state import StateFile
 file, first, step, number = Path(sys.argv[1]), *map(int, sys.argv[2:])
 for row in range(first, first + step * number, step):
     answer = Answer(row, str(row % 2), "")
-    StateFile(file).change(lambda state: state.answered((answer,)))
+    StateFile(file).change(lambda state: state.with_answers((answer,)))
     print(row, flush=True)
 """
 
@@ -61,7 +61,7 @@ def test_what_is_written_is_read(file):
         Answer(5, "", ""),
         Answer(3, "no", ""),
     )
-    after = file.change(lambda state: replace(state.answered(answers), question="gap"))
+    after = file.change(lambda state: replace(state.with_answers(answers), question="gap"))
     assert after == file.read() != state
     assert file.read().labels == {3: "no", 5: ""}
     assert file.read().options.epsilon == 0.1
@@ -122,7 +122,7 @@ def test_a_file_that_is_no_state_is_refused(edit, sentence, file):
 
 
 def test_an_edited_label_is_damage_and_is_named(file):
-    file.change(lambda state: state.answered((Answer(3, "yes", ""),)))
+    file.change(lambda state: state.with_answers((Answer(3, "yes", ""),)))
     file.path.write_text(file.path.read_text().replace('"yes"', '"yet"'))
     with pytest.raises(UserError, match="or is damaged: the content is not what was written"):
         file.read()
@@ -131,7 +131,7 @@ def test_an_edited_label_is_damage_and_is_named(file):
 def test_a_state_of_the_schema_without_a_seal_is_read_and_sealed_at_the_next_change(file):
     values = {k: v for k, v in json.loads(file.path.read_text()).items() if k != "seal"}
     file.path.write_text(json.dumps({**values, "schema": 1}))
-    file.change(lambda state: state.answered((Answer(3, "yes", ""),)))
+    file.change(lambda state: state.with_answers((Answer(3, "yes", ""),)))
     assert file.read().labels == {3: "yes"}
     assert unsealed_json(file.path.read_bytes())["schema"] == 2
 
@@ -180,6 +180,6 @@ def test_no_kill_loses_a_label(file, write):
         # At most one label each was stored and not said so any more.
         assert len(labels) <= len(acknowledged) + 4 * (wave + 1)
         assert all(label == str(row % 2) for row, label in labels.items())
-    file.change(lambda state: state.answered((Answer(ROWS, "1", ""),)))
+    file.change(lambda state: state.with_answers((Answer(ROWS, "1", ""),)))
     left = {path.name for path in file.path.parent.iterdir()}
     assert left == {"audit.json"}

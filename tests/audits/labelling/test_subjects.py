@@ -10,7 +10,12 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.findings import LEVEL
-from fairbench.audits.labelling.measures import askable, group_figures, measure, of_everyone
+from fairbench.audits.labelling.measures import (
+    askable,
+    estimate_for_everyone,
+    group_figures,
+    measure,
+)
 from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
 from fairbench.audits.labelling.session import PREDICTED, open_session
 from fairbench.audits.labelling.state import Answer, State
@@ -107,8 +112,8 @@ def test_regression_is_asked_about_its_errors():
     groups = group_figures(session, residual, partial(residual.limits, LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert of_everyone(session, measure(session, "rmse")) is None
-    value, lower, upper = of_everyone(session, residual)
+    assert estimate_for_everyone(session, measure(session, "rmse")) is None
+    value, lower, upper = estimate_for_everyone(session, residual)
     assert lower < value < upper
 
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.watch import alarms_of, boundary, delay, false_alarms
 from fairbench.audits.watching.counting import risks
 from fairbench.audits.watching.findings import gaps_now
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.inference.sequential.restarts import FROM_START, log_evidence_needed

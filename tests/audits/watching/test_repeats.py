@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.watch import alarms_of, boundary, twice
 from fairbench.audits.pages.watch import repeats_sentence
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.core.errors import UserError
@@ -145,7 +145,7 @@ def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
 WATCHER = """
 import sys
 from pathlib import Path
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state_file import WatchFile
 folder = Path(sys.argv[1])
 lines = (folder / "all.csv").read_text().splitlines(keepends=True)

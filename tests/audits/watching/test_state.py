@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.core.errors import UserError
@@ -21,7 +21,7 @@ from tests.harness import ROOT
 WATCHER = """
 import sys
 from pathlib import Path
-from fairbench.audits.watching.looking import look
+from fairbench.audits.watching.look import look
 from fairbench.audits.watching.state_file import WatchFile
 folder = Path(sys.argv[1])
 lines = (folder / "all.csv").read_text().splitlines(keepends=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -27,9 +28,9 @@ class SeenRows:
     """Rows of one period that came in one look."""
 
     rows: int
-    digest: str  # of their columns but the labels, in order
-    bag: str  # the same in any order
-    look: str  # when, UTC
+    digest: str  # of all columns but the labels, of the rows in their order
+    bag: str  # the same digest whatever the order of the rows
+    look: str  # the time of the look, UTC
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,33 @@ class Period:
             raise ValueError(f"period '{self.name}' has not one label a row")
 
 
-def grown(
+class Additions(NamedTuple):
+    """What was added to a file since it was last read.
+
+    Attributes
+    ----------
+    late_labels : positions of rows that were seen before and have a label now.
+    new_rows : positions of rows that were not seen before.
+    periods : everything that has been seen, these rows and labels included.
+    """
+
+    late_labels: list[int]
+    new_rows: list[int]
+    periods: tuple[Period, ...]
+
+
+def find_additions(
     periods: Sequence[Period], rows: pd.DataFrame, file: str, look: str
-) -> tuple[list[int], list[int], tuple[Period, ...]]:
-    """Return the rows with a new label, the new rows, and all that was seen after them.
+) -> Additions:
+    """Find what was added to a file, and check that the rest is as it was seen.
 
     Parameters
     ----------
     periods : what was seen before, in order.
-    rows : ``period``; ``text``, all of a row but its label; ``label``, 0, 1 or NaN.
-    file, look : what messages call the file, and when it is read.
+    rows : the rows of the file: ``period``; ``text``, all of a row but its label; ``label``, 0, 1
+        or NaN.
+    file : what messages call the file.
+    look : the time at which it is read.
 
     Raises
     ------
@@ -64,12 +82,12 @@ def grown(
     """
     seen = {period.name: period for period in periods}
     spelled = {spelling(name): name for name in seen}
-    late: list[int] = []
-    new: list[int] = []
-    for name, of_period in rows.groupby("period", sort=False):
+    late_labels: list[int] = []
+    new_rows: list[int] = []
+    for name, period_rows in rows.groupby("period", sort=False):
         before = seen.get(name, Period(name, (), ""))
-        text = of_period["text"].tolist()
-        labels = "".join(of_period["label"].map(_SIGNS).fillna(_NO_LABEL))
+        text = period_rows["text"].tolist()
+        labels = "".join(period_rows["label"].map(_SIGNS).fillna(_NO_LABEL))
         where = f"{file}, period '{name}'" if name else file
         if name not in seen and (as_seen := spelled.get(spelling(name))):
             raise UserError(
@@ -78,23 +96,26 @@ def grown(
             )
         _check_rows(before, text, where)
         _check_labels(before, labels, where)
-        fresh = text[len(before.labels) :]
-        if fresh and periods and natural(name) < natural(periods[-1].name):
+        new_text = text[len(before.labels) :]
+        if new_text and periods and natural(name) < natural(periods[-1].name):
             raise UserError(
-                f"{file}: period '{name}' has {count(len(fresh))} rows that are new, and "
+                f"{file}: period '{name}' has {count(len(new_text))} rows that are new, and "
                 f"'{periods[-1].name}' was looked at already: a watch goes forward; leave these "
                 "rows out, or start another state to take them in"
             )
-        seen_rows = zip(of_period.index, before.labels, labels, strict=False)
-        late += [position for position, old, now in seen_rows if old != now]
-        new += of_period.index[len(before.labels) :].tolist()
-        parts = (
-            [SeenRows(len(fresh), ordered_checksum(fresh), unordered_checksum(fresh), look)]
-            if fresh
-            else []
-        )
-        seen[name] = Period(name, (*before.parts, *parts), labels)
-    return late, new, tuple(seen[name] for name in sorted(seen, key=natural))
+        labels_before_and_now = zip(period_rows.index, before.labels, labels, strict=False)
+        late_labels += [position for position, old, now in labels_before_and_now if old != now]
+        new_rows += period_rows.index[len(before.labels) :].tolist()
+        parts = list(before.parts)
+        if new_text:
+            parts.append(
+                SeenRows(
+                    len(new_text), ordered_checksum(new_text), unordered_checksum(new_text), look
+                )
+            )
+        seen[name] = Period(name, tuple(parts), labels)
+    periods_in_order = tuple(seen[name] for name in sorted(seen, key=natural))
+    return Additions(late_labels, new_rows, periods_in_order)
 
 
 def check_copies(
@@ -107,17 +128,18 @@ def check_copies(
 
     Parameters
     ----------
-    before, after : the periods before a look and after it. rows, file : as of :func:`grown`.
+    before, after : the periods before a look and after it.
+    rows, file : the same parameters as of :func:`find_additions`.
 
     Raises
     ------
     UserError : there is one; each of its rows would count twice.
     """
     names = {period.name for period in before}
-    first: dict[str, str] = {}
+    first_period_with: dict[str, str] = {}
     for period in after:
         for part in period.parts:
-            name = first.setdefault(part.digest, period.name)
+            name = first_period_with.setdefault(part.digest, period.name)
             if name == period.name or period.name in names:
                 continue
             shares = rows["text"][rows["period"] == period.name].value_counts(normalize=True)

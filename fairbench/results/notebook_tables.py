@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from fairbench.results.runs import Run
 
-MOST = 50  # runs in one table
-_MOST_LINES = 20  # the same in a terminal
+MOST = 50  # runs in one table of a notebook
+_MOST_LINES = 20  # runs in one table of a terminal
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
 _GAPS = (
     *("equalized_odds", "statistical_parity"),
@@ -44,25 +44,26 @@ def run_html(run: Run) -> str:
     return _html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
 
 
-def runs_html(runs: Sequence[Run], place: str) -> str:
+def runs_html(runs: Sequence[Run], folder: str) -> str:
     """Return runs as a table of HTML: what they chose, their errors and their largest gaps."""
-    return _html(*_titled(runs, place, MOST))
+    return _html(*_title_and_table(runs, folder, MOST))
 
 
-def runs_text(runs: Sequence[Run], place: str) -> str:
-    """Return the same as text, of the first few runs."""
-    title, table = _titled(runs, place, _MOST_LINES)
+def runs_text(runs: Sequence[Run], folder: str) -> str:
+    """Return the first few runs as a table of text, with the columns of :func:`runs_html`."""
+    title, table = _title_and_table(runs, folder, _MOST_LINES)
     return f"{title}\n{table.to_string(index=False)}" if len(table) else title
 
 
-def _titled(runs: Sequence[Run], place: str, most: int) -> tuple[str, pd.DataFrame]:
+def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, pd.DataFrame]:
+    """Return a table of the first `most` runs, and a title that says how many there are in all."""
     import pandas as pd
 
     table = pd.DataFrame([dict(_row(run)) for run in runs[:most]])
     alike = [name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2]
     table = table.drop(columns=alike)
     noun = "run" if len(runs) == 1 else "runs"
-    title = f"{len(runs)} finished {noun} in {place}"
+    title = f"{len(runs)} finished {noun} in {folder}"
     if len(runs) > most:
         title += f", of which the first {most} are shown; select(...) chooses others"
     return title, table.dropna(axis=1, how="all").fillna("") if len(table) else table
@@ -71,22 +72,22 @@ def _titled(runs: Sequence[Run], place: str, most: int) -> tuple[str, pd.DataFra
 def _row(run: Run) -> Iterator[tuple[str, str | int]]:
     """Yield the columns of a run; a metric as its mean with the 95 % interval."""
     yield "run", run.id
-    for part in _CHOICES:
-        yield part, run.choices[part]
+    for choice in _CHOICES:
+        yield choice, run.choices[choice]
     yield "seed", run.seed
     try:
         summary = values_of(run.summary())
-    except UserError:  # whose files are damaged: whoever asks for a figure of it is told
+    except UserError:  # its files are damaged, which is told when one of its numbers is asked for
         return
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
         for name in names:
-            where = (summary["metric"] == name) & (summary["attribute"] == attribute)
-            found = summary[where & (summary["group"] == "")].head(1)
-            for row in found.itertuples():
+            is_metric = (summary["metric"] == name) & (summary["attribute"] == attribute)
+            of_all_groups = summary[is_metric & (summary["group"] == "")]
+            for row in of_all_groups.head(1).itertuples():
                 title = f"{label(name)} ({attribute})" if attribute else label(name)
-                ends = interval(row.lower, row.upper)
-                text = f"{number(row.mean)} ({ends})" if ends else number(row.mean)
+                limits = interval(row.lower, row.upper)
+                text = f"{number(row.mean)} ({limits})" if limits else number(row.mean)
                 yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
 
 
@@ -94,15 +95,21 @@ def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
     import pandas as pd
 
-    plain = (summary["variant"] == "") & summary["outcome"].isna()
-    summary = summary[plain & (summary["binning"] != "mass")]
-    everyone, of_metric = summary["attribute"] == "", summary["attribute"] == protect
-    whole = summary["group"] == ""
-    parts = (("everyone", everyone), ("gaps", of_metric & whole), ("groups", of_metric & ~whole))
-    shown = {
-        part: [metric.name for metric in declared() if part in metric.shown] for part, _ in parts
+    is_plain = (summary["variant"] == "") & summary["outcome"].isna()
+    summary = summary[is_plain & (summary["binning"] != "mass")]
+    is_of_everyone = summary["attribute"] == ""
+    is_of_protect = summary["attribute"] == protect
+    is_of_all_groups = summary["group"] == ""
+    sections = {
+        "everyone": is_of_everyone,
+        "gaps": is_of_protect & is_of_all_groups,
+        "groups": is_of_protect & ~is_of_all_groups,
     }
-    return pd.concat([summary[rows & summary["metric"].isin(shown[part])] for part, rows in parts])
+    tables = []
+    for section, is_in_section in sections.items():
+        metrics = [metric.name for metric in declared() if section in metric.shown]
+        tables.append(summary[is_in_section & summary["metric"].isin(metrics)])
+    return pd.concat(tables)
 
 
 def _html(title: str, table: pd.DataFrame) -> str:

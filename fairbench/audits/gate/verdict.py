@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairbench.audits.assessment import check_design, rows_of
 from fairbench.audits.columns import read_frame
-from fairbench.audits.gate.asking import GatedOptions
+from fairbench.audits.gate.options import GatedOptions
 from fairbench.audits.gate.policy import policy_of
 from fairbench.audits.kinds import kind_of
 from fairbench.audits.table import AuditTable, read_audit_table
@@ -54,8 +54,8 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     ('fails', False, 1)
     """
     from_policy = policy_of(policy, GatedOptions) if policy else {}
-    given = typed_values(GatedOptions, _plain_options(options))
-    values = {**from_policy, **given}
+    from_call = typed_values(GatedOptions, _plain_options(options))
+    values = {**from_policy, **from_call}
     is_file = isinstance(frame, str | Path)
     if is_file:
         values["path"] = Path(frame)
@@ -66,9 +66,9 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
             "there is nothing to judge: give a table or a file, or name one in the policy as "
             "predictions"
         )
-    asked = GatedOptions(**values)
+    gate_options = GatedOptions(**values)
     source = None if is_file else frame
-    return gate_of(asked, read_frame(asked, source=source))
+    return gate_of(gate_options, read_frame(gate_options, source=source))
 
 
 def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -99,40 +99,44 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
         kind_of(options, frame)
         if not options.group:
             raise UserError("a gate compares groups: name their columns, such as group=[sex,race]")
-        need = [condition for condition in conditions if condition.needs_labels]
-        if need and not options.target:
+        on_labels = [condition for condition in conditions if condition.needs_labels]
+        if on_labels and not options.target:
             raise UserError(
-                f"fail_if={need[0]} needs labels: name their column as target=, or leave the "
+                f"fail_if={on_labels[0]} needs labels: name their column as target=, or leave the "
                 "condition out"
             )
         table = read_audit_table(options, frame=frame)
         check_design(table)
     single = by_attribute(conditions, options.group, list(table.groups))
     compared = {
-        name: _compared(table, name, options.seed, with_labels=bool(need))
+        name: _groups_to_compare(table, name, options.seed, with_labels=bool(on_labels))
         for name in {condition.attribute for condition in single}
     }
     return judge(single, compared, options.require)
 
 
-def _compared(table: AuditTable, name: str, seed: int, *, with_labels: bool) -> ComparedGroups:
+def _groups_to_compare(
+    table: AuditTable, name: str, seed: int, *, with_labels: bool
+) -> ComparedGroups:
     """Return the groups of an attribute, with what decisions and labels say of each."""
-    labels = table.groups[name].cat.remove_unused_categories()
-    groups, hard = Groups.of(name, labels), table.prediction
+    group_labels = table.groups[name].cat.remove_unused_categories()
+    groups = Groups.of(name, group_labels)
+    decisions = table.prediction
     labelled: CountIntervals | None = None
     if with_labels and len(table.known) == len(table):
-        labelled = decision_intervals(groups, hard, table.design, table.label)
+        labelled = decision_intervals(groups, decisions, table.design, table.label)
     elif with_labels and len(table.known):
-        counted = rows_of(table).labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
+        generator = rng(seed, "labels", name)
+        counted = rows_of(table).labelled_counts(name, group_labels, generator, 0.95)
         assert isinstance(counted.intervals, CountIntervals)
         labelled = counted.intervals
-    named = table.references.get(name)
+    reference = table.references.get(name)
     return ComparedGroups(
         name,
         groups.names,
         np.bincount(groups.codes, minlength=len(groups)),
-        decision_intervals(groups, hard, table.design),
+        decision_intervals(groups, decisions, table.design),
         decision_intervals(groups, table.favoured, table.design),
         labelled,
-        None if named is None else groups.names.index(named),
+        None if reference is None else groups.names.index(reference),
     )

@@ -48,7 +48,7 @@ def options_with(values: Mapping[str, Any]) -> Options:
 
     Parameters
     ----------
-    values : by the names of fields of `GatedOptions`.
+    values : the values of options by the names of fields of `GatedOptions`.
     """
     if values.get("fail_if"):
         return GatedOptions(**values)

@@ -27,7 +27,7 @@ from fairbench.results.packs import is_pack, open_pack
 from fairbench.results.shapes import check_plain
 
 _META = b"fairbench"
-_OF = "data"  # in the metadata: the digest of the data set
+_DIGEST = "data"  # the entry of the metadata that holds the digest of the data set
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ def write_people(results: Path, data: Dataset) -> None:
     if stored and (data.weight is None or _has_weight(stored, data.weight)):
         return
     make_private(path.parent)
-    columns = {"target": data.target, **{f"group.{n}": data.sensitive[n] for n in data.sensitive}}
+    columns = {"target": data.target}
+    columns |= {f"group.{name}": data.sensitive[name] for name in data.sensitive}
     if data.clusters is not None:
         columns["clusters"] = data.clusters
     if data.weight is not None:
@@ -103,7 +104,7 @@ def write_people(results: Path, data: Dataset) -> None:
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
     facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
     about = asdict(Description(**{**facts, "privileged": dict(data.privileged)}))
-    meta = json.dumps({**about, _OF: data.digest})
+    meta = json.dumps({**about, _DIGEST: data.digest})
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
     write_table(path, table, mode=0o600)
@@ -114,7 +115,7 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
     path = people_path(results, digest)
     try:
         table = read_table(path, private=True)
-        described(table, digest)
+        description_in(table, digest)
         return table
     except FileNotFoundError:
         return None
@@ -130,15 +131,15 @@ def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:
     return np.array_equal(stored["weight"].to_numpy(), weight.to_numpy())
 
 
-def described(table: pa.Table, digest: str) -> dict[str, Any]:
-    """Return what a table of people says of its data set: the fields of `Description`.
+def description_in(table: pa.Table, digest: str) -> dict[str, Any]:
+    """Return the description of the data set in a table of people: the fields of `Description`.
 
     Raises
     ------
     DamagedError : it is of another data set. Tables of earlier versions do not say of which.
     """
     meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
-    if meta.pop(_OF, digest) != digest:
+    if meta.pop(_DIGEST, digest) != digest:
         raise DamagedError("the people are those of another data set")
     return meta
 
@@ -155,7 +156,7 @@ def read_people(results: Path, digest: str) -> People:
     packed = open_pack(results).table("data", digest) if is_pack(results) else None
     try:
         table = unpacked(packed) if packed else read_table(path)
-        meta = described(table, digest)
+        meta = description_in(table, digest)
         check_plain(table)
         return _people(digest, meta, table.to_pandas())
     except UNREADABLE as error:
@@ -166,11 +167,11 @@ def read_people(results: Path, digest: str) -> People:
 
 
 def _people(digest: str, meta: Mapping[str, Any], frame: pd.DataFrame) -> People:
-    """Return the people of a table, which are such as a data set may have.
+    """Return the people of a table, after checking that a data set may have them.
 
     Raises
     ------
-    DataError, ValueError, TypeError : they are not.
+    DataError, ValueError, TypeError : no data set may.
     """
     about: Description = from_plain(Description, {**meta, "task": Task(meta["task"])})
     groups = [name for name in frame if name.startswith("group.")]

@@ -11,11 +11,16 @@ import pandas as pd
 
 from fairbench.audits.question import check_unchanged
 from fairbench.audits.watching.alarms import find_alarms, with_limits
-from fairbench.audits.watching.counting import counted, new_marks, quantities, sums_at
-from fairbench.audits.watching.growing import check_copies, grown
+from fairbench.audits.watching.appended_file import check_copies, find_additions
+from fairbench.audits.watching.counting import count_events, new_marks, quantities, sums_at
 from fairbench.audits.watching.state import WatchOptions, WatchState
 from fairbench.audits.watching.state_file import WatchFile
-from fairbench.audits.watching.stream import WatchedRows, events_of, once, read_watched
+from fairbench.audits.watching.stream import (
+    WatchedRows,
+    events_of,
+    read_watched,
+    without_repeats,
+)
 from fairbench.core.errors import UserError, note
 from fairbench.data.groups import MOST_GROUPS
 
@@ -35,6 +40,8 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look
 
     Parameters
     ----------
+    file : the file of the watch's state.
+    options : the options of this command.
     given : the names of the options that the command line gave; the others are the state's.
 
     Raises
@@ -43,13 +50,13 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look
     """
     while True:
         before = file.read() if file.exists() else None
-        after = _looked(_asked(file, before, options, given))
+        after = _state_after_look(_state_to_begin_with(file, before, options, given))
         if file.swap(before, after):
             return Look(before, after)
         note(f"{file.path} was changed by another look meanwhile: looking again, from there on")
 
 
-def _asked(
+def _state_to_begin_with(
     file: WatchFile, state: WatchState | None, options: WatchOptions, given: Collection[str]
 ) -> WatchState:
     """Return the state that a look begins with."""
@@ -61,21 +68,22 @@ def _asked(
     return replace(state, options=replace(state.options, path=path))
 
 
-def _looked(state: WatchState) -> WatchState:
+def _state_after_look(state: WatchState) -> WatchState:
     """Return the state after a look at its file; the same where there is nothing new."""
     table = read_watched(state.options, state.names)
+    file_name = state.options.path.name
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    late, new, periods = grown(state.periods, table.rows, state.options.path.name, now)
-    events = events_of(state, table, late, new)
+    additions = find_additions(state.periods, table.rows, file_name, now)
+    events = events_of(state, table, additions.late_labels, additions.new_rows)
     if events.empty:
         return state
     if not state.groups:
-        state = replace(state, groups=_groups_of_first_look(table, state.options.path.name))
-    before = state.periods
-    state, events = once(state, table, events)
+        state = replace(state, groups=_groups_of_first_look(table, file_name))
+    periods_before = state.periods
+    state, events = without_repeats(state, table, events)
     if not (state.options.id or state.once):
-        check_copies(before, periods, table.rows, state.options.path.name)
-    state = replace(state, names=table.names or state.names, periods=periods)
+        check_copies(periods_before, additions.periods, table.rows, file_name)
+    state = replace(state, names=table.names or state.names, periods=additions.periods)
     if events.empty:  # all that is new are repeats
         return state
     state = replace(state, unwatched=_unwatched(state, table, events))
@@ -85,8 +93,14 @@ def _looked(state: WatchState) -> WatchState:
 def with_events(
     state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str
 ) -> WatchState:
-    """Return the state after events of a look were counted, with the alarms that they give."""
-    new = counted(state, table, events)
+    """Return the state after events of a look were counted, with the alarms that they give.
+
+    Parameters
+    ----------
+    events : the new rows and late labels, as :func:`without_repeats` returns them.
+    look : the time of the look.
+    """
+    new = count_events(state, table, events)
     marks = new_marks(state, new, look)
     if not state.shares:
         sums = sums_at(marks[-1])

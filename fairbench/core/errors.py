@@ -149,10 +149,11 @@ def check_types(group: str, target: Callable[..., Any], options: Mapping[str, An
             raise UserError(f"{dotted} is {value!r}; it must be {description}")
 
 
-def check_minimum(name: str, value: float, minimum: float) -> None:
-    """Refuse a value under `minimum`."""
-    if value < minimum:
-        raise UserError(f"{name} is {value}; it must be at least {minimum}")
+def check_minimum(name: str, value: float, minimum: float, *, whole: bool = False) -> None:
+    """Refuse a value under `minimum`, NaN, and with `whole` a number that is no whole one."""
+    if not value >= minimum or (whole and value != int(value)):
+        kind = "a whole number of " if whole else ""
+        raise UserError(f"{name} is {value}; it must be {kind}at least {minimum}")
 
 
 def check_choice(name: str, value: str, valid: Iterable[str]) -> None:

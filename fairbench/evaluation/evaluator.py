@@ -119,11 +119,17 @@ class Evaluator:
             raise UserError("evaluator.relaxations must be between 0 and 1")
         if self.weights and self.interval != FREQUENTIST:
             raise UserError(_NO_DESIGN)
-        check_minimum("evaluator.draws", self.draws, 100)
+        if not self.alpha > 0:
+            raise UserError(f"evaluator.alpha is {self.alpha}; it must be over 0")
         check_share("evaluator.level", self.level)
+        check_minimum("evaluator.epsilon", self.epsilon, 0)
+        check_share("evaluator.ratio_band", self.ratio_band, zero=True)
         check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
-        check_minimum("evaluator.neighbours", self.neighbours, 0)
-        check_minimum("evaluator.bins", self.bins, 1)
+        check_minimum("evaluator.draws", self.draws, 100, whole=True)
+        check_minimum("evaluator.neighbours", self.neighbours, 0, whole=True)
+        check_minimum("evaluator.bins", self.bins, 1, whole=True)
+        check_minimum("evaluator.minimum_group_size", self.minimum_group_size, 0, whole=True)
+        check_minimum("evaluator.intersections", self.intersections, 0, whole=True)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
     def evaluate(

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, check_share
+from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import POOLED, WORST, values_of
 from fairbench.evaluation.table import NAN, MetricTable, SomeGroups, Statuses
@@ -230,7 +230,7 @@ def pooled(
     Raises
     ------
     UserError : arrays of unequal lengths, counts that are negative, missing or above their sizes,
-        a level or a rate that is not between 0 and 1.
+        a level, a rate or an epsilon that is not between 0 and 1, fewer than 100 draws.
 
     Examples
     --------
@@ -244,6 +244,8 @@ def pooled(
     y, n = _counts(counts, sizes)
     check_share("level", level)
     check_share("false_discovery_rate", false_discovery_rate)
+    check_share("epsilon", epsilon, zero=True)
+    check_minimum("draws", draws, 100, whole=True)
     if worst not in ("smallest", "largest"):
         raise UserError(f"worst is '{worst}': valid: smallest, largest")
     columns = {str(name): list(values) for name, values in (attributes or {}).items()}

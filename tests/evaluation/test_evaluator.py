@@ -212,6 +212,13 @@ def test_impossible_predictions_are_refused_with_column_count_and_row(changed, r
     ("option", "value"),
     [
         ("draws", 99),
+        ("draws", 200.5),
+        ("alpha", 0),
+        ("alpha", float("nan")),
+        ("epsilon", -1),
+        ("ratio_band", 5),
+        ("minimum_group_size", -3),
+        ("intersections", 1.5),
         ("level", 0),
         ("level", 1),
         ("bins", 0),

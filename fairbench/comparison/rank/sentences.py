@@ -240,7 +240,8 @@ def simultaneous_sentence(scores: str = "", *, on_new_tasks: bool) -> str:
     scores_text = f" of {scores}" if scores else ""
     sentence = (
         f"Ranks, who may be the best and all differences{scores_text} are valid simultaneously: "
-        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %."
+        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %. It can be larger "
+        "if a method's differences are very skewed, such as large losses on few tasks."
     )
     if on_new_tasks:
         sentence += " Probabilities on a new task are estimates."

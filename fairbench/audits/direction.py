@@ -105,6 +105,11 @@ class Direction:
         """Return the direction with decisions called predictions, beside others made before."""
         return replace(self, decisions=(), predicts=True)
 
+    @property
+    def decided_names(self) -> tuple[str, str]:
+        """What people are who are decided for label 0 and for label 1, such as ``declined``."""
+        return self._decided(0), self._decided(1)
+
     def _decided(self, label: int) -> str:
         """Return what somebody is who is decided for a label."""
         if self.decisions:

@@ -24,6 +24,7 @@ from fairbench.audits.direction import (
     which_foretold,
 )
 from fairbench.audits.group_sampling import GroupSampling
+from fairbench.audits.label_selection import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
@@ -180,6 +181,8 @@ def read_audit_table(
             check_runs_with(score, label, direction.names, options.score)
     groups, cells = _groups(frame, options, many=many)
     times = times_of(frame)
+    if selected is None and not labelling and times is None:
+        check_labels_at_random(file, label, prediction, score, cells, direction.decided_names)
     _check_direction(direction, options, Decided(file, _first(groups, options), prediction, times))
     if selected is not None:
         direction = direction.as_predictions()

@@ -65,8 +65,8 @@ def check_labels_at_random(
     refuting = [test for test in tests if test.p_value * len(tests) < _LEVEL]
     if refuting:
         raise UserError(
-            f"{file}: rows were not chosen for labelling at random: {refuting[0].sentence}. If only "
-            "people who were selected could get a label, say so with selected=COLUMN "
+            f"{file}: rows were not chosen for labelling at random: {refuting[0].sentence}. If "
+            "only people who were selected could get a label, say so with selected=COLUMN "
             "(docs/unknown.md). If rows were drawn by their decision or score, keep the labelled "
             "ones and weight them with weight=COLUMN"
         )

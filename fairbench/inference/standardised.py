@@ -52,7 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.effective_counts import effective_size
-from fairbench.inference.gaps import ends_of_pairs, simultaneous_levels
+from fairbench.inference.gaps import simultaneous_levels, size_limits_of_pairs
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
 
 
@@ -225,7 +225,7 @@ def largest_difference(
         first, second = _pairs(rates.limits(level=level))
         wider_level = _wider(pairs, level, len(several))
         first_wide, second_wide = _pairs(rates.limits(level=wider_level))
-        limits = ends_of_pairs(first_wide, first, second_wide, second, rates.correlation)
+        limits = size_limits_of_pairs(first_wide, first, second_wide, second, rates.correlation)
         gaps.append(
             [np.fmax.reduce(np.where(pairs, array, np.nan), axis=(-2, -1)) for array in limits]
         )

@@ -113,17 +113,17 @@ def _least(pair: Pair, gap: Floats) -> Floats:
     """Return the log winnings of the bet that won least, over all heights, (P,)."""
     heights = _heights(pair, gap)
     for _ in range(2):
-        worst = _won(pair, gap, heights).argmin(axis=-1)[:, None]
+        worst = _log_winnings(pair, gap, heights).argmin(axis=-1)[:, None]
         left, right = (
             np.take_along_axis(heights, np.clip(worst + step, 0, heights.shape[1] - 1), -1)
             for step in (-1, 1)
         )
         heights = left + (right - left) * _AGAIN
-    least: Floats = _won(pair, gap, heights).min(axis=-1)
+    least: Floats = _log_winnings(pair, gap, heights).min(axis=-1)
     return least
 
 
-def _won(pair: Pair, gap: Floats, low: Floats) -> Floats:
+def _log_winnings(pair: Pair, gap: Floats, low: Floats) -> Floats:
     """Return the log winnings of the bets against each height, (P, H).
 
     Parameters
@@ -226,7 +226,7 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
     looks = np.flatnonzero(_likelihood_ratio(wide, claimed) >= needed)
     for some in np.array_split(looks, len(looks) // _BLOCK + 1):
         part = Pair(*(np.asarray(array)[some] for array in wide))
-        likely = _won(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
+        likely = _log_winnings(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
         for few in np.array_split(some[likely], likely.sum() // 32 + 1):
             part = Pair(*(np.asarray(array)[few, 0] for array in wide))
             reached = log_evidence(part, gap) >= needed

@@ -204,9 +204,9 @@ def largest_difference(
 ) -> tuple[Limits, Floats]:
     """Return the largest standardised difference of two groups in any of several rates, and leads.
 
-    Folded as :func:`fairbench.inference.gaps.largest_gap` folds that of raw rates: at least what
-    the surest of all pairs shows, at the critical value of the studentised range, and at most what
-    any single pair may have.
+    As in :func:`fairbench.inference.gaps.largest_gap`, the lower limit is the largest simultaneous
+    lower limit of any pair, at the critical value of the studentised range, and the upper limit the
+    largest pointwise upper limit of any pair.
 
     Parameters
     ----------
@@ -240,10 +240,11 @@ def smallest_ratio(rates: StandardisedRates, compared: Mask, *, level: float = 0
 
     The mirror image of :func:`largest_difference`; NaN with no pair, or where all rates are 0.
     """
-    single, wide = (rates.ratios(level=at) for at in (level, _wider(compared, level, 1)))
+    pointwise = rates.ratios(level=level)
+    wide = rates.ratios(level=_wider(compared, level, 1))
     value, upper, lower = (
-        np.fmin.reduce(np.where(compared, end, np.nan), axis=(-2, -1))
-        for end in (single.value, wide.upper, single.lower)
+        np.fmin.reduce(np.where(compared, array, np.nan), axis=(-2, -1))
+        for array in (pointwise.value, wide.upper, pointwise.lower)
     )
     lower = np.fmin(lower, np.fmin(value, 1))
     return Limits(value, lower, np.fmax(np.minimum(upper, 1), value))

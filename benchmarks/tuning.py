@@ -72,11 +72,11 @@ def looks(task: str, split: int, trials: int, results: Path) -> Iterator[dict[st
     looked = [tested_rows(trial) for trial in (tried[0], answer.best)]
     default, chosen = (trial.estimates(search.goals) for trial in (tried[0], answer.best))
     assert tried[0].rows is not None
-    rows = tried[0].rows.looks(people)
+    rows = tried[0].rows.judging_rows(people)
     for promise, one, two in zip(answer.promises, default, chosen, strict=True):
         naive = gain_limits(one, two, rows, PLAIN, fresh=True)
         result = [promise.goal.estimate(each) for each in looked]
-        own = gain_limits(result[0], result[1], looked[0].looks(), PLAIN)
+        own = gain_limits(result[0], result[1], looked[0].judging_rows(), PLAIN)
         yield {
             "task": " ".join(word for word in task.split() if "hydra" not in word),
             "split": split,

@@ -243,7 +243,7 @@ def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     errors, rates = ([rate.values * rate.sizes, rate.sizes] for rate in _rates(data))
     hits, rows = (np.nan_to_num(rate).transpose(0, 2, 1) for rate in rates)
     groups = GroupLimits.of(hits, rows, level=LEVEL)
-    single = groups.single
+    single = groups.pointwise
     pair = difference_limits(single.take(slice(1, None)), single.take(slice(0, 1)))
     return {
         "error rate": _medians(rate_limits(errors[0], errors[1], level=LEVEL), -1),

@@ -232,7 +232,7 @@ def compare_groups(
     may_be_small : whether there are labels enough to call the gap small.
     """
     shown = at(LEVEL)
-    measured = np.isfinite(shown.single.lower)
+    measured = np.isfinite(shown.pointwise.lower)
     if measured.sum() < 2:
         return GapAnswer(NOT_MEASURED), [template]
     answer = answer_gap(
@@ -242,7 +242,7 @@ def compare_groups(
         may_be_small=may_be_small,
     )
     value, lower, upper = map(float, largest_gap(shown.only(measured)))
-    rates = shown.single.value.tolist()
+    rates = shown.pointwise.value.tolist()
     gap = replace(
         template,
         verdict=answer.verdict,

@@ -148,7 +148,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
         drawn = CURVES[:1] if label is None else CURVES
         limits = rows.limits(drawn, codes, thresholds)
         rates = {rate.name: of_rate for rate, of_rate in zip(drawn, limits, strict=True)}
-        singles = {name: limits.single for name, limits in rates.items()}
+        singles = {name: limits.pointwise for name, limits in rates.items()}
         curves.append(ThresholdCurves(attribute, names, thresholds, singles))
         if len(names) > 1:
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
@@ -157,7 +157,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
             columns = {
                 "attribute": attribute,
                 "threshold": thresholds,
-                "selected": selected.single.value @ (size / size.sum()),
+                "selected": selected.pointwise.value @ (size / size.sum()),
                 **_columns("ratio", smallest_ratio(compared)),
                 **_columns("gap", largest_gap(compared)),
                 "current": np.isin(thresholds, current),
@@ -232,7 +232,7 @@ def _constrained(
     if others.label is not None:
         everyone = np.zeros(len(others.score), np.intp)
         (of_everyone,) = others.limits([accuracy], everyone, new_and_current)
-        accuracies = of_everyone.single.take(0)
+        accuracies = of_everyone.pointwise.take(0)
         accuracy_after, accuracy_before = accuracies.at(0), accuracies.at(1)
     return ConstrainedThreshold(
         constraint=name,

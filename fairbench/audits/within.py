@@ -234,10 +234,10 @@ def _strata(counted: Stratified, rate: Rate) -> Iterator[StratumGap]:
             yield gap
             continue
         limits = GroupLimits.of(successes[groups, index], sizes[groups, index], level=LEVEL)
-        values = limits.single.value
+        values = limits.pointwise.value
         if len(counted.groups) == 2:
             low, high = 0, 1
-            difference = difference_limits(limits.single.take(1), limits.single.take(0))
+            difference = difference_limits(limits.pointwise.take(1), limits.pointwise.take(0))
         else:
             low, high = int(values.argmin()), int(values.argmax())
             difference = largest_gap(limits)

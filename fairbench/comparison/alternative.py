@@ -151,7 +151,9 @@ def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
     first, second = (_rows_of_model(rows, place) for place in (0, 1))
     first_estimate, second_estimate = goal.estimate(first), goal.estimate(second)
     tail = (1 - level) / 2
-    lower, upper = gain_limits(first_estimate, second_estimate, first.looks(), Tails(tail, tail))
+    lower, upper = gain_limits(
+        first_estimate, second_estimate, first.judging_rows(), Tails(tail, tail)
+    )
     return second_estimate.value - first_estimate.value, max(-upper, -1.0), min(-lower, 1.0)
 
 

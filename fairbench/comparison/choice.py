@@ -327,7 +327,7 @@ def choose_among(
     if choosing is None:
         corrections = correction(candidates, level=level)
         corrected = [corrections.objective, *corrections.values]
-        joint = Tails(corrections.together, corrections.together)
+        joint = Tails(corrections.simultaneous, corrections.simultaneous)
     return Choice(
         runs=read.runs,
         bounds=bounds,

@@ -20,7 +20,7 @@ from fairbench.experiments.tuning_trials import Trial, label_rows
 from fairbench.inference.comparing.selection import Tails
 from fairbench.inference.comparing.tuned_gain import (
     GoalEstimate,
-    Looks,
+    JudgingRows,
     Trials,
     gain_limits,
     stack_noise,
@@ -128,14 +128,14 @@ def estimate_promise(
     chosen = trials[position].estimates(goals)
     candidates = _as_candidates(_distinct(trials), goals, tuning, test_rows)
     tails_of_goals = candidates.tails(level=tuning.level)
-    looks = _rows_of(trials[0]).looks(test_rows)
+    judging_rows = _rows_of(trials[0]).judging_rows(test_rows)
     uncorrected = _uncorrected_tails(tuning.level)
     promises = []
     for goal, default_estimate, chosen_estimate, tails_of_goal in zip(
         goals, default, chosen, tails_of_goals, strict=True
     ):
-        naive = value_limits(chosen_estimate, looks, uncorrected)
-        corrected = value_limits(chosen_estimate, looks, tails_of_goal.value)
+        naive = value_limits(chosen_estimate, judging_rows, uncorrected)
+        corrected = value_limits(chosen_estimate, judging_rows, tails_of_goal.value)
         promises.append(
             PromisedGain(
                 goal=goal,
@@ -144,9 +144,11 @@ def estimate_promise(
                 naive=_clip_to_range(goal, naive),
                 corrected=_clip_to_range(goal, corrected),
                 gain=default_estimate.value - chosen_estimate.value,
-                expected=gain_limits(default_estimate, chosen_estimate, looks, tails_of_goal.gain),
+                expected=gain_limits(
+                    default_estimate, chosen_estimate, judging_rows, tails_of_goal.gain
+                ),
                 fresh=gain_limits(
-                    default_estimate, chosen_estimate, looks, tails_of_goal.fresh, fresh=True
+                    default_estimate, chosen_estimate, judging_rows, tails_of_goal.fresh, fresh=True
                 ),
             )
         )
@@ -185,8 +187,8 @@ def _as_candidates(
     """Return the trials as candidates of the choice; the first of `trials` is the default."""
     estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows_of(trials[0]).unit)
-    looks = [_looks(_rows_of(trial), codes) for trial in trials]
-    noise = stack_noise(estimates, looks, len(codes))
+    judging_rows = [_judging_rows(_rows_of(trial), codes) for trial in trials]
+    noise = stack_noise(estimates, judging_rows, len(codes))
     values = np.array(
         [[estimate.value for estimate in trial_estimates] for trial_estimates in estimates]
     )
@@ -206,9 +208,9 @@ def _as_candidates(
     return Trials(values[1:], values[0], noise[1:], noise[0], unseen[1:], fresh, weights)
 
 
-def _looks(rows: GoalRows, codes: NDArray[np.int64]) -> Looks:
+def _judging_rows(rows: GoalRows, codes: NDArray[np.int64]) -> JudgingRows:
     """Return which people and which fold each row is of, people as positions in `codes`."""
-    return Looks(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
+    return JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
 
 
 def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:
@@ -224,7 +226,7 @@ def add_test_results(
     """Return the result with the gain on the test rows of both finished runs."""
     default_rows = _read_test_rows(default)
     chosen_rows = _read_test_rows(chosen)
-    looks = default_rows.looks()
+    judging_rows = default_rows.judging_rows()
     uncorrected = _uncorrected_tails(tuned.level)
     tested = []
     for goal in goals:
@@ -235,7 +237,7 @@ def add_test_results(
                 default=goal.sign * default_estimate.value,
                 value=goal.sign * chosen_estimate.value,
                 gain=default_estimate.value - chosen_estimate.value,
-                interval=gain_limits(default_estimate, chosen_estimate, looks, uncorrected),
+                interval=gain_limits(default_estimate, chosen_estimate, judging_rows, uncorrected),
             )
         )
     return replace(tuned, tested=tuple(tested))

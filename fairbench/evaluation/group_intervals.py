@@ -332,7 +332,7 @@ class CountIntervals:
         limits = self._limits_of_all_pairs(rates, compared, n_rates)
         of_compared = limits.only(compared, unseen=unseen_of_rate)
         gap = largest_gap(of_compared)
-        unknown = (np.isnan(limits.single.value) & compared).any(axis=-1)
+        unknown = (np.isnan(limits.pointwise.value) & compared).any(axis=-1)
         # The largest gap of a metric is the largest of its rates' gaps.
         lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
         upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
@@ -396,8 +396,8 @@ def _ratios(limits: GroupLimits, among: Mask) -> LimitPair:
     lower_and_upper = np.full((2, *among.shape[:-1]), np.nan)
     for groups, samples in patterns(among):
         if len(groups) > 1:
-            single = Limits(*(limit[samples] for limit in limits.single))
-            wider = Limits(*(limit[samples] for limit in limits.together))
+            single = Limits(*(limit[samples] for limit in limits.pointwise))
+            wider = Limits(*(limit[samples] for limit in limits.simultaneous))
             of_samples = GroupLimits(single, wider, limits.correlation)
             lower_and_upper[:, samples] = _ratio(of_samples, groups)[1:]
     return lower_and_upper[0], lower_and_upper[1]
@@ -420,7 +420,7 @@ def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:
     if len(groups) > 2:
         return smallest_ratio(of_groups)
     between = np.broadcast_to(of_groups.correlation, (2, 2))[0, 1]
-    return ratio_limits(of_groups.single.take(1), of_groups.single.take(0), between)
+    return ratio_limits(of_groups.pointwise.take(1), of_groups.pointwise.take(0), between)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.inference.comparing.tuned_gain import GoalEstimate, Looks
+from fairbench.inference.comparing.tuned_gain import GoalEstimate, JudgingRows
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import Metric, metrics_of
 
@@ -44,9 +44,9 @@ class GoalRows:
     columns: Mapping[str, Floats]
     groups: int
 
-    def looks(self, fresh: float = np.inf) -> Looks:
+    def judging_rows(self, fresh: float = np.inf) -> JudgingRows:
         """Return which rows share a person, for a trial that `fresh` new persons will judge."""
-        return Looks(self.unit, self.fold, fresh)
+        return JudgingRows(self.unit, self.fold, fresh)
 
     def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""

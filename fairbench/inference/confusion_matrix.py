@@ -143,7 +143,7 @@ def _columns(
 ) -> Iterator[Floats]:
     """Yield each class's draws; true classes of equal cost merge, as a Dirichlet lets them."""
     for alpha, price in zip(posterior.alpha, costs.T, strict=True):
-        prices, place = np.unique(price, return_inverse=True)
-        merged = np.bincount(place, weights=alpha)
+        prices, index = np.unique(price, return_inverse=True)
+        merged = np.bincount(index, weights=alpha)
         gammas = generator.standard_gamma(merged, size=(draws, len(merged)))
         yield gammas @ prices / gammas.sum(axis=1)

@@ -1,28 +1,29 @@
-"""Whether rows that are alike are the same row twice, or different ones alike by chance."""
+"""Whether equal rows are duplicates, or rows of different people that are equal by chance."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-_MOST = 4  # times that a row came, beyond which they are not told apart
-_SURE = 3.0  # standard errors by which more rows must come twice than chance allows
-_FEW = 5.0  # rows that may come three times, by chance, where none did
+_MOST = 4  # rows that occur more often than this are counted as occurring this often
+_SURE = 3.0  # standard errors by which repeated rows must exceed what chance allows
+_FEW = 5.0  # allowance for rows that might have occurred more often but did not
 
 
 def beyond_chance(times: ArrayLike) -> bool:
-    """Return whether far more rows come twice, or three times, than independent rows would.
+    """Return whether far more rows occur twice, or three times, than independent rows would.
 
     Parameters
     ----------
-    times : how often each of the different rows came.
+    times : how often each of the distinct rows occurs.
 
     Notes
     -----
-    How often rows of independent people are alike is a mixture of Poisson numbers. Of f1, f2, f3
-    and f4 that come so many times, (2 f2)² is then at most f1 · 6 f3 on average, and (6 f3)² at
-    most 2 f2 · 24 f4 (Cauchy and Schwarz), whatever the rows look like: where many come twice by
-    chance, some come three times, and more come once.
+    If people are independent, the numbers of occurrences are a mixture of Poisson numbers. Let f1,
+    f2, f3 and f4 be the numbers of rows that occur once, twice, three and four times. On average
+    (2 f2)² is then at most f1 · 6 f3, and (6 f3)² at most 2 f2 · 24 f4 (Cauchy and Schwarz),
+    whatever the distribution of rows: if many occur twice by chance, some occur three times, and
+    more occur once.
     """
     number = np.bincount(np.minimum(times, _MOST), minlength=_MOST + 1).astype(float)
     most = number + _SURE * np.sqrt(number) + _FEW

@@ -1,9 +1,9 @@
-"""Shares of groups among the first of a ranking, and of the exposure that places give.
+"""Shares of groups among the first ranks of a ranking, and of the exposure that ranks give.
 
-Given the scores of a ranking, who is in which group at each place is independent, where people are
-drawn independently. So a group's share of the first k places, or of exposure, is a weighted mean of
-independent events, whose limits are those of weighted rates. Beside it stands the group's share of
-all rows, from the same events: their errors are correlated, as is known in closed form.
+If people are drawn independently, their groups are independent given the scores of a ranking. So a
+group's share of the first k ranks, or of exposure, is a weighted mean of independent events, whose
+limits are those of weighted rates. It is compared with the group's share of all rows, which is
+computed from the same events; the correlation of the two errors has a closed form.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from fairbench.inference.survey import Design, SurveyCounts, sums
 from fairbench.metrics.rates import selection_rate
 
 Codes = NDArray[np.intp]
-_NEARLY = 0.9999  # a correlation of which there is a logarithm
+_NEARLY = 0.9999  # the largest correlation whose inverse hyperbolic tangent is taken
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedShares:
-    """Shares of G groups of places that count unequally, beside their shares of all rows.
+    """Shares of G groups of the weight of ranks, compared with their shares of all rows.
 
     Attributes
     ----------
-    shares : (G,) the groups' shares of the places, with limits.
+    shares : (G,) the groups' shares of the weight of ranks, with limits.
     rows : (G,) their shares of all rows, with limits.
-    ratios : (G,) the first over the second, 1 where a group has as large a share of places as of
-        rows.
-    below : (G,) how sure it is that a ratio is under four fifths; see
+    ratios : (G,) the first over the second; 1 if both shares of a group are equal.
+    below : (G,) the confidence that a ratio is under four fifths; see
         :func:`fairbench.inference.rates.probability_ratio_below`.
     """
 
@@ -51,35 +50,36 @@ def top_weights(score: Floats, lists: Codes, top: float) -> Floats:
     ----------
     score : (n,) the scores that order a list, the largest first.
     lists : (n,) the list 0 .. L - 1 that each row is in.
-    top : how many rows of every list are the first; under 1, which share of it, at least one row.
+    top : how many rows of every list are the first; a number under 1 is a share of the list, of at
+        least one row.
     """
     size = np.bincount(lists)
     most = np.maximum(np.round(top * size), 1) if top < 1 else np.minimum(top, size)
-    return _over_ties(score, lists, lambda place, which: (place <= most[which]).astype(float))
+    return _over_ties(score, lists, lambda rank, which: (rank <= most[which]).astype(float))
 
 
 def exposure_weights(score: Floats, lists: Codes) -> Floats:
-    """Return the exposure (n,) of each row's place: 1 / log2(1 + place), the same for ties.
+    """Return the exposure (n,) of each row's rank: 1 / log2(1 + rank), the same for ties.
 
     The discount of the discounted cumulative gain (Järvelin and Kekäläinen 2002), as Singh and
     Joachims (2018), "Fairness of exposure in rankings", take it.
     """
-    return _over_ties(score, lists, lambda place, _: 1 / np.log2(1 + place))
+    return _over_ties(score, lists, lambda rank, _: 1 / np.log2(1 + rank))
 
 
 def _over_ties(score: Floats, lists: Codes, weight_of: Callable[[Floats, Codes], Floats]) -> Floats:
-    """Return weights of places from 1, each the mean over the rows of one score in a list."""
+    """Return the weights of ranks from 1, averaged over the rows of one score in a list."""
     order = np.lexsort((-score, lists))
     sorted_lists, sorted_score = lists[order], score[order]
     list_start = np.searchsorted(sorted_lists, sorted_lists, side="left")
-    places = (np.arange(len(order)) - list_start + 1).astype(float)
-    weights = weight_of(places, sorted_lists)
+    ranks = (np.arange(len(order)) - list_start + 1).astype(float)
+    weights = weight_of(ranks, sorted_lists)
     start = np.r_[True, (np.diff(sorted_lists) != 0) | (np.diff(sorted_score) != 0)]
     tie = np.cumsum(start) - 1
     means = np.bincount(tie, weights) / np.bincount(tie)
-    of_rows = np.empty(len(order))
-    of_rows[order] = means[tie]
-    return of_rows
+    row_weights = np.empty(len(order))
+    row_weights[order] = means[tie]
+    return row_weights
 
 
 def weighted_shares(
@@ -90,11 +90,11 @@ def weighted_shares(
     lists: Codes | None = None,
     level: float = 0.95,
 ) -> WeightedShares:
-    """Return the groups' shares of the weight of all places.
+    """Return the groups' shares of the weight of all ranks.
 
     Parameters
     ----------
-    weight : (n,) the weights of the rows' places, such as those of :func:`top_weights`.
+    weight : (n,) the weights of the rows' ranks, such as those of :func:`top_weights`.
     codes : (n,) the group 0 .. G - 1 of each row.
     groups : G, the number of groups.
     lists : (n,) the list that each row is in, if there are several; lists and not rows are then
@@ -133,10 +133,10 @@ def weighted_shares(
 def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
     """Return the correlation of the errors of a weighted share and of the share of rows.
 
-    Of events that are as likely at all places it is the root of Kish's effective share of the rows;
-    half an event is mixed in, as a share may be 0 by chance. It is taken to be no more than that: a
-    share that is large by chance would else seem to be nothing but the share of rows, which is
-    nearly 1 where the places count nearly alike, and its ratio would have no error.
+    If events are equally likely at all ranks, it is the root of Kish's effective number of rows
+    over their number; half an event is added to each share, as it may be 0 by chance. The
+    correlation is limited to that root: otherwise, with nearly equal weights, a share that is large
+    by chance would have a correlation of nearly 1, and its ratio no error.
     """
     kish = float(weight.sum() ** 2 / (weight**2).sum())
     spread = [
@@ -152,10 +152,11 @@ def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
 def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:
     """Like :func:`_correlation_of_rows`, where lists and not rows are independent.
 
-    It is that of the sums over lists of what rows add to both errors, `one` and `other` (n,).
+    It is the correlation of the sums over lists of the rows' contributions to both errors, `one`
+    and `other` (n,).
 
-    A few lists hardly say what it is, and too large a one leaves no error of a ratio: it is lower
-    by its own standard error (Fisher 1921), and of three lists and fewer nothing is known of it.
+    A few lists hardly determine it, and too large a correlation would leave no error of the ratio.
+    So it is lowered by its own standard error (Fisher 1921), and is -1 with three lists or fewer.
     """
     sums_of_one, sums_of_other = (
         sums(array, lists, int(lists.max()) + 1) for array in (one, other)

@@ -1,7 +1,7 @@
-"""Which of many groups differ for sure, and what can be certified of all of them at once.
+"""Flags for groups that differ, and certificates that hold for all groups at once.
 
-A table of hundreds of comparisons holds differences that are chance alone. Flags are chosen so
-that on average at most a share of them is wrong (the false discovery rate); certificates are
+In a table of hundreds of comparisons, some differences are due to chance. Flags are chosen so that
+on average at most a given share of them is wrong (the false discovery rate). Certificates are
 statements about all groups that are wrong in at most 5 % of audits.
 
 References
@@ -22,7 +22,7 @@ from scipy import special
 
 from fairbench.core.arrays import Floats, Mask
 
-_CELLS = 1 << 20  # of one block of tests
+_CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
 
 
@@ -86,20 +86,20 @@ def _mid_p(y: Floats, n: Floats, z: Floats, m: Floats, start: Floats) -> Floats:
 
 
 def differs_from_rest(successes: ArrayLike, sizes: ArrayLike) -> Floats:
-    """Return for each group (..., G) the p-value that everyone else has the same rate."""
+    """Return for each group (..., G) the p-value of having the same rate as everyone else."""
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
     rest = y.sum(axis=-1, keepdims=True) - y, n.sum(axis=-1, keepdims=True) - n
     return same_rate(y, n, *rest)
 
 
-def under(successes: ArrayLike, sizes: ArrayLike, floor: float) -> Floats:
-    """Return for each group the one-sided mid-p value that its rate is `floor` or more."""
+def at_least_p_values(successes: ArrayLike, sizes: ArrayLike, floor: float) -> Floats:
+    """Return for each group the one-sided mid-p value of a rate of at least `floor`."""
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    return np.where(n > 0, below(y, n, floor), 1.0)
+    return np.where(n > 0, binomial_mid_tail(y, n, floor), 1.0)
 
 
-def below(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
-    """Return the probability that a binomial number is under `count`, plus half that it is it."""
+def binomial_mid_tail(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
+    """Return P(Y < count) + P(Y = count) / 2 of a binomial variable Y."""
     y, n = np.asarray(count, np.float64), np.asarray(size, np.float64)
     less = special.betainc(n - y + 1, np.maximum(y, 1), 1 - np.asarray(rate))  # P(Y < y)
     at_most = special.betainc(np.maximum(n - y, 1), y + 1, 1 - np.asarray(rate))
@@ -110,8 +110,8 @@ def below(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
 def flag(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Mask:
     """Return which comparisons to flag, so that at most a share `rate` is wrong on average.
 
-    All comparisons that were looked at belong into one call: every group, pair, attribute and
-    metric. That is what a reader scans for the striking ones.
+    Pass all comparisons that a reader scans for striking ones in one call: every group, pair,
+    attribute and metric.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floa
 
 @dataclass(frozen=True)
 class Certificate:
-    """A bound that all groups keep, with a confidence, and the group that limits it."""
+    """A confidence bound on the rates of all groups, and the group that determines it."""
 
     bound: float
     group: int
@@ -166,9 +166,9 @@ def lower_limits(
 def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
     """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
 
-    The smallest of the groups' one-sided limits, uncorrected: the statement is false only if one
-    certain group, the worst, is under c, and then that group's own limit must have failed. So
-    there is a single way to be wrong, whatever the number of groups, overlapping or not.
+    c is the smallest of the groups' one-sided limits, without a correction: the statement is false
+    only if the truly worst group is under c, and then that group's own limit has failed. So the
+    error rate is that of one limit, for any number of groups, overlapping or not.
     """
     limits = lower_limits(successes, sizes, level, simultaneous=False)
     worst = int(limits.argmin())
@@ -183,9 +183,9 @@ def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> 
 
 
 def surely_over(successes: ArrayLike, sizes: ArrayLike, floor: float, level: float = 0.95) -> Mask:
-    """Return the groups whose rates are over `floor`: all of these are, with probability `level`.
+    """Return groups whose rates are over `floor`; with probability `level` all of them are.
 
-    Holm's procedure on exact one-sided tests: it needs no independence, and never names fewer
+    Holm's procedure with exact one-sided tests needs no independence, and never returns fewer
     groups than simultaneous limits do.
     """
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)

@@ -22,7 +22,7 @@ class FurtherLabels:
 
     Attributes
     ----------
-    labels : numbers of further labels; none where that is not asked.
+    labels : numbers of further labels; empty if none were requested.
     settled : the share of `WORLDS` simulations in which each number settled the gap, as a question
         by itself within its attribute.
     remaining : how many rows have no label yet; None if all have one, and more rows are needed.
@@ -51,7 +51,7 @@ class FurtherLabels:
 
 @dataclass(frozen=True, eq=False)
 class KnownRates:
-    """What is known of a rate in the groups that are compared, and what one more label adds.
+    """Counts and simulated rates of the groups that are compared, and what one label adds.
 
     Attributes
     ----------
@@ -71,8 +71,8 @@ class KnownRates:
         """Return the successes (W, G) and the sizes (G,) with so many more labels."""
         added = labels * self.added
         spread = np.sqrt(added * self.rates * (1 - self.rates))
-        won = np.clip(added * self.rates + self.luck * spread, 0, added)
-        return self.successes + won, self.sizes + added
+        new_successes = np.clip(added * self.rates + self.luck * spread, 0, added)
+        return self.successes + new_successes, self.sizes + added
 
     def settled_share(self, labels: int, epsilon: float, risk: float) -> float:
         """Return the share of simulations in which so many more labels settle the gap.
@@ -85,8 +85,8 @@ class KnownRates:
         """
         counts, sizes = self.after(labels)
         levels = 1 - 2 * risk, simultaneous_level(1 - risk, counts.shape[-1])
-        single, wider = (quick_limits(counts, sizes, level=level) for level in levels)
-        gap = largest_gap(GroupLimits(single, wider))
+        pointwise, simultaneous = (quick_limits(counts, sizes, level=level) for level in levels)
+        gap = largest_gap(GroupLimits(pointwise, simultaneous))
         return float(((gap.upper < epsilon) | (gap.lower > epsilon)).mean())
 
 

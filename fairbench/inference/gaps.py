@@ -1,8 +1,8 @@
 """Intervals of largest gaps and smallest ratios between groups, and which pairs of groups differ.
 
-The largest gap of noisy rates is never 0, even where all groups are alike, and what is printed of
-it must not pretend otherwise. So the interval of each pair's signed difference is folded: the gap
-is at least what the surest pair shows, and at most what any pair may have.
+The largest gap between observed rates is hardly ever 0, even if all true rates are equal. Therefore
+the intervals of the pairs' signed differences are folded: the lower limit of the gap is the largest
+lower limit of the size of any pair's difference, and its upper limit the largest upper limit.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from fairbench.inference.rates import (
 
 @dataclass(frozen=True)
 class GroupLimits:
-    """Rates of G groups with limits for one pair and for all pairs together, (..., G) each.
+    """Rates of G groups with pointwise and simultaneous limits, (..., G) each.
 
     Attributes
     ----------
-    single : limits at the level asked for, of one rate by itself.
-    together : wider ones, so that the statements of all pairs hold at once at that level.
-    correlation : (..., G, G) of the groups' errors, where groups share clusters.
+    pointwise : limits that each hold at the given level.
+    simultaneous : wider limits, with which the statements of all pairs hold at once at that level.
+    correlation : (..., G, G) the correlations of the groups' errors, if groups share clusters.
     """
 
-    single: Limits
-    together: Limits
+    pointwise: Limits
+    simultaneous: Limits
     correlation: Floats | float = 0.0
 
     @classmethod
@@ -49,22 +49,24 @@ class GroupLimits:
 
         Parameters
         ----------
+        successes, size : numbers of successes and of rows.
+        level : the level of the intervals.
         rates : how many different rates the statements of all pairs are about, such as 2 for
             equalized odds.
         """
-        single = rate_limits(successes, size, level=level)
-        groups = single.value.shape[-1]
-        wider = simultaneous_level(level, groups, rates)
-        if wider == level:
-            return cls(single, single)
-        return cls(single, rate_limits(successes, size, level=wider))
+        pointwise = rate_limits(successes, size, level=level)
+        groups = pointwise.value.shape[-1]
+        wider_level = simultaneous_level(level, groups, rates)
+        if wider_level == level:
+            return cls(pointwise, pointwise)
+        return cls(pointwise, rate_limits(successes, size, level=wider_level))
 
     def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
         shared = self.correlation
         return GroupLimits(
-            Limits(*(array[index] for array in self.single)),
-            Limits(*(array[index] for array in self.together)),
+            Limits(*(array[index] for array in self.pointwise)),
+            Limits(*(array[index] for array in self.simultaneous)),
             shared if isinstance(shared, float) else shared[index],
         )
 
@@ -73,7 +75,7 @@ class GroupLimits:
         shared = self.correlation
         if not isinstance(shared, float):
             shared = shared[..., groups, :][..., groups]
-        return GroupLimits(self.single.take(groups), self.together.take(groups), shared)
+        return GroupLimits(self.pointwise.take(groups), self.simultaneous.take(groups), shared)
 
     def only(
         self, groups: NDArray[np.bool_], *, unseen: NDArray[np.bool_] | None = None
@@ -83,8 +85,8 @@ class GroupLimits:
         Parameters
         ----------
         groups : (..., G) whether a group is kept.
-        unseen : (..., G) other groups that are kept without any row: their rates may be anything
-            from 0 to 1.
+        unseen : (..., G) other groups that are kept although they have no row; their limits are 0
+            and 1.
         """
         if groups.all():
             return self
@@ -92,19 +94,19 @@ class GroupLimits:
         nothing = Limits(
             np.full(groups.shape, np.nan), np.where(none, 0.0, np.nan), np.where(none, 1.0, np.nan)
         )
-        single, together = (
-            Limits(*(np.where(groups, *ends) for ends in zip(limits, nothing, strict=True)))
-            for limits in (self.single, self.together)
+        pointwise, simultaneous = (
+            Limits(*(np.where(groups, *pair) for pair in zip(limits, nothing, strict=True)))
+            for limits in (self.pointwise, self.simultaneous)
         )
-        return GroupLimits(single, together, self.correlation)
+        return GroupLimits(pointwise, simultaneous, self.correlation)
 
 
 @lru_cache(maxsize=512)
 def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
-    """Return the level of single intervals that makes those of all pairs of groups hold at once.
+    """Return the level of pointwise intervals at which those of all pairs of groups hold at once.
 
-    The critical value is that of the studentised range over the square root of 2, the normal
-    quantile for two groups (Tukey). Several rates share what may go wrong between them.
+    The critical value is that of the studentised range divided by the square root of 2 (Tukey),
+    which for two groups is the normal quantile. Several rates share the error rate equally.
 
     Raises
     ------
@@ -119,10 +121,10 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
 
 
 def simultaneous_levels(level: float, groups: ArrayLike, rates: int = 1) -> Floats:
-    """Return `simultaneous_level` of arrays of numbers of groups, which differ between samples."""
-    several, place = np.unique(groups, return_inverse=True)
-    levels = [simultaneous_level(level, int(count), rates) for count in several]
-    return np.reshape(np.array(levels)[place], np.shape(groups))
+    """Return :func:`simultaneous_level` for each element of an array of numbers of groups."""
+    distinct, index = np.unique(groups, return_inverse=True)
+    levels = [simultaneous_level(level, int(count), rates) for count in distinct]
+    return np.reshape(np.array(levels)[index], np.shape(groups))
 
 
 @lru_cache(maxsize=512)
@@ -157,6 +159,7 @@ def range_quantile(level: float, groups: int, freedom: float = np.inf) -> float:
     scales, weights = _scales(freedom)
 
     def excess(logarithm: float) -> float:
+        """Return the log of the upper tail at a log quantile, less that of 1 - level."""
         over = _over_range(float(np.exp(logarithm)), groups, scales, weights)
         return float(np.log(max(over, 1e-300) / (1 - level)))
 
@@ -171,7 +174,8 @@ def range_quantile(level: float, groups: int, freedom: float = np.inf) -> float:
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     """Return where a falling function crosses zero between two points (the Illinois method)."""
     above, below = function(low), function(high)
-    value, kept = np.inf, 0
+    value = np.inf
+    kept = 0  # 1 if the upper point was kept in the last step, -1 if the lower one
     while abs(value) > 1e-14 and high - low > 1e-15 * max(1, high):
         point = (low * below - high * above) / (below - above)
         value = function(point)
@@ -204,8 +208,8 @@ _DENSITY = _STEP * np.exp(-(_NORMALS**2) / 2) / np.sqrt(2 * np.pi)
 def _over_range(quantile: float, groups: int, scales: Floats, weights: Floats) -> float:
     """Return the probability that the studentised range is larger than a quantile."""
     points = quantile * scales
-    surely = points < 1e-4  # nearly every range of normals is larger
-    near = (points < 40) & ~surely  # and none than 40
+    surely = points < 1e-4  # nearly every range of normals is larger than this
+    near = (points < 40) & ~surely  # no range of normals is larger than 40
     inner = points[near, None]
     under = (_BELOW - ndtr(_NORMALS - inner)) ** (groups - 1) @ (groups * _DENSITY)
     return float(weights[surely].sum() + weights[near] @ (1 - under))
@@ -228,45 +232,53 @@ def largest_gap(*rates: GroupLimits) -> Limits:
 
     Returns
     -------
-    The gap, at least what it surely is (the largest lower bound of any pair, all pairs and rates
-    taken together) and at most the largest upper bound of any single pair: the truly widest pair
-    is one pair, for which no correction is needed. The gap of the counts always lies inside.
+    The gap. Its lower limit is the largest simultaneous lower limit of all pairs and rates. Its
+    upper limit is the largest pointwise upper limit of any pair; it needs no correction, because it
+    fails only if the limit of one pair, the truly widest, fails. The observed gap always lies
+    inside.
 
-    A group without a value counts with the limits that it has (of no rows, 0 and 1): others may be
-    as far from it as that. One without limits takes no part, and with fewer than two values all
-    is NaN.
+    A group without a value takes part with its limits, which are 0 and 1 if it has no rows. A group
+    without limits takes no part. With fewer than two values all is NaN.
     """
-    ends_of_rates = []
+    limits_of_rates = []
     for rate in rates:
-        # A pair the other way round is the same with the other sign.
-        first, second = np.triu_indices(rate.single.value.shape[-1], 1)
+        # A pair in the other order has the same difference with the other sign.
+        first, second = np.triu_indices(rate.pointwise.value.shape[-1], 1)
         shared = rate.correlation
         shared = shared if isinstance(shared, float) else shared[..., first, second]
-        wide, single = rate.together, rate.single
-        ends = ends_of_pairs(
-            wide.take(first), single.take(first), wide.take(second), single.take(second), shared
+        wide, pointwise = rate.simultaneous, rate.pointwise
+        sizes = size_limits_of_pairs(
+            wide.take(first),
+            pointwise.take(first),
+            wide.take(second),
+            pointwise.take(second),
+            shared,
         )
-        ends_of_rates.append([np.fmax.reduce(end, axis=-1, initial=np.nan) for end in ends])
-    value, lower, upper = (np.fmax.reduce(end) for end in zip(*ends_of_rates, strict=True))
+        limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
+    value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
 
 
-def ends_of_pairs(
-    first: Limits, one: Limits, second: Limits, other: Limits, correlation: Floats | float = 0.0
+def size_limits_of_pairs(
+    first_wide: Limits,
+    first: Limits,
+    second_wide: Limits,
+    second: Limits,
+    correlation: Floats | float = 0.0,
 ) -> tuple[Floats, Floats, Floats]:
     """Return the sizes of differences of pairs, with their lower and upper limits.
 
     Parameters
     ----------
-    first, second : both rates with the limits that hold for all pairs together.
-    one, other : both rates with the limits of a single pair.
+    first_wide, second_wide : both rates with simultaneous limits, which give the lower limits.
+    first, second : both rates with pointwise limits, which give the upper limits.
     correlation : the correlations of the two rates' errors.
     """
-    wide = difference_limits(first, second, correlation)
-    single = difference_limits(one, other, correlation)
-    upper = np.maximum(single.upper, -single.lower)
+    wide = difference_limits(first_wide, second_wide, correlation)
+    pointwise = difference_limits(first, second, correlation)
+    upper = np.maximum(pointwise.upper, -pointwise.lower)
     if np.isnan(upper).any():
-        furthest = np.maximum(one.upper - other.lower, other.upper - one.lower)
+        furthest = np.maximum(first.upper - second.lower, second.upper - first.lower)
         upper = np.where(np.isnan(upper), furthest, upper)
     return np.abs(wide.value), np.maximum(wide.lower, -wide.upper), upper
 
@@ -279,24 +291,24 @@ def probability_below(
     *,
     level: float = 0.95,
 ) -> Floats:
-    """Return the probability that gaps are under epsilon, as far as their intervals bear it out.
+    """Return posterior probabilities that gaps are under epsilon, bounded by their intervals.
 
     Parameters
     ----------
-    posterior : (...) what a posterior says. It may be surer than any data of this size can make
-        one: with many small groups it takes for granted that some two are far apart, and with one
-        small group that it is like the others.
-    lower, upper : (...) the intervals of the gaps; NaN where there is none.
+    posterior : (...) the probability according to a posterior. It may be more extreme than data of
+        this size support: with many small groups the prior implies that some two are far apart,
+        and with one small group that it is like the others.
+    lower, upper : (...) the limits of the gaps; NaN where there are none.
     epsilon : the gap that matters.
     level : the level of the intervals.
 
     Returns
     -------
-    The probabilities (...). While the interval holds epsilon, they are no less than 1 - level and
-    no more than level. Where the interval is above epsilon they are at most 1 - level, where it is
-    under epsilon at least level. So a probability is under 1 - level (over level) only where the
-    interval excludes epsilon, and falsely no more often than the interval misses on that side,
-    whatever the posterior.
+    The probabilities (...). If the interval contains epsilon, they are clipped to
+    [1 - level, level]. If the interval is above epsilon they are at most 1 - level, and if it is
+    under epsilon at least level. So, whatever the posterior, a probability is beyond these bounds
+    only if the interval excludes epsilon, which happens falsely no more often than the interval
+    fails on that side.
     """
     risk = min(1 - level, 0.5)
     above, under = np.asarray(lower) > epsilon, np.asarray(upper) < epsilon
@@ -312,21 +324,24 @@ _BLOCK = 1 << 16  # pairs that are compared at once
 def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     """Return the largest gap of one rate of many groups (G,), and the two most surely apart.
 
-    The same as :func:`largest_gap`, in little memory.
+    Like :func:`largest_gap`, but block by block, for which less memory is needed.
 
     Returns
     -------
     The gap, and the positions of the lower and of the higher group of the pair whose difference has
     the largest lower bound; -1 with fewer than two values.
     """
-    groups = len(rates.single.value)
-    step, limit_kinds = max(1, _BLOCK // groups), (rates.together, rates.single)
+    groups = len(rates.pointwise.value)
+    step = max(1, _BLOCK // groups)
+    wide, pointwise = rates.simultaneous, rates.pointwise
     surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
-        of_rows = [Limits(*(end[rows, None] for end in kind)) for kind in limit_kinds]
-        _, lowers, uppers = ends_of_pairs(of_rows[0], of_rows[1], *limit_kinds)
-        lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # of one group alone
+        rows_wide, rows_pointwise = (
+            Limits(*(limit[rows, None] for limit in limits)) for limits in (wide, pointwise)
+        )
+        _, lowers, uppers = size_limits_of_pairs(rows_wide, rows_pointwise, wide, pointwise)
+        lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # a group and itself
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)
         row, column = np.unravel_index(int(furthest.argmax()), furthest.shape)
@@ -334,7 +349,7 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
             surest, low, high = furthest[row, column], start + int(row), int(column)
     if low < 0:
         return Limits(*map(np.asarray, (np.nan, np.nan, np.nan))), low, high
-    values = rates.single.value
+    values = rates.pointwise.value
     if values[low] > values[high]:
         low, high = high, low
     defined = values[~np.isnan(values)]
@@ -344,18 +359,20 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
 def smallest_ratio(rates: GroupLimits) -> Limits:
     """Return the smallest rate of any group over the largest, as an interval within [0, 1].
 
-    The mirror image of :func:`largest_gap`: at most what the surest pair shows, and at least what
-    any pair may have. Where every rate is 0 it is NaN, between 0 and 1.
+    The mirror image of :func:`largest_gap`: the upper limit is the smallest simultaneous upper
+    limit of any pair, and the lower limit the smallest pointwise lower limit. If every rate is 0
+    the value is NaN and the limits are 0 and 1.
     """
-    wide, single = (
-        ratio_limits(*pairs(array), rates.correlation) for array in (rates.together, rates.single)
+    wide, pointwise = (
+        ratio_limits(*pairs(array), rates.correlation)
+        for array in (rates.simultaneous, rates.pointwise)
     )
-    off = ~np.eye(wide.value.shape[-1], dtype=bool)
-    smallest, largest = rates.single.value.min(axis=-1), rates.single.value.max(axis=-1)
+    is_pair = ~np.eye(wide.value.shape[-1], dtype=bool)
+    smallest, largest = rates.pointwise.value.min(axis=-1), rates.pointwise.value.max(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(largest > 0, smallest / largest, np.nan)
-    upper = np.where(off, wide.upper, np.inf).min(axis=(-2, -1))
-    lower = np.where(off, single.lower, np.inf).min(axis=(-2, -1))
+    upper = np.where(is_pair, wide.upper, np.inf).min(axis=(-2, -1))
+    lower = np.where(is_pair, pointwise.lower, np.inf).min(axis=(-2, -1))
     return Limits(value, np.fmin(lower, np.fmin(value, 1)), np.fmax(np.fmin(upper, 1), value))
 
 
@@ -364,10 +381,10 @@ def leads(rates: GroupLimits) -> Floats:
 
     Returns
     -------
-    (..., G, G) lower ends of differences, which all hold at once, at the level of the limits. The
-    first group's rate is surely the higher where they are above 0.
+    (..., G, G) lower limits of differences, which all hold at once, at the level of the limits. The
+    first group's rate is surely higher if the lower limit is above 0.
     """
-    differences = difference_limits(*pairs(rates.together), rates.correlation)
+    differences = difference_limits(*pairs(rates.simultaneous), rates.correlation)
     lower: Floats = differences.lower
     return lower
 
@@ -377,32 +394,39 @@ def distance_limits(
 ) -> Limits:
     """Return the largest distance between two groups' distribution functions, with its interval.
 
-    It is never 0, even between groups that are alike, so its interval is folded: it begins where
-    the surest of all pairs of groups does, and ends with the largest end of any single pair.
+    The observed distance is never 0, even if the distributions are equal, so its interval is
+    folded: the lower limit is the largest simultaneous lower limit of any pair, and the upper limit
+    the largest pointwise upper limit.
 
     Parameters
     ----------
     distance : (..., G, G) distances between the empirical distribution functions of any two groups
         (Kolmogorov and Smirnov's), or of means of distribution functions, one a row.
     size : (..., G) rows of each group, at least 1.
-    known : False where all distances are the largest's, whichever pair that is of: it may be that
-        of the two smallest groups.
+    level : the level of the interval.
+    known : whether the distance of each pair is known. If not, all distances are equal to the
+        largest, which may be that of the two smallest groups.
 
     Notes
     -----
-    The lower end of a pair is Massart's (1990) bound of the largest error anywhere, with the level
-    shared between the pairs; the upper that of the error at the one point where the distance truly
-    is largest, at which a share's standard error is at most 1/2 over the root of the rows.
+    The lower limit of a pair is its distance less Massart's (1990) bound of the largest error
+    anywhere, with the error rate divided among the pairs. The upper limit adds the error at the
+    point where the true distance is largest; the standard error of a share there is at most 1/2
+    over the root of the rows.
     """
-    rows, apart = np.asarray(size, float), np.asarray(distance, float)
+    rows, distances = np.asarray(size, float), np.asarray(distance, float)
     groups = rows.shape[-1]
-    other = ~np.eye(groups, dtype=bool)
+    is_pair = ~np.eye(groups, dtype=bool)
     error = np.sqrt(1 / rows[..., :, None] + 1 / rows[..., None, :])
     if not known:
-        error = np.where(other, error, 0).max(axis=(-2, -1), keepdims=True)
-    surely = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
+        error = np.where(is_pair, error, 0).max(axis=(-2, -1), keepdims=True)
+    massart = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
     value, lower, upper = (
-        np.where(other, array, -np.inf).max(axis=(-2, -1))
-        for array in (apart, apart - surely * error, apart + quantile(level) / 2 * error)
+        np.where(is_pair, array, -np.inf).max(axis=(-2, -1))
+        for array in (
+            distances,
+            distances - massart * error,
+            distances + quantile(level) / 2 * error,
+        )
     )
     return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))

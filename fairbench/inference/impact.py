@@ -1,7 +1,7 @@
-"""Adverse impact ratios: the rates of groups over that of a group they are compared with.
+"""Adverse impact ratios: the rates of groups divided by that of a reference group.
 
-The group may be given, or be the one whose rate is the highest. Which that truly is, is not known
-of noisy rates: the interval of a ratio to the highest rate allows for every group to be it.
+The reference group may be given, or be the one with the highest rate. Noisy rates do not show for
+certain which group that is: the interval of a ratio to the highest rate allows for every candidate.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class ImpactLimits:
 
     Attributes
     ----------
-    ratios : (..., G) with both ends; NaN ratios where the rate compared with is 0.
-    below : (..., G) how sure it is that a ratio is under the bound asked about, the confidence
-        distribution of the same interval: 2.5 % where the 95 % interval begins at the bound, and
-        97.5 % where it ends there. Said whenever it is 95 % or more, it is wrong in at most one
-        case of twenty, and its opposite, said whenever it is 5 % or less, as well.
-    reference : (...) the position of the group compared with.
+    ratios : (..., G) the ratios with limits; NaN where the rate of the reference group is 0.
+    below : (..., G) the confidence that a ratio is under a bound, from the confidence distribution
+        of the same interval: 2.5 % if the lower limit of the 95 % interval equals the bound, 97.5 %
+        if the upper limit does. The statement "under the bound", made if the confidence is 95 % or
+        more, is wrong in at most one case of twenty; so is its opposite, made at 5 % or less.
+    reference : (...) the index of the reference group.
     """
 
     ratios: Limits
@@ -46,12 +46,12 @@ def ratios_to_group(
     level: float = 0.95,
     correlation: Floats | float = 0.0,
 ) -> ImpactLimits:
-    """Return the ratios to the rate of one group, that was chosen whatever the rates.
+    """Return the ratios to the rate of one group that was chosen independently of the rates.
 
     Parameters
     ----------
     rates : (..., G) the rates with limits at that level.
-    reference : the position of the group that others are compared with.
+    reference : the index of the group that others are compared with.
     bound : the bound of the ratios that `below` is about.
     level : the level of the intervals.
     correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
@@ -97,29 +97,30 @@ def ratios_to_highest(
 
     Notes
     -----
-    A ratio to the highest rate is the smallest of the ratios to all others. It is at most any upper
-    end, where these hold together; and at least the smallest lower end, as the highest rate is one
-    group's, so that no correction is needed. `below` follows: sure from the first where it is over
-    one half, from the second where it is under; in between neither supports anything but one half.
+    A ratio to the highest rate is the smallest of the ratios to all others. Its upper limit is the
+    smallest simultaneous upper limit. Its lower limit is the smallest pointwise lower limit, which
+    needs no correction, as the highest rate is that of one group. `below` follows from the
+    simultaneous limits if it is over one half, and from the pointwise ones if it is under; if they
+    disagree it is one half.
     """
     compared = _compared(highest)
-    single = ratio_limits(*pairs(rates), correlation)
+    pointwise = ratio_limits(*pairs(rates), correlation)
     upper = ratio_limits(*pairs(wider), correlation).upper
     among = np.where(highest, rates.value, -np.inf)
     top = among.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(top > 0, rates.value / top, np.nan)
     most = np.where(highest, 1.0, np.inf)
-    ends = (
-        np.where(compared, single.lower, np.inf).min(axis=-1),
+    smallest_limits = (
+        np.where(compared, pointwise.lower, np.inf).min(axis=-1),
         np.where(compared, upper, np.inf).min(axis=-1),
     )
-    ratios = Limits(value, *(np.minimum(end, most) for end in ends))
+    ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest_limits))
     below_any = _below_any(rates, compared, bound, level, correlation)
     rivals = int(compared.sum(axis=1).max())
-    together = _below_any(wider, compared, bound, wider_level(level, highest), correlation)
-    surely = 1 - rivals * (1 - together)
-    below = np.clip(0.5, np.minimum(surely, below_any), np.maximum(surely, below_any))
+    below_any_wider = _below_any(wider, compared, bound, wider_level(level, highest), correlation)
+    simultaneous = 1 - rivals * (1 - below_any_wider)
+    below = np.clip(0.5, np.minimum(simultaneous, below_any), np.maximum(simultaneous, below_any))
     return ImpactLimits(ratios, below, among.argmax(axis=-1))
 
 

@@ -5,19 +5,19 @@ the standard deviation of everyone's, with n - 1 in the denominator. Three diffe
 
 - the standardised mean difference, ``(m_g - m_r) / S``;
 - the residual one: the standardised mean difference of the residuals of a least-squares regression
-  on the factors. The regression does not know the groups, so that a factor
-  that differs between them takes a part of the difference with it;
+  on the factors. The groups are not in the regression, so that a factor that differs between them
+  explains a part of the difference;
 - the adjusted one: the coefficient of the group in a least-squares regression on the groups and
-  the factors, over S. It is the difference between people of the same factors.
+  the factors, over S. It is the difference between people with the same factors.
 
-**Limits.** Each is linearised: its error is the mean over rows of an influence that every row has,
-through the means, through the coefficients of the regression, and through S. The influences of the
-group, of the reference group and of all others are three means with limits that know skewness
-(:func:`fairbench.inference.means.centred_limits`), and what their shares of the rows add is normal;
-all are put together by the method of variance estimates recovery. Residuals are those that the
-regression leaves without the row (HC3). Few rows of a group may hold none of the rare large values
-that others have: a row more may lie as far from its group's mean as any row of any group does. A
-group of fewer than 20 rows has no limits.
+**Limits.** Each estimate is linearised: its error is the mean of the rows' influences, through the
+means, through the coefficients of the regression, and through S. The mean influences in the
+group, in the reference group and among all others have limits that allow for skewness
+(:func:`fairbench.inference.means.centred_limits`); the error of the groups' shares of the rows is
+normal. They are combined by the method of variance estimates recovery. The residual of a row is
+that of the regression without the row (HC3). A few rows of a group may contain none of the rare
+large values that other groups have; so an unseen row may lie as far from its group's mean as any
+row of any group. A group of fewer than 20 rows has no limits.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from fairbench.inference.means import ROWS, Moments, centred_limits
 from fairbench.inference.rates import Limits, quantile
 
 Codes = NDArray[np.integer]
-_TOLD = 1e-9  # of a group's spread: what factors leave of it where they tell who is in it
+# If factors leave at most this share of a group indicator's variance, they determine the group.
+_DETERMINED = 1e-9
 _GROUP, _REFERENCE, _OTHERS = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """A linearised estimate: what each row adds to its error.
+    """A linearised estimate, with the influence of each row.
 
     Attributes
     ----------
     value : the estimate.
-    influence : (n,) what each row adds to the error, times n; its mean is 0.
+    influence : (n,) the contribution of each row to the error, times n; its mean is 0.
     extremes : the smallest and the largest distance of a row from the mean of its group, in the
         units of the estimate.
     """
@@ -74,6 +75,12 @@ def mean_differences(
     means = _means(values, codes)
 
     def estimate(g: int) -> _Linear:
+        """Return the difference of group g.
+
+        With values x, group means m and shares of rows p, the influence of row i on
+        D = m_g - m_r is (x_i - m_g) / p_g in group g, -(x_i - m_r) / p_r in the reference group r
+        and 0 elsewhere; `_standardise` divides by the standard deviation.
+        """
         return _standardise(_difference(values, codes, means, g, reference), values)
 
     return _group_limits(codes, reference, level, estimate)
@@ -84,8 +91,8 @@ def residual_mean_differences(
 ) -> Limits:
     """Return the residual standardised mean differences (G,), given factors (n, K).
 
-    The package solas-ai calls this the residual standardised mean difference, of the least-squares
-    regression as its prediction.
+    The package solas-ai calls this the residual standardised mean difference, with the predictions
+    of the least-squares regression.
     """
     design = np.column_stack([np.ones(len(values)), factors])
     fit = _Regression(design)
@@ -93,6 +100,12 @@ def residual_mean_differences(
     means = _means(residuals, codes)
 
     def estimate(g: int) -> _Linear:
+        """Return the difference of the mean residuals of group g.
+
+        With rows z_i of the design Z, residuals e_i of rows left out, and the difference d between
+        the two groups' means of z, the influence of row i is that on the difference of the mean
+        residuals, less that through the coefficients: d' (Z'Z / n)^-1 z_i e_i.
+        """
         direct = _difference(left_out, codes, _means(left_out, codes), g, reference)
         factor_gap = design[codes == g].mean(axis=0) - design[codes == reference].mean(axis=0)
         through_fit = fit.influence(factor_gap, left_out)
@@ -111,7 +124,7 @@ def adjusted_mean_differences(
 ) -> Limits:
     """Return the adjusted standardised mean differences (G,), given factors (n, K).
 
-    NaN of a group where the factors tell who is in it.
+    NaN for a group whose members the factors determine.
     """
     others = [g for g in range(int(codes.max()) + 1) if g != reference and (codes == g).any()]
     members = np.column_stack([codes == g for g in others]).astype(float)
@@ -122,10 +135,15 @@ def adjusted_mean_differences(
     _, left_out = fit.residuals(values)
 
     def estimate(g: int) -> _Linear:
+        """Return the coefficient of group g; undefined if the other columns determine the group.
+
+        With rows z_i of the design Z, residuals e_i of rows left out, and the unit vector u of the
+        group's column, the influence of row i is u' (Z'Z / n)^-1 z_i e_i.
+        """
         column = others.index(g)
         other_columns = np.delete(design, column, axis=1)
         unexplained, _ = _Regression(other_columns).residuals(design[:, column])
-        if (unexplained**2).sum() <= _TOLD * len(values) * members[:, column].var():
+        if (unexplained**2).sum() <= _DETERMINED * len(values) * members[:, column].var():
             return _undefined(values)
         unit = np.eye(design.shape[1])[column]
         linear = _Linear(
@@ -163,7 +181,7 @@ class _Regression:
         return residuals, residuals / self._kept
 
     def influence(self, combination: Floats, residuals: Floats) -> Floats:
-        """Return what rows (n,) add to a linear combination (K,) of the coefficients."""
+        """Return the influences of rows (n,) on a linear combination (K,) of the coefficients."""
         weights = (self._design / self._scale) @ (self._inverse @ (combination / self._scale))
         influence: Floats = weights * residuals
         return influence
@@ -238,7 +256,7 @@ def _limits(
     if np.isnan(linear.value) or min((codes == g).sum(), (codes == reference).sum()) < ROWS:
         return linear.value, np.nan, np.nan
     moments = Moments.of_groups(linear.influence, role, len(size))
-    # A row that was not seen may lie as far out in one group as a row that was seen in another.
+    # An unseen row of one group may lie as far out as any observed row of another.
     share = size / size.sum()
     low, high = linear.extremes
     least, most = np.full((2, len(size)), np.nan)

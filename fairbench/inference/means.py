@@ -335,11 +335,11 @@ def loss_limits(
 
     Notes
     -----
-    On the side of the shorter tail, the end is Hall's: Student's statistic transformed for the
+    On the side of the shorter tail the limit is Hall's: Student's statistic transformed for the
     skewness of the sample (Hall 1992, "On the removal of skewness by transformation"; after
     Johnson 1978, "Modified t tests and confidence intervals for asymmetrical populations"). On the
-    side of the longer tail no transformation of the sample helps where it holds none of the rare
-    large losses, so the end is Student's of the sample and one row more, which lies one and a half
+    side of the longer tail no transformation helps if the sample contains none of the rare large
+    losses. So the limit is Student's for the sample with one more row, which lies one and a half
     times as far out as the outermost row, less the length of the other tail.
     """
     return _within(centred_limits(moments, level=level), moments.size >= rows, least, most)
@@ -478,10 +478,10 @@ def _student(n: Floats, level: Level) -> Floats:
 
 
 def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats:
-    """Return how heavy the upper tails (..., G) of values (..., n) are; NaN of one row.
+    """Return the tail indices (..., G) of the upper tails of values (..., n); NaN for one row.
 
-    That is 1/2 of squares of errors that are normal, far out, and 2/3 of Student's with three
-    degrees of freedom. Their variance is finite under 1/2, their mean under 1.
+    The index is 1/2 for squares of errors with normal tails, far out, and 2/3 for those of
+    Student's t with three degrees of freedom. The variance is finite under 1/2, the mean under 1.
 
     Notes
     -----

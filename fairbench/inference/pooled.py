@@ -1,11 +1,12 @@
-"""Rates of many groups, estimated together: what few rows cannot say, the other groups help to say.
+"""Rates of many groups, estimated jointly: groups of few rows borrow strength from the others.
 
-A group's rate is taken to come from a Beta distribution around what its attributes lead one to
-expect: the logit of its centre is an overall level plus an effect of every attribute's value. How
-far attributes, and groups beside their attributes, spread is learned from the counts. A group may
-also be an exception, with a small probability, and then only its own rows count.
+A group's rate has a Beta distribution whose centre depends on the group's attributes: the logit of
+the centre is an overall level plus an effect of each attribute's value. The spread of the effects,
+and of the groups around their centres, is learned from the counts. With a small probability a group
+is an exception, and then its rate is estimated from its own rows alone.
 
-Only overall level, effects and spreads are sampled, by importance; the rest has a closed form.
+The overall level, the effects and the spreads are drawn by importance sampling; the rest has a
+closed form.
 
 References
 ----------
@@ -26,19 +27,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
-from fairbench.inference.flags import below
+from fairbench.inference.flags import binomial_mid_tail
 
 Codes = NDArray[np.int64]
 Generators = Sequence[np.random.Generator]
 
-# The prior of every logit spread: two Gamma distributions, by weight, shape and rate. Groups
-# may be as good as equal (mean 0.03). Otherwise they differ (mean 0.7), and a spread of next to
-# nothing is unlikely: it would make intervals of small groups too narrow.
+# The prior of every logit spread: a mixture of two Gamma distributions (weight, shape, rate).
+# Groups may be practically equal (mean 0.03). Otherwise they differ (mean 0.7), and a tiny spread,
+# which would make the intervals of small groups too narrow, is unlikely.
 SPREADS = ((0.05, 2.0, 60.0), (0.95, 2.5, 3.5))
 EXCEPTION = 0.05  # prior probability that a group is unlike the others
 _LEVEL, _WIDTH = -1.6, 1.2  # of log spreads, where the search for them begins
 _FEW, _MANY, _EACH = 16, 64, 2  # spreads tried first, then; draws of the effects for each
-_LOOK = 0.02  # surprises under this are computed exactly
+_EXACT_UNDER = 0.02  # surprises under this are computed exactly
 _TINY = 1e-300
 _LARGE = 500  # groups, of whose design only what is not 0 is multiplied
 _DEGREES = 7.0  # of freedom of proposals, whose tails are then heavier than the posterior's
@@ -54,11 +55,11 @@ class Pooled:
     ----------
     draws : (..., T, G) draws of all groups' rates together.
     mean : (..., G) posterior means.
-    spread : (...) posterior mean of how far logits of groups lie from what their attributes say.
+    spread : (...) posterior mean of the spread of groups' logits around their centres.
     exception : (..., G) probability that a group is unlike the others.
     efficiency : (...) effective over actual number of importance draws.
-    surprise : (..., G) how probable a rate as far out as a group's is in a group like the others,
-        in either direction, and judged without the group itself; 1 for an empty group.
+    surprise : (..., G) two-sided predictive p-values: the probability of a rate as extreme as the
+        group's in a group like the others, estimated without the group; 1 for an empty group.
     """
 
     draws: Floats
@@ -73,9 +74,9 @@ class Pooled:
         """Return several posteriors of one shape along a new first axis."""
         return cls(*(np.stack([getattr(p, f.name) for p in several]) for f in fields(cls)))
 
-    def take(self, place: int) -> Pooled:
+    def take(self, index: int) -> Pooled:
         """Return the posterior at one position of the first axis."""
-        return Pooled(*(getattr(self, f.name)[place] for f in fields(self)))
+        return Pooled(*(getattr(self, f.name)[index] for f in fields(self)))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the credible interval of every group's rate, (..., G) each."""
@@ -102,8 +103,8 @@ class Pooled:
         """Return the interval (..., G) of every group's rank, from 1 for the smallest rate."""
         ranks = self.draws.argsort(axis=-1).argsort(axis=-1) + 1
         tail = (1 - level) / 2
-        ends = np.quantile(ranks, [tail, 1 - tail], axis=-2, method="inverted_cdf")
-        return ends[0].astype(np.int64), ends[1].astype(np.int64)
+        lower, upper = np.quantile(ranks, [tail, 1 - tail], axis=-2, method="inverted_cdf")
+        return lower.astype(np.int64), upper.astype(np.int64)
 
 
 def spread_prior(log_spreads: Floats) -> Floats:
@@ -119,9 +120,9 @@ def spread_prior(log_spreads: Floats) -> Floats:
 class _Model:
     """Counts (R, 1, G) of R rates, and what the groups are made of.
 
-    `design` (G, B) has an indicator for each value of an attribute after a column of ones, `block`
-    (B,) says which spread an effect has, -1 for the overall level. There are S spreads: one of
-    each attribute, and the last of groups beside their attributes.
+    `design` (G, B) has a column of ones, and then an indicator for each value of each attribute.
+    `block` (B,) is the index of the spread of each effect, -1 for the overall level. There are S
+    spreads: one for each attribute, and the last for the groups around their centres.
     """
 
     successes: Floats
@@ -235,8 +236,8 @@ def pool(
     successes, sizes : (G,) counts; a group may be empty.
     generator : makes the draws.
     attributes : (G, K) codes from 0 of what every group is a combination of, such as sex and
-        race; without it groups are alike but for chance.
-    draws : T.
+        race; without it all groups have the same centre.
+    draws : T, the number of draws.
     """
     y, n = (np.asarray(array, np.float64)[None, None] for array in (successes, sizes))
     return pool_rates(y, n, [generator], attributes=attributes, draws=draws).take(0).take(0)
@@ -255,7 +256,7 @@ def pool_rates(
     Parameters
     ----------
     successes, sizes : (R, S, G) counts.
-    generators : (S,) of each sample's draws, which others do not bear on.
+    generators : (S,) one for each sample, whose draws do not depend on the other samples.
     """
     rates, samples, groups = successes.shape
     # Every sample's rates in turn, as its generator draws for all of them at once.
@@ -328,8 +329,9 @@ def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
     weights = _normalise(log - np.linalg.slogdet(precision)[1] / 2 - _broad(spreads))[:, None]
     centre, root = _fit_normal(spreads, weights[:, 0])
     spreads = centre + _normals(_MANY, n_spreads) @ root.swapaxes(-1, -2)
-    some = np.arange(_MANY) % 6 == 0  # should the search have missed a part
-    spreads[:, some] = _LEVEL + _WIDTH * _normals(int(some.sum()), n_spreads)
+    # A sixth of the points is spread broadly, in case the search has missed a part.
+    is_broad = np.arange(_MANY) % 6 == 0
+    spreads[:, is_broad] = _LEVEL + _WIDTH * _normals(int(is_broad.sum()), n_spreads)
     near = np.log(5 / 6) + _gaussian(spreads - centre, root)
     density = np.logaddexp(np.log(1 / 6) + _broad(spreads), near)
     start = np.repeat(weights @ modes, _MANY, axis=1)
@@ -347,10 +349,12 @@ def _normals(n: int, dimensions: int) -> Floats:
 
 
 def _broad(spreads: Floats) -> Floats:
+    """Return the log density of the broad proposal of log spreads, up to a constant."""
     return np.asarray(-(((spreads - _LEVEL) / _WIDTH) ** 2 / 2 + np.log(_WIDTH)).sum(axis=-1))
 
 
 def _gaussian(deviations: Floats, root: Floats) -> Floats:
+    """Return the log density of deviations, for a root of their covariance, up to a constant."""
     scaled = np.linalg.solve(root, deviations.swapaxes(-1, -2))
     size = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     return np.asarray(-(scaled**2).sum(axis=-2) / 2 - size[:, None])
@@ -393,11 +397,13 @@ def _rate_draws(
     """Return (R, T, G) rates: systematically resampled effects, then each group given them."""
     share = len(sample.weights) // len(generators)
     start = np.repeat([generator.random() for generator in generators], share)
-    places = (np.arange(draws) + start[:, None]) / draws
-    ends = np.cumsum(sample.weights, axis=1)[:, :-1]
-    chosen = np.stack([np.searchsorted(*of) for of in zip(ends, places, strict=True)])[..., None]
+    quantiles = (np.arange(draws) + start[:, None]) / draws
+    cumulative = np.cumsum(sample.weights, axis=1)[:, :-1]
+    chosen_index = np.stack(
+        [np.searchsorted(*pair) for pair in zip(cumulative, quantiles, strict=True)]
+    )[..., None]
     apart, strength, centre = (
-        np.take_along_axis(array, chosen, 1)
+        np.take_along_axis(array, chosen_index, 1)
         for array in (exception, sample.strength, sample.centre)
     )
     rates = []
@@ -427,11 +433,13 @@ def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
     variance = (weights * (variance + centre**2)).sum(axis=1) - mean**2
     deviation = np.abs(y / rows[:, 0] - mean) / np.sqrt(np.maximum(variance, _TINY))
     surprise: Floats = np.where(n > 0, 2 * special.ndtr(-deviation), 1.0)
-    r, g = np.nonzero(surprise < _LOOK)
+    r, g = np.nonzero(surprise < _EXACT_UNDER)
     points = special.ndtr(_normals(strength.shape[1], 1)[:, 0])
     alpha = np.maximum(strength[r, :, 0] * centre[r, :, g], _TINY)
     beta = np.maximum(strength[r, :, 0] - alpha, _TINY)
     rates = special.betaincinv(alpha, beta, points)
-    tail = (weights[r, :, g] * below(y[r, g, None], rows[r, 0, g, None], rates)).sum(axis=1)
+    tail = (weights[r, :, g] * binomial_mid_tail(y[r, g, None], rows[r, 0, g, None], rates)).sum(
+        axis=1
+    )
     surprise[r, g] = 2 * np.minimum(tail, 1 - tail)
     return surprise

@@ -1,16 +1,17 @@
-"""A whole run: what its hold-out repeats or folds, which share rows, say together.
+"""Intervals of a whole run, whose hold-out repeats or folds share rows.
 
-What is estimated is the mean over these very fits of what each makes of new people. Of a test set
-the variance is known from its rows, so that no more is needed than which rows the splits share:
-two hold-outs test some in common, and folds of one partition test every row once and are judged as
-one test set (Bayle et al. 2020, NeurIPS 33). Nadeau and Bengio's variance, (1/J + tested/trained)
-of that between the repeats (2003, Machine Learning 52, equation 9), is the same one, learned from
-how the repeats differ, and is taken where the rows may say too little. It is not the variance over
-new training sets: how a metric hangs on the rows that were trained on is not seen in fits that
-share most of them, and of a selection rate it is the larger part.
+The estimand is the mean, over the fits of this run, of each fit's metric on new people. The
+variance within a test set follows from its rows, so that only the overlap of the splits has to be
+known: two hold-outs have some test rows in common, and the folds of one partition test every row
+once and are judged as one test set (Bayle et al. 2020, NeurIPS 33). Nadeau and Bengio's variance,
+(1/J + tested/trained) times the variance between the repeats (2003, Machine Learning 52, equation
+9), is the same quantity estimated from how the repeats differ. It is used where the rows may show
+too little. Neither is the variance over new training sets: fits that share most of their training
+rows cannot show how a metric depends on them, which for a selection rate is the larger part.
 
-What is averaged are signed quantities, of counts and of rates; what folds them, such as the largest
-gap, is taken of averages and never averaged itself, as chance widens the gap of any repeat.
+Only signed quantities, such as counts and rates, are averaged. A quantity that folds signs, such as
+the largest gap, is computed from averages and never averaged itself, because chance widens the gap
+of every repeat.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fairbench.inference.rates import Limits, difference_limits, rate_limits, ra
 def mean_table_draws(
     tables: Floats, test_share: float, *, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Draw the expectation of confusion tables, given one for each repeat.
+    """Draw the expected confusion table from the posterior, given the table of each repeat.
 
     Parameters
     ----------
@@ -45,12 +46,12 @@ def mean_table_draws(
     (draws, ...) shares of cells around their means, from a multivariate Student t with J - 1
     degrees of freedom and the corrected covariance of the repeats: the margin of any linear
     quantity, such as a difference of accuracies, is the Bayesian correlated t-test (Corani and
-    Benavoli 2015). Cells below 0, of which there are some where they are rare, are cut off at 0.
+    Benavoli 2015). Draws of rare cells can be below 0; they are set to 0.
     """
     repeats, shape = len(tables), tables.shape[1:]
     flat = np.asarray(tables, float).reshape(repeats, -1)
-    drawn = posterior_draws(flat, test_share, student_draws(repeats, draws, generator))
-    return np.maximum(drawn, 0).reshape(draws, *shape)
+    cell_draws = posterior_draws(flat, test_share, student_draws(repeats, draws, generator))
+    return np.maximum(cell_draws, 0).reshape(draws, *shape)
 
 
 _LEAST = 0.5
@@ -59,12 +60,12 @@ _LEAST = 0.5
 def no_narrower(draws: Floats, counted: Floats) -> Floats:
     """Return draws stretched to at least half the spread that the counts alone would give.
 
-    A few repeats may differ by nothing although they test few rows, and would then say that all is
-    certain. Half the spread binds by chance in one case of a hundred, with ten repeats.
+    A few repeats may agree by chance although they test few rows; their draws would then show no
+    uncertainty. With ten repeats the lower bound takes effect by chance in one case of a hundred.
 
     Parameters
     ----------
-    draws : (T, m) of m quantities.
+    draws : (T, m) draws of m quantities.
     counted : (T', m) draws of the same quantities from the effective counts of all repeats.
     """
     spread, least = _spread(draws), _LEAST * _spread(counted)
@@ -81,13 +82,15 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
 
 def _spread(draws: Floats) -> Floats:
     """Return half the distance between the 16 % and the 84 % quantile, (T, m) -> (m,)."""
-    ends = np.quantile(draws, (0.16, 0.84), axis=0)
-    half: Floats = (ends[1] - ends[0]) / 2
+    lower, upper = np.quantile(draws, (0.16, 0.84), axis=0)
+    half: Floats = (upper - lower) / 2
     return half
 
 
 REPEATS, FOLDS, SAME, ONE = "repeats", "folds", "same", "one"
-# What the interval of a run is of, in words.
+# By how much the correlation of folds inflates the variance: (K - 1) rho at rho = 1 / (2 K).
+_MIDDLE_INFLATION = 0.5
+# The estimand of a run's interval, in words.
 ESTIMANDS: Mapping[str, str] = MappingProxyType(
     {
         REPEATS: "the fits of these repeats",
@@ -116,52 +119,62 @@ class Splits:
 
     @property
     def estimand(self) -> str:
-        """The name of what the interval of a mean over these splits estimates."""
+        """The words that name what a mean over these splits estimates."""
         return ESTIMANDS[self.kind]
 
     def variance(self, splits: Floats) -> Floats:
-        """Return the variance of a mean over so many splits over that of one, given its fit.
+        """Return the variance of a mean over `splits` splits, relative to that of one split.
 
-        Two hold-outs have the share that each tests in common; folds have no row in common, and
-        every repeat of them tests all rows. Beside that the errors of rows that one split tests and
-        another trains on are alike (:func:`crossing`).
+        Fits are taken as given: only the test rows are random.
+
+        Two hold-out test sets have an expected share `test_share` of their rows in common. Folds
+        have no test row in common, and every repeat of them tests all rows. In both cases the
+        errors are also correlated because splits train on each other's test rows
+        (:func:`cross_fold_inflation`).
         """
         if self.kind == REPEATS:
-            shared = self.test_share * crossing((1 - self.test_share) ** 2)
+            shared = self.test_share * cross_fold_inflation((1 - self.test_share) ** 2)
             return 1 / splits + (1 - 1 / splits) * shared
         if self.kind == FOLDS:
-            return self.repeats / splits * crossing(1.0)
+            return self.repeats / splits * cross_fold_inflation(1.0)
         return np.ones_like(splits)
 
     def corrected_variance(self, splits: Floats) -> Floats:
-        """Return the variance of a mean over so many splits over that between them.
+        """Return the variance of a mean over `splits` splits, relative to that between splits.
 
-        It is Nadeau and Bengio's: 1/J + (1 - 1/J) share, over the (1 - share) by which hold-outs
-        differ that share so many rows. That their fits differ too makes it careful.
+        Notes
+        -----
+        It is Nadeau and Bengio's factor 1/J + s / (1 - s), for J splits and the share s of test
+        rows that two hold-outs have in common: the variance of the mean is 1/J + (1 - 1/J) s times
+        that of one split, and the variance between splits is 1 - s times that of one split. It is
+        conservative, as the variance between splits also contains that of their fits.
         """
         return 1 / splits + self.test_share / (1 - self.test_share)
 
 
-def crossing(pairs: float) -> float:
-    """Return how much more the rows' part of a mean varies as others test what a split trains on.
+def cross_fold_inflation(crossed_pairs: float) -> float:
+    """Return the factor by which the variance of a mean over folds grows through shared rows.
+
+    It grows because folds train on each other's test rows, which correlates their errors.
 
     Parameters
     ----------
-    pairs : the share of the pairs of tested rows of which each is trained on where the other is
-        tested; all pairs of different folds.
+    crossed_pairs : the share of pairs of test rows in which each row is in the training set of the
+        fit that tests the other; 1 for the rows of different folds.
 
     Notes
     -----
-    Errors of two such rows are alike where a fit hangs on single rows: with nearest neighbours and
-    deep trees, whose closest rows decide of each other, and with any learner where there is little
-    to learn, as what one fold has too much of the others lack. How much is not seen in the folds
-    (Bengio and Grandvalet 2004, JMLR 5). Folds' counts of correlation rho are inflated by
-    1 + (K - 1) rho (Barrainkua et al. 2024, AISTATS), by 1.5 in the middle of the correlations up
-    to 1/K where there are many folds. In simulations stable learners need 1, deep trees and nearest
-    neighbours up to 1.5, and any where there is nothing to learn 1.75: their intervals, a twelfth
-    short, still hold in 93 of 100 runs.
+    The errors of such a pair are correlated if a fit depends on single rows. Nearest neighbours and
+    deep trees do: close rows predict each other. So does any learner if there is little to learn,
+    because an outcome that is too frequent in one fold is too rare in the others. The folds
+    themselves cannot show the correlation (Bengio and Grandvalet 2004, JMLR 5). A correlation rho
+    between the counts of K folds multiplies the variance by 1 + (K - 1) rho (Barrainkua et al.
+    2024, AISTATS). With many folds that is 1.5 at rho = 1 / (2 K), the middle of the possible
+    correlations from 0 to 1 / K; hence `_MIDDLE_INFLATION`. In simulations stable learners need a
+    factor of 1, deep trees and nearest neighbours one of up to 1.5, and any learner with nothing to
+    learn 1.75. The intervals of the last are a twelfth too short, and still hold in 93 of 100 runs.
     """
-    return 1 + pairs / 2
+    return 1 + _MIDDLE_INFLATION * crossed_pairs
 
 
 def mean_limits(
@@ -176,54 +189,63 @@ def mean_limits(
 ) -> Limits:
     """Return means over the S splits of a run with intervals.
 
-    Their width follows from those of the splits' own intervals. Hold-out repeats have the corrected
-    resampled t interval where that is wider: where little is learned, what a mean loss varies by is
-    how fits differ. So have folds of fits that may be no better than chance.
+    The width follows from the widths of the splits' own intervals. For hold-out repeats the
+    corrected resampled t interval is taken where it is wider: if little is learned, a mean loss
+    varies mostly because the fits differ. The same holds for folds whose fits may be no better than
+    chance.
 
     Parameters
     ----------
-    values, lower, upper : (..., S) values of every split with the ends of its interval; splits
+    values, lower, upper : (..., S) the value of every split and the limits of its interval; splits
         without a value are left out.
+    splits : how the splits share rows.
+    level : the level of the intervals.
     ratio : (...) which values are ratios, whose logarithms are averaged for the interval.
-    chance : (...) what values are of fits that have learned nothing; NaN of other metrics.
+    chance : (...) the value that a fit has which has learned nothing; NaN for metrics without one.
 
     Returns
     -------
     Limits (...); NaN where neither repeats nor the splits' own intervals say anything.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        scaled = [
+        scaled_values, *scaled_limits = (
             array if ratio is None else np.where(ratio[..., None], np.log(array), array)
             for array in (values, lower, upper)
-        ]
-        mean, count = finite_mean(scaled[0]), np.isfinite(scaled[0]).sum(axis=-1)
-        shrunk = splits.variance(np.maximum(count, 1.0))
-        below, above = (
-            np.sqrt(shrunk * finite_mean((scaled[0] - ends) ** 2)) for ends in scaled[1:]
         )
-        half = _corrected_half_widths(scaled[0], splits, level)
+        mean = finite_mean(scaled_values)
+        count = np.isfinite(scaled_values).sum(axis=-1)
+        relative_variance = splits.variance(np.maximum(count, 1.0))
+        below, above = (
+            np.sqrt(relative_variance * finite_mean((scaled_values - limit) ** 2))
+            for limit in scaled_limits
+        )
+        half = _corrected_half_widths(scaled_values, splits, level)
         if splits.kind != REPEATS:
-            away = np.nan if chance is None else np.abs(mean - chance)
-            near = (splits.kind == FOLDS) & (away <= half) & np.isfinite(below)
-            half = np.where(near, half, np.nan)
+            distance_from_chance = np.nan if chance is None else np.abs(mean - chance)
+            may_be_chance = distance_from_chance <= half
+            is_near = (splits.kind == FOLDS) & may_be_chance & np.isfinite(below)
+            half = np.where(is_near, half, np.nan)
         limits = Limits(mean, mean - np.fmax(half, below), mean + np.fmax(half, above))
         if ratio is None:
             return limits
-        # Logarithms are of ratios alone: the exponential of another value could be infinite.
+        # Only ratios are on the log scale: the exponential of another value could be infinite.
         logs = (np.where(ratio, limit, 0.0) for limit in limits)
         return Limits(
-            *(np.where(ratio, np.exp(log), end) for log, end in zip(logs, limits, strict=True))
+            *(np.where(ratio, np.exp(log), limit) for log, limit in zip(logs, limits, strict=True))
         )
 
 
 def _corrected_half_widths(values: Floats, splits: Splits, level: float) -> Floats:
-    """Return half the corrected t intervals of means over splits; NaN of fewer than two."""
+    """Return half widths (...) of the corrected t intervals of means of values (..., S).
+
+    NaN where fewer than two splits have a value, or all of them have the same.
+    """
     count = np.isfinite(values).sum(axis=-1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         squared = np.where(np.isfinite(values), values - finite_mean(values)[..., None], 0.0) ** 2
         variance = squared.sum(axis=-1) / (count - 1) * splits.corrected_variance(count)
         quantile = special.stdtrit(np.maximum(count - 1, 1), (1 + level) / 2)
-        varies = (count > 1) & (variance > 0)  # of fits that do not differ, nothing is known
+        varies = (count > 1) & (variance > 0)  # equal values say nothing of their spread
         return np.where(varies, quantile * np.sqrt(variance), np.nan)
 
 
@@ -254,24 +276,25 @@ class RunRates:
     level: float = 0.95
     rates: int = 1
 
-    def limits(self, *, together: bool = False) -> Limits:
+    def limits(self, *, simultaneous: bool = False) -> Limits:
         """Return the rates' means (..., G) with the limits of their effective counts.
 
         Parameters
         ----------
-        together : whether limits are wider, so that statements of all pairs of groups hold at once.
+        simultaneous : whether to widen the limits, such that the statements of all pairs of groups
+            hold at once.
         """
         size, level = self.effective_size, self.level
-        if together:
+        if simultaneous:
             level = simultaneous_level(level, self.values.shape[-2], self.rates)
         mean = finite_mean(self.values)
         counted = rate_limits(np.nan_to_num(mean) * size, size, level=level)
         return Limits(mean, counted.lower, counted.upper)
 
-    def differences(self, *, together: bool = False) -> Limits:
+    def differences(self, *, simultaneous: bool = False) -> Limits:
         """Return the mean differences of all ordered pairs of groups, (..., G, G)."""
         mean = finite_mean(self.values[..., :, None, :] - self.values[..., None, :, :])
-        counted = difference_limits(*pairs(self.limits(together=together)))
+        counted = difference_limits(*pairs(self.limits(simultaneous=simultaneous)))
         below, above = counted.value - counted.lower, counted.upper - counted.value
         return Limits(mean, np.clip(mean - below, -1, None), np.clip(mean + above, None, 1))
 
@@ -281,7 +304,7 @@ class RunRates:
 
     @cached_property
     def effective_size(self) -> Floats:
-        """How many rows of one split the means are worth, as far as their counts go, (..., G)."""
+        """The effective sizes (..., G) of the means: rows of one split with the same variance."""
         counted = np.isfinite(self.values) & (self.sizes > 0)
         count = np.isfinite(self.values).sum(axis=-1).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -293,19 +316,19 @@ class RunRates:
 def largest_mean_gap(*rates: RunRates) -> Limits:
     """Return the largest difference between two groups' means, in any of several rates.
 
-    The differences are averaged over the splits with their signs and then folded, as
-    :func:`fairbench.inference.gaps.largest_gap` folds them: the gap of the mean differences is no
-    larger than the mean of the gaps, which chance widens in every split.
+    The signed differences are averaged over the splits and then folded, as in
+    :func:`fairbench.inference.gaps.largest_gap`. The gap of the mean differences is no larger than
+    the mean of the gaps, because chance widens the gap of every split.
     """
-    single = [rate.differences() for rate in rates]
-    wider = [rate.differences(together=True) for rate in rates]
-    apart = ~np.eye(single[0].value.shape[-1], dtype=bool)  # no group from itself
+    pointwise = [rate.differences() for rate in rates]
+    wider = [rate.differences(simultaneous=True) for rate in rates]
+    is_pair = ~np.eye(pointwise[0].value.shape[-1], dtype=bool)
     value, lower, upper = (
-        np.max([np.nanmax(end[..., apart], axis=-1) for end in ends], axis=0)
-        for ends in (
-            [limits.value for limits in single],
+        np.max([np.nanmax(array[..., is_pair], axis=-1) for array in arrays], axis=0)
+        for arrays in (
+            [limits.value for limits in pointwise],
             [limits.lower for limits in wider],
-            [limits.upper for limits in single],
+            [limits.upper for limits in pointwise],
         )
     )
     return Limits(value, np.clip(lower, 0, None), upper)
@@ -319,4 +342,4 @@ def mean_ratios(rates: RunRates) -> Limits:
 
 def smallest_mean_ratio(rates: RunRates) -> Limits:
     """Return the smallest mean rate of any group over the largest."""
-    return smallest_ratio(GroupLimits(rates.limits(), rates.limits(together=True)))
+    return smallest_ratio(GroupLimits(rates.limits(), rates.limits(simultaneous=True)))

@@ -288,18 +288,18 @@ class Bins:
 
 
 def plug_in(bins: Bins) -> Floats:
-    """Return expected calibration errors (...) as they are printed, too large by chance alone."""
+    """Return plug-in expected calibration errors (...), which are biased upwards."""
     error: Floats = (bins.weight * np.abs(bins.away)).sum(axis=-1)
     return _or_undefined(bins, error)
 
 
 def debiased_error(bins: Bins) -> Floats:
-    """Return expected calibration errors (...) less what chance adds; they may be under 0.
+    """Return expected calibration errors (...) less their bias; they may be under 0.
 
-    Of calibrated scores, chance alone puts a bin's rate sqrt(2 / pi) standard errors away. That is
-    subtracted, the less the larger the errors are for chance (as their sum of squares in standard
-    errors, which is as large as the number of bins by chance), since chance adds next to nothing
-    where rates are far from scores.
+    If scores are calibrated, a bin's rate is on average sqrt(2 / pi) standard errors away from its
+    mean score. This bias is subtracted in part: the larger the observed distances are (the sum of
+    their squares in standard errors is about the number of bins if scores are calibrated), the less
+    is subtracted, since there is hardly any bias where rates are far from scores.
 
     Notes
     -----
@@ -318,11 +318,10 @@ def debiased_error(bins: Bins) -> Floats:
 def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
     """Return debiased expected calibration errors with intervals that reach 0 where they may be 0.
 
-    The error is that of the population in the same bins. The printed error is too large by at least
-    nothing, and at most by what chance adds, so the interval begins that much lower; each bin takes
-    off what the limits of its rate allow, as independent errors add up. It ends with the largest
-    error that would still show so little. The printed error, which is not debiased, always lies
-    inside as well.
+    The estimand is the error of the population in the same bins. The lower limit is the plug-in
+    error less its largest plausible bias, and less the distances to the limits of the bins' rates,
+    combined as independent errors. The upper limit is the largest error of a population that is
+    compatible with so small a plug-in error. The plug-in error always lies inside as well.
     """
     z, weight, away = _quantile(level), bins.weight, bins.away
     lower, upper = _wilson(bins, z[..., None])
@@ -338,23 +337,23 @@ def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
 
 
 def _between(bins: Bins, error: Floats) -> Floats:
-    """Return the variance of errors that comes of how many rows fall in which bin."""
+    """Return the variance of errors due to the random numbers of rows in the bins."""
     variance = (bins.weight * bins.away**2).sum(axis=-1) - error**2
     between: Floats = variance.clip(0) / np.maximum(bins.size.sum(axis=-1), 1)
     return between
 
 
 def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
-    """Return the largest errors of a population that would still show so little.
+    """Return the largest errors of a population that are compatible with the observed errors.
 
     Notes
     -----
-    Noise makes distances of rates from scores look larger, by the less the larger they are. A
-    normal variable's mean size is convex in its mean, so that of all distances with one sum those
-    look smallest that are alike, some k standard errors each (Jensen): the largest k is sought with
-    which the error found is not too small. It is so by its own standard error, in which there is a
-    row more, as far away as a row can be: where labels are nearly always the same, the others, and
-    rare scores, may not have been seen.
+    Noise makes the distances of rates from scores look larger; the larger a distance, the smaller
+    this bias. The mean absolute value of a normal variable is convex in its mean, so that of all
+    distances with the same sum, equal ones of k standard errors each look smallest (Jensen). The
+    result is for the largest k with which the observed error is not significantly too small. Its
+    standard error includes one more row with the largest possible distance: if labels are nearly
+    always the same, the others, and rare scores, may not have occurred.
     """
     rows = bins.size.sum(axis=-1)
     noise_of_bins = bins.weight * bins.error
@@ -379,7 +378,7 @@ def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
 
 
 def _wilson(bins: Bins, z: Floats) -> tuple[Floats, Floats]:
-    """Return Wilson's limits of the bins' rates: of many bins, the quickest that hold."""
+    """Return Wilson's limits of the bins' rates, which are quick to compute for many bins."""
     n = np.maximum(bins.size, 1e-300)
     centre = (bins.positives + z**2 / 2) / (n + z**2)
     reach = np.sqrt(bins.positives * (1 - bins.positives / n) + z**2 / 4) * z / (n + z**2)
@@ -387,7 +386,7 @@ def _wilson(bins: Bins, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _folded_bias(distance: Floats) -> Floats:
-    """Return E|d + Z| - d of a standard normal Z: how much larger sizes are for their noise."""
+    """Return E|d + Z| - d of a standard normal Z: the bias of an absolute value."""
     distance = np.minimum(distance, 40.0)  # beyond which nothing is left of the noise
     density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
     bias: Floats = 2 * (density - distance * special.ndtr(-distance))
@@ -395,7 +394,7 @@ def _folded_bias(distance: Floats) -> Floats:
 
 
 def _or_undefined(bins: Bins, values: Floats) -> Floats:
-    """Return values (...), NaN of groups without rows."""
+    """Return values (...), with NaN for groups without rows."""
     return np.where(bins.size.sum(axis=-1) > 0, values, np.nan)
 
 
@@ -488,9 +487,8 @@ def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95
 def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: float = 0.95) -> Limits:
     """Return the area under a risk-coverage curve, with its interval.
 
-    The area is a sum of errors, each weighed by how early its row is kept: a row at place k of n
-    counts 1/n times the sum of 1/k, 1/(k + 1) ... 1/n. Of a weighted sum of errors there are limits
-    that hold for few errors, and of none.
+    The area is a weighted sum of errors. The row at position k of n has the weight 1/n times the
+    sum of 1/k, 1/(k + 1) ... 1/n. The limits of such a sum also hold with few errors, or none.
 
     Parameters
     ----------
@@ -504,16 +502,18 @@ def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: floa
     the gamma distribution", with the root mean square of the weights for the unseen error's, as
     Tiwari, Clegg and Zou (2006) take their mean: the largest weight is that of a single row.
     """
-    wrong, u = np.asarray(loss, float), np.asarray(uncertainty, float)
+    is_error = np.asarray(loss, float)
+    u = np.asarray(uncertainty, float)
     n = len(u)
-    _, place = np.unique(u, return_inverse=True)
-    rows = np.bincount(place)
+    _, tie = np.unique(u, return_inverse=True)
+    n_tied = np.bincount(tie)
     harmonic = np.cumsum(1 / np.arange(n, 0, -1.0))[::-1] / n
-    ends = np.cumsum(rows)
+    stop = np.cumsum(n_tied)
     summed = np.concatenate([[0.0], np.cumsum(harmonic)])
-    weight = ((summed[ends] - summed[ends - rows]) / rows)[place]
-    usual = np.sqrt((weight**2).mean())
-    return gamma_limits((weight * wrong).sum(), (weight**2 * wrong).sum(), usual, level=level)
+    weight = ((summed[stop] - summed[stop - n_tied]) / n_tied)[tie]  # the mean over tied rows
+    unseen = np.sqrt((weight**2).mean())
+    value, variance = (weight * is_error).sum(), (weight**2 * is_error).sum()
+    return gamma_limits(value, variance, unseen, level=level)
 
 
 def gamma_limits(

@@ -52,7 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.effective_counts import effective_size
-from fairbench.inference.gaps import ends_of_pairs, simultaneous_levels
+from fairbench.inference.gaps import simultaneous_levels, size_limits_of_pairs
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
 
 
@@ -204,9 +204,9 @@ def largest_difference(
 ) -> tuple[Limits, Floats]:
     """Return the largest standardised difference of two groups in any of several rates, and leads.
 
-    Folded as :func:`fairbench.inference.gaps.largest_gap` folds that of raw rates: at least what
-    the surest of all pairs shows, at the critical value of the studentised range, and at most what
-    any single pair may have.
+    As in :func:`fairbench.inference.gaps.largest_gap`, the lower limit is the largest simultaneous
+    lower limit of any pair, at the critical value of the studentised range, and the upper limit the
+    largest pointwise upper limit of any pair.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def largest_difference(
         first, second = _pairs(rates.limits(level=level))
         wider_level = _wider(pairs, level, len(several))
         first_wide, second_wide = _pairs(rates.limits(level=wider_level))
-        limits = ends_of_pairs(first_wide, first, second_wide, second, rates.correlation)
+        limits = size_limits_of_pairs(first_wide, first, second_wide, second, rates.correlation)
         gaps.append(
             [np.fmax.reduce(np.where(pairs, array, np.nan), axis=(-2, -1)) for array in limits]
         )
@@ -240,10 +240,11 @@ def smallest_ratio(rates: StandardisedRates, compared: Mask, *, level: float = 0
 
     The mirror image of :func:`largest_difference`; NaN with no pair, or where all rates are 0.
     """
-    single, wide = (rates.ratios(level=at) for at in (level, _wider(compared, level, 1)))
+    pointwise = rates.ratios(level=level)
+    wide = rates.ratios(level=_wider(compared, level, 1))
     value, upper, lower = (
-        np.fmin.reduce(np.where(compared, end, np.nan), axis=(-2, -1))
-        for end in (single.value, wide.upper, single.lower)
+        np.fmin.reduce(np.where(compared, array, np.nan), axis=(-2, -1))
+        for array in (pointwise.value, wide.upper, pointwise.lower)
     )
     lower = np.fmin(lower, np.fmin(value, 1))
     return Limits(value, lower, np.fmax(np.minimum(upper, 1), value))

@@ -1,9 +1,9 @@
 """Estimates from rows that count unequally (survey weights) or that come in clusters.
 
-Everything rests on linearised scores (Taylor linearisation): what each row adds to the error of an
-estimate. Their sums by cluster give the variance, and products of two estimates' sums give their
-covariance, so that groups which share clusters are compared with what they share taken out.
-Without clusters every row is its own.
+Everything rests on linearised scores (Taylor linearisation): the contribution of each row to the
+error of an estimate. Their sums by cluster give the variance, and products of two estimates' sums
+give their covariance, by which the comparison of groups that share clusters is corrected. Without
+clusters every row is a cluster of its own.
 
 Binder (1983), "On the variances of asymptotically normal estimators from complex surveys"; Lohr
 (2010), "Sampling: design and analysis", chapters 5 and 9.
@@ -26,6 +26,9 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Rate, accuracy, selection_rate
 
 Codes = NDArray[np.intp]
+# Variances are raised to this floor before a division, so that an estimate without any variance has
+# a correlation of 0 and not NaN. Variances other than 0 are far larger.
+_SMALLEST_VARIANCE = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,7 @@ class Design:
 
 
 def _checked_weight(weight: ArrayLike, rows: int) -> Floats:
+    """Return weights (n,) divided by the largest, or raise a UserError if they are no weights."""
     try:
         values = np.asarray(weight, float)
     except (TypeError, ValueError) as error:
@@ -117,12 +121,18 @@ def _checked_weight(weight: ArrayLike, rows: int) -> Floats:
 
 
 def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
+    """Return the code of each row's cluster, and the number of clusters.
+
+    Raises
+    ------
+    UserError : clusters of another shape than (n,), or a missing one.
+    """
     import pandas as pd
 
     marks = np.asarray(clusters)
     if marks.shape != (rows,):
         raise UserError(f"clusters has shape {marks.shape}; it must be one mark a row")
-    # Of a list of texts numpy makes a missing one the text 'nan', which would be a cluster.
+    # In a list of texts numpy turns a missing value into the text 'nan', which would be a cluster.
     missing = pd.isna(np.asarray(clusters, object))
     if missing.any():
         raise UserError(f"clusters is missing in row {int(np.flatnonzero(missing)[0])}")
@@ -132,7 +142,7 @@ def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """K estimates with what each cluster adds to their errors.
+    """K estimates with the contribution of each cluster to their errors.
 
     Attributes
     ----------
@@ -162,7 +172,7 @@ class Estimate:
         return int(self.totals.shape[-1]) - 1
 
     def difference(self, first: int, second: int) -> Estimate:
-        """Return the difference of two of the estimates, with what they share taken out."""
+        """Return the difference of two of the estimates, allowing for their covariance."""
         return Estimate(
             self.value[[first]] - self.value[[second]],
             self.totals[[first]] - self.totals[[second]],
@@ -237,9 +247,9 @@ class Sampled:
     def pseudo_values(self, value: Floats, totals: Floats) -> Floats:
         """Return the jackknife's pseudo-values (..., P) of values (..., G).
 
-        What makes intervals of means of independent losses makes intervals of the values of them:
-        one pseudo-value a cluster and group. Of rows of equal weight without clusters, those of a
-        mean are the losses.
+        There is one pseudo-value for each cluster and group. An interval of a mean of independent
+        losses, applied to pseudo-values, is an interval of the value. With equal weights and
+        without clusters the pseudo-values of a mean are the losses themselves.
         """
         units, share = self.units[self.group], self.totals(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -249,7 +259,7 @@ class Sampled:
 
     @cached_property
     def size(self) -> Floats:
-        """Kish's effective numbers (G,) of clusters: those of equal weight that say as much."""
+        """Kish's effective numbers (G,) of clusters: as many of equal weight give that variance."""
         share = self.totals(self.share)
         with np.errstate(divide="ignore"):
             kish = 1 / np.bincount(self.group, share**2, len(self.units))
@@ -257,11 +267,12 @@ class Sampled:
 
     def product(self, first: Floats, second: Floats) -> Floats:
         """Return the correlations (..., G) of two estimates' errors, from totals (..., P)."""
-        together, one, two = (
+        covariance, first_variance, second_variance = (
             sums(a * b, self.group, len(self.units))
             for a, b in ((first, second), (first, first), (second, second))
         )
-        correlation = together / np.sqrt(np.maximum(one * two, 1e-300))
+        variances = np.maximum(first_variance * second_variance, _SMALLEST_VARIANCE)
+        correlation = covariance / np.sqrt(variances)
         return np.asarray(np.clip(correlation, -1, 1))
 
     def correlation(self, totals: Floats) -> Floats:
@@ -274,7 +285,7 @@ class Sampled:
         shape = (int(self.unit.max(initial=0)) + 1, count)
         matrix = csr_matrix((np.nan_to_num(totals), (self.unit, self.group)), shape)
         product: Floats = (matrix.T @ matrix).toarray()
-        spread = np.sqrt(np.maximum(np.diag(product), 1e-300))
+        spread = np.sqrt(np.maximum(np.diag(product), _SMALLEST_VARIANCE))
         return np.asarray(np.clip(product / np.outer(spread, spread), -1, 1))
 
 
@@ -318,11 +329,12 @@ class SurveyCounts:
     def of(cls, cell: Codes, group: Codes, design: Design, *, groups: int) -> SurveyCounts:
         """Count rows by the cell of the confusion table (n,), 0 .. 3, and the group they are in."""
         pair, unit, of_pair = _pairs(design, group, groups)
-        weight, place = design.weight, group * 4 + cell
+        weight = design.weight
+        cell_code = group * 4 + cell
         cells = np.bincount(pair * 4 + cell, weight, 4 * len(unit)).astype(np.float64)
-        squares = np.bincount(place, weight**2, 4 * groups).astype(np.float64).reshape(-1, 4)
-        # A row that counts for nothing is no row.
-        rows = np.bincount(place[weight > 0], minlength=4 * groups).reshape(-1, 4)
+        squares = np.bincount(cell_code, weight**2, 4 * groups).astype(np.float64).reshape(-1, 4)
+        # Rows of weight 0 are not counted.
+        rows = np.bincount(cell_code[weight > 0], minlength=4 * groups).reshape(-1, 4)
         shared = bool((np.bincount(unit) > 1).any())
         return cls(cells.reshape(-1, 4), squares, rows, unit, of_pair, shared)
 
@@ -382,27 +394,32 @@ class SurveyCounts:
         _, scores, share = self.linearised(rate)
         shape = (int(self.unit.max()) + 1, len(self.rows))
         matrix = csr_matrix((scores, (self.unit, self.group)), shape)
-        spread = np.sqrt(np.maximum(self._variance(scores, share), 1e-300))
+        spread = np.sqrt(np.maximum(self._variance(scores, share), _SMALLEST_VARIANCE))
         product: Floats = (matrix.T @ matrix).toarray()
         correlation: Floats = np.clip(product / np.outer(spread, spread), -1, 1)
         return correlation
 
     def correlation_of(self, first: Rate, second: Rate) -> Floats:
         """Return the correlations (G,) of the errors of two rates of one group."""
-        (_, one, of_one), (_, two, of_two) = self.linearised(first), self.linearised(second)
-        product = self._variance(one, of_one) * self._variance(two, of_two)
-        spread = np.sqrt(np.maximum(product, 1e-300))
-        return np.clip(self._by_group(one * two) / spread, -1, 1)
+        _, first_scores, first_share = self.linearised(first)
+        _, second_scores, second_share = self.linearised(second)
+        variances = self._variance(first_scores, first_share) * self._variance(
+            second_scores, second_share
+        )
+        spread = np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE))
+        return np.clip(self._by_group(first_scores * second_scores) / spread, -1, 1)
 
     def counts(self) -> Floats:
-        """Return counts (G, 4) with the weighted shares, of each group's effective number of rows.
+        """Return effective counts (G, 4): the weighted shares times the effective group sizes.
 
-        What takes the counts of independent rows, such as posteriors, takes these: a group's size
-        is that of its accuracy or of its selection rate, whichever is less.
+        They replace the counts of independent rows, such as in posteriors. A group's effective size
+        is that of its accuracy or of its selection rate, whichever is smaller.
         """
         size = np.minimum(self.size(accuracy), self.size(selection_rate))
-        whole = self.weighted.sum(axis=1)
-        scale = np.divide(size, whole, out=np.zeros_like(whole), where=whole > 0)
+        total_weight = self.weighted.sum(axis=1)
+        scale = np.divide(
+            size, total_weight, out=np.zeros_like(total_weight), where=total_weight > 0
+        )
         counts: Floats = self.weighted * scale[:, None]
         return counts
 
@@ -410,7 +427,7 @@ class SurveyCounts:
 def design_of(
     rows: int, weight: ArrayLike | None = None, clusters: ArrayLike | None = None
 ) -> Design | None:
-    """Return how rows were sampled; None where all count alike and none belong together."""
+    """Return how rows were sampled; None where rows have equal weights and no clusters."""
     if weight is None and clusters is None:
         return None
     design = Design.of(rows, weight=weight, clusters=clusters)

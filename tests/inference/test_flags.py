@@ -39,8 +39,8 @@ def test_tests_of_equal_rates_are_wrong_as_often_as_they_say():
 def test_floors_agree_with_scipy():
     y, n = np.array([0, 3, 70, 100]), np.array([10, 10, 100, 100])
     given = stats.binom(n, 0.7)
-    assert flags.under(y, n, 0.7) == pytest.approx(given.cdf(y) - given.pmf(y) / 2)
-    assert flags.under(0, 0, 0.7) == 1
+    assert flags.at_least_p_values(y, n, 0.7) == pytest.approx(given.cdf(y) - given.pmf(y) / 2)
+    assert flags.at_least_p_values(0, 0, 0.7) == 1
 
 
 def test_adjusted_p_values_agree_with_scipy():

@@ -143,7 +143,7 @@ def test_some_of_the_groups_are_compared_as_if_there_were_no_others(left_out):
     sizes, counts = np.array([40, 30, 50, 5]), np.array([[10, 20, 30, 4], [1, 2, 49, 0]])
     some = np.arange(4) != left_out
     limits = GroupLimits.of(counts, sizes)
-    single, together = limits.single.take(some), limits.together.take(some)
+    single, together = limits.pointwise.take(some), limits.simultaneous.take(some)
     expected = largest_gap(GroupLimits(single, together))
     masked = limits.only(np.tile(some, (2, 1)))
     np.testing.assert_array_equal(np.array(largest_gap(masked)), np.array(expected))
@@ -240,7 +240,7 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
         limits = GroupLimits.of(generator.binomial(sizes, generator.beta(3, 3, 37)), sizes)
         result, low, high = surest_gap(limits)
         np.testing.assert_allclose(np.array(result), np.array(largest_gap(limits)))
-        wide = difference_limits(*pairs(limits.together)).lower
+        wide = difference_limits(*pairs(limits.simultaneous)).lower
         assert wide[high, low] == wide.max()
 
 

@@ -175,7 +175,7 @@ def _compare_accuracies(
     if len(names) == 2:
         return findings
     candidates = lowest_of(names, answer)
-    rates = at_level(LEVEL).single
+    rates = at_level(LEVEL).pointwise
     is_known = len(candidates) == 1
     value, lower, upper = rates.at(int(rates.value.argmin())) if is_known else (np.nan,) * 3
     lowest = Finding(

@@ -130,7 +130,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             nothing = replace(nothing, bound=options.epsilon)
             findings += compare_groups(at, names, nothing, risk)[1]
             about = {"metric": measure, "attribute": attribute, "group": names}
-            limits = at(LEVEL).single._asdict()
+            limits = at(LEVEL).pointwise._asdict()
             measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
     figures = pd.concat(measured).to_dict("records")
     return Audit(

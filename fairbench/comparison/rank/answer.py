@@ -280,12 +280,17 @@ def _rank_by(table: ScoreTable, scores: Scores, options: RankOptions, wrong: flo
         _check_strata(values, table, units.strata)
     binary = units.name == "question" and units.strata is None and is_binary(values)
     paired = paired_units(
-        values, units.group, units.unit, alike=units.alike, strata=units.strata, binary=binary,
+        values,
+        units.group,
+        units.unit,
+        equal_unit_weights=units.alike,
+        strata=units.strata,
+        binary=binary,
         generator=generator,
-    )  # fmt: skip
+    )
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
-    statements = simultaneous(paired, wrong=wrong, generator=generator, flips=flips)
+    statements = simultaneous(paired, error_rate=wrong, generator=generator, flips=flips)
     lower, upper = statements.lower, statements.upper
     if binary:
         lower, upper = _binary_limits(values, paired, statements)
@@ -384,7 +389,7 @@ def _binary_limits(
     is_few = paired.sizes < FEWEST
     lower = np.where(is_few, -np.inf, limits.lower)
     upper = np.where(is_few, np.inf, limits.upper)
-    is_told_apart = statements.doubt <= statements.level
+    is_told_apart = statements.p_values <= statements.level
     lower = np.where(is_told_apart & (paired.means > 0), np.maximum(lower, 0.0), lower)
     return lower, np.where(is_told_apart & (paired.means < 0), np.minimum(upper, 0.0), upper)
 

@@ -39,35 +39,35 @@ def sequence_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike =
 
 
 def together(level: float, groups: int) -> float:
-    """Return the level of each group's interval at which the intervals of all groups hold together.
+    """Return the level of each group's interval at which the intervals of all groups hold at once.
 
     The groups have no row in common (Šidák 1967).
     """
     return float(level ** (1 / max(groups, 1)))
 
 
-def found_limits(single: Limits, all_together: Limits, *, lowest: bool) -> Limits:
-    """Return the interval that holds for whichever group is found to be the extreme one.
+def found_limits(pointwise: Limits, simultaneous: Limits, *, lowest: bool) -> Limits:
+    """Return intervals that hold for whichever group is found to be the extreme one.
 
-    The group that looks worst of many looks worse than it is, as it was chosen for that. So the
-    end on the side of the others is that of an interval which holds for all groups together; the
-    other end needs no correction, since being chosen moves nothing to its side.
+    The observed value of the most extreme group is, on average, more extreme than its true value,
+    because it was selected for that. So the limit towards the other groups is a simultaneous one;
+    the other limit needs no correction, since selection biases the value only outwards.
 
     Parameters
     ----------
-    single, all_together : limits (G,) of each group by itself, and of all together.
-    lowest : whether the group of the lowest value is looked for, rather than of the highest.
+    pointwise, simultaneous : limits (G,) of each group by itself, and of all groups at once.
+    lowest : whether the group with the lowest value is sought; otherwise that with the highest.
     """
-    lower = single.lower if lowest else all_together.lower
-    upper = all_together.upper if lowest else single.upper
-    return Limits(single.value, lower, upper)
+    lower = pointwise.lower if lowest else simultaneous.lower
+    upper = simultaneous.upper if lowest else pointwise.upper
+    return Limits(pointwise.value, lower, upper)
 
 
-def candidates(all_together: Limits, *, lowest: bool) -> NDArray[np.bool_]:
+def candidates(simultaneous: Limits, *, lowest: bool) -> NDArray[np.bool_]:
     """Return which groups (G,) may be the lowest (or highest): the others surely are not."""
     if lowest:
-        return np.asarray(all_together.lower <= all_together.upper.min())
-    return np.asarray(all_together.upper >= all_together.lower.max())
+        return np.asarray(simultaneous.lower <= simultaneous.upper.min())
+    return np.asarray(simultaneous.upper >= simultaneous.lower.max())
 
 
 START = 30.0
@@ -76,10 +76,10 @@ START = 30.0
 def lasting_level(level: float, rows: ArrayLike) -> Floats:
     """Return the level at which an interval of a fixed number of rows is one of a sequence.
 
-    Of means that are no rates: the intervals of all numbers of rows then hold together, as far as
-    means of :data:`START` rows and more are normal. They are narrowest, 1.6 times the width of
-    one interval, from a hundred rows to a thousand. Of three rows and fewer it is the level next
-    to one that a quantile can be taken of: eight standard errors.
+    It is for means that are not rates. The intervals of all numbers of rows then hold at once, if
+    means of :data:`START` rows and more are normal. They are narrowest, 1.6 times the width of one
+    interval, from a hundred rows to a thousand. With three rows or fewer the level is the largest
+    of which a quantile exists, that of eight standard errors.
 
     Notes
     -----

@@ -96,19 +96,19 @@ class ThresholdArms:
             pending = pending[~under[pending].any(axis=1)]
         rows, arms = np.divmod(np.flatnonzero(under), self.unlabelled.shape[1])
         chosen = np.full(len(uniform), -1)
-        chosen_places = self._lowest_of(rows, arms, uniform[rows, arms])
-        chosen[rows[chosen_places]] = arms[chosen_places]
+        chosen_positions = self._lowest_of(rows, arms, uniform[rows, arms])
+        chosen[rows[chosen_positions]] = arms[chosen_positions]
         return chosen[:, None]
 
     def _cell(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:
         """Return how many thresholds a uniform number's quantile has reached, by bisection."""
         # One index into the flat array is faster than three.
         flat, width = self.below.reshape(-1), self.below.shape[2]
-        place = rows * (width * len(self.thresholds)) + arms
+        flat_index = rows * (width * len(self.thresholds)) + arms
         cell = np.zeros(len(rows), np.int64)
         for bit in reversed(range(_BITS)):
             probe = cell + 2**bit
-            cell = np.where(flat.take(place + (probe - 1) * width) <= uniform, probe, cell)
+            cell = np.where(flat.take(flat_index + (probe - 1) * width) <= uniform, probe, cell)
         return cell
 
     def _lowest_of(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:

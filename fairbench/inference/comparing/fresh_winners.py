@@ -11,20 +11,20 @@ from fairbench.core.arrays import Floats
 
 SPLITS, UNITS = "splits", "units"
 _HALVINGS = 100
-_FEWER = 20  # where cells are many
-_MANY = 10_000_000  # numbers
+_FEWER = 20  # halvings if there are more than `_MANY` numbers
+_MANY = 10_000_000
 
 
 @dataclass(frozen=True)
 class FreshWinner:
-    """How often half of the cells names another winner by its mean than the other half does.
+    """How often two random halves of the cells have different methods with the best mean.
 
     Attributes
     ----------
     halved : what was halved: the splits of every task, or the units.
-    overall : the share of halvings in which the winner over all units is another one.
-    within_task : the share of tasks and halvings in which the winner on the task is another one;
-        NaN where units were halved.
+    overall : the share of halvings in which the halves have different winners over all units.
+    within_task : the share of tasks and halvings in which the halves have different winners on the
+        task; NaN where units were halved.
     methods : the number of methods that could win: those that were run everywhere.
     """
 
@@ -51,7 +51,7 @@ def fresh_winner(
 
     Returns
     -------
-    None where fewer than two methods, or than two units, are complete.
+    The shares; None with fewer than two complete methods or units.
     """
     full = values[np.isfinite(values).all(axis=1)]
     n_cells = np.bincount(group, minlength=len(unit))

@@ -6,17 +6,17 @@ On data set t of family f a difference is measured as the mean m of R splits. Th
     theta_t  = mean + slopes . facts_t + family_f + own_t
     family_f ~ N(0, kappa^2 share),  own_t ~ N(0, kappa^2 (1 - share))
 
-The first line is the variance of Nadeau and Bengio (2003, Machine Learning 52); sigma_t is not
-known but estimated from the R splits of its own data set, with their R - 1 degrees of freedom. The
-spread kappa has the half-t prior of Gelman (2006, Bayesian Analysis 1), of the size of what was
-measured; the families' share of it is uniform, the mean is flat, slopes are shrunk towards 0 by a
-prior as wide as kappa. Data sets of one family, which share people or a source, count together: the
-mean is over families. Effects of a Student t would leave out what a few data sets say against all
-others: where effects are skewed, as costs are, the interval of the mean then held in 62 to 85 % of
-simulations, and that of this model in 90 to 95 %.
+The first line has the variance of Nadeau and Bengio (2003, Machine Learning 52); sigma_t is
+estimated from the R splits of its own data set, with R - 1 degrees of freedom. The spread kappa has
+the half-t prior of Gelman (2006, Bayesian Analysis 1), scaled to the measured differences. The
+families' share has a uniform prior, the mean a flat one, and the slopes are shrunk towards 0 by a
+prior as wide as kappa. The mean is over families, so that the data sets of one family, which share
+people or a source, have the weight of one. Effects with a Student t distribution would discount the
+few data sets that disagree with all others: with skewed effects, such as costs, the interval of the
+mean then covered in 62 to 85 % of simulations, and that of this model in 90 to 95 %.
 
-Gibbs sampling, with family and own effects integrated out where kappa, the share, the mean and the
-slopes are drawn; many differences are drawn side by side.
+The posterior is drawn by Gibbs sampling. Family and own effects are integrated out when kappa, the
+share, the mean and the slopes are drawn. Many differences are drawn in parallel.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class MeasuredDifferences:
     ----------
     means : (P, T) mean differences over the splits of each data set; NaN where there is none.
     variances : (P, T) variances of the differences over splits, ddof 1.
-    splits : (P, T) how many splits; a data set with fewer than two counts as not measured.
+    splits : (P, T) numbers of splits; a data set with fewer than two counts as not measured.
     test_share : (T,) the share of rows trained on or tested that a split tests.
     family : (T,) whole numbers from 0, the family of each data set.
-    facts : (T, q) what may explain differences, each with mean 0 and variance 1; or none.
+    facts : (T, q) covariates that may explain differences, each with mean 0 and variance 1; None
+        without covariates.
     """
 
     means: Floats
@@ -79,7 +80,7 @@ class MeasuredDifferences:
 
     @cached_property
     def families(self) -> NDArray[np.intp]:
-        """On how many families each difference was measured, (P,)."""
+        """The numbers of families that each difference was measured on, (P,)."""
         return np.asarray(((self.known @ self.members) > 0).sum(axis=1))
 
     @cached_property
@@ -99,7 +100,7 @@ class Multilevel:
     errors : (S, P, 1 + q) their standard deviations given all else.
     effects : (P, T) posterior means of the difference on each data set.
     effect_errors : (P, T) their posterior standard deviations.
-    families : (P,) on how many families each difference was measured.
+    families : (P,) numbers of families that each difference was measured on.
     """
 
     centres: Floats

@@ -1,16 +1,18 @@
-"""How probably each method is the best, or nearly so, on a new task.
+"""Probabilities that each method is the best, or near the best, on a new task.
 
-Nothing is assumed of the scores: a new task is like one of those at hand, and how often a method
-came near the best on them is counted. Such a share of few tasks is too extreme. It is therefore
-shrunk towards those of the other methods, as far as these are alike, by a beta-binomial whose two
-parameters are learned from all methods. Few units cannot show how far shares must be shrunk: with
-fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW` is printed as that or more. It is a
-probability of scores measured as those at hand are, with as many splits or questions.
+Nothing is assumed of the scores: a new task is like one of those observed, and the share of them on
+which a method came near the best is counted. With few tasks such shares are too extreme. They are
+therefore shrunk towards those of the other methods by a beta-binomial model, whose two parameters
+are learned from all methods: the more similar the shares, the more they are shrunk. Few units
+cannot show how much to shrink: with fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW`
+is printed as that or more. The probabilities are about scores measured like those observed, with as
+many splits or questions.
 
-Where a method was not run, its difference from the others is drawn from the tasks that it was run
-on, so that every method has all rivals everywhere. Where rivals were drawn, a task tells little: a
-method's tasks count by the share of the variance of its lead on the best rival that is not due to
-the draws, the information that is not missing (Orchard and Woodbury 1972).
+If a method was not run on a task, its difference from the others is drawn from the tasks that it
+was run on, so that every method has all rivals everywhere. A task with drawn rivals is less
+informative: a method's tasks are weighted by the share of the variance of its lead over the best
+rival that is not due to the draws, the share of information that is not missing (Orchard and
+Woodbury 1972).
 """
 
 from __future__ import annotations
@@ -50,21 +52,22 @@ class OnNewTask:
 def on_new_task(
     values: Floats, unit: NDArray[np.integer], *, epsilon: float, generator: np.random.Generator
 ) -> OnNewTask:
-    """Return how probably each method is the best on a task of a new unit, and within `epsilon`.
+    """Return the probabilities to be the best on a task of a new unit, or within `epsilon` of it.
 
     Parameters
     ----------
-    values : (M, T) scores of methods on tasks, larger is better, NaN where there is none: there a
-        score is drawn as a rival of the others, by how the method differs from them elsewhere.
-    unit : (T,) whole numbers from 0: the family of each task, or the task. Units count alike.
+    values : (M, T) scores of methods on tasks, larger is better. Scores that are NaN are drawn from
+        how the method differs from the others on its other tasks.
+    unit : (T,) whole numbers from 0: the family of each task, or the task. Units have equal
+        weights.
     epsilon : the difference from the best within which a method is near it.
     generator : draws the scores that are missing.
     """
     measured = np.isfinite(values)
     fillings = 1 if measured.all() else _FILLINGS
     method_effects = None if fillings == 1 else _method_effects(values, measured)
-    # Means over fillings, (M, T): how often each method is best and near the best; its lead on the
-    # best rival, and the square of that.
+    # Means over fillings, (M, T): the shares in which each method is best and near the best, its
+    # lead over the best rival, and the square of the lead.
     means = np.zeros((4, *values.shape))
     for _ in range(fillings):
         rivals = values

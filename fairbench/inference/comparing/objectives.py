@@ -54,6 +54,8 @@ def _between_groups(metric: Metric) -> Callable[[Counts], Floats]:
 
 
 def _signed(metric: Metric) -> Callable[[Counts], Floats]:
+    """Return the objective of the signed difference between two groups."""
+
     def function(tables: Counts) -> Floats:
         values = metric(tables)
         if values.shape[-1] != 1:
@@ -67,6 +69,7 @@ def _signed(metric: Metric) -> Callable[[Counts], Floats]:
 
 
 def _declared_objectives() -> Iterator[Objective]:
+    """Yield the objectives of all metrics with a direction: rates, gaps and signed differences."""
     for metric in metrics_of(BINARY, "rate").values():
         if metric.direction:
             function = _of_everyone(metric)

@@ -1,9 +1,9 @@
 """How many more tasks, splits or questions would tell two methods apart.
 
-The paired difference of two methods varies from unit to unit by what the units are like, and by the
-noise of the splits or questions that it is the mean of. More units make both smaller, more splits
-only the noise. Splits that share rows have a part of their noise in common; it varies from unit to
-unit, so that it counts with what the units are like, and no number of splits makes it smaller.
+The variance of two methods' paired difference over units has two parts: the true differences
+between units, and the noise of the splits or questions that are averaged. More units reduce both,
+more splits only the noise. Splits that share rows have a part of their noise in common. That part
+varies from unit to unit like the true differences, and no number of splits reduces it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from scipy import special
 from fairbench.core.arrays import Floats
 from fairbench.inference.comparing.sign_flips import FEWEST, as_student
 
-POWER = 0.8  # how often what is planned tells the two apart
-MOST = 10_000_000  # units, beyond which a plan is none
+POWER = 0.8  # the probability with which a planned comparison tells the two methods apart
+MOST = 10_000_000  # the largest number of units that is planned
 
 
 def reach(units: Floats, critical: float) -> Floats:
-    """Return the difference that so many units tell from 0 in four of five cases.
+    """Return the difference that is told from 0 with the power 0.8 by a number of units.
 
     It is in standard deviations of a unit's paired difference.
 
@@ -39,14 +39,15 @@ def reach(units: Floats, critical: float) -> Floats:
 def usual_spread(error: Floats | float, units: Floats | float) -> Floats:
     """Return the sd of a unit's paired difference from the standard error of the mean.
 
-    A little larger than the sample's, which of few units is more often too small than too large.
+    It is a little larger than the sample's, which with few units is too small more often than too
+    large.
     """
     freedom = np.maximum(np.asarray(units, float) - 1, 1.0)
     return np.asarray(error * np.sqrt(units * freedom / (freedom - 2 / 3)))
 
 
 def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
-    """Return how many units tell a true difference from 0 in four of five cases, (P,).
+    """Return the numbers of units (P,) that tell a true difference from 0 with the power 0.8.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
 
     Returns
     -------
-    (P,) numbers of units; infinite where `MOST` are too few.
+    The numbers; infinite where `MOST` units are too few.
     """
     wanted = np.broadcast_to(difference / np.maximum(spread, 1e-300), spread.shape)
     low, high = np.full(spread.shape, float(FEWEST) - 1), np.full(spread.shape, float(MOST))
@@ -81,7 +82,7 @@ class VarianceParts:
     noise: float
 
     def times_as_many(self, difference: float, units: float, critical: float) -> float:
-        """Return how many times as many splits the same units need to tell a difference from 0.
+        """Return the factor by which the same units need more splits to tell a difference from 0.
 
         Infinite where no number of splits is enough.
         """

@@ -1,26 +1,27 @@
-"""The best of many: intervals for the candidate that was chosen because its value was smallest.
+"""Intervals for the candidate that was chosen from many because its value was smallest.
 
-The smallest of many noisy values is smaller than its truth: it was chosen for its luck. How much
-of it is luck depends on which candidates might have been chosen, and on how their errors vary
-together, which the rows that judge all of them show. The choice is therefore made again on draws of
-all errors together, and the interval is the shortest that holds for whatever is chosen.
+The smallest of many noisy values is, on average, smaller than its true value (the winner's curse).
+The bias depends on which candidates could have been chosen, and on the joint distribution of their
+errors, which the rows that all of them are evaluated on show. Therefore the choice is repeated on
+draws of all errors, and the interval is the shortest that covers whichever candidate is chosen.
 
-What is true, around which errors are drawn, is not known. The choice is made again under several
-suppositions, and the interval has to hold under each (locally simultaneous inference, Zrnic and
-Fithian 2024, arXiv 2212.09009, asks it of all truths in a region; here it is some, and the battery
-of benchmarks/coverage shows what that covers):
+The true values, around which errors are drawn, are unknown. The choice is repeated under several
+suppositions about them, and the interval has to hold under each. Locally simultaneous inference
+(Zrnic and Fithian 2024, arXiv 2212.09009) requires this for all truths in a region; here it is
+required for some, and the simulations of benchmarks/coverage show the resulting coverage. The
+suppositions are:
 
-- Objectives are as they look, or nearer to the chosen one's by so many standard errors of the
-  difference, which makes those within reach of it alike: luck chooses most where all are. Others
-  stay behind and are hardly chosen, so that they cost nothing.
-- A gap near 0 cannot be much smaller than it is. Those that are alike are as large as they look on
-  average and a little more, and are folded as the gaps at hand are.
-- Values with a bound are as they look, at the bound if within reach of it, or all alike and
-  somewhat larger than they look. The choice counts where any candidate is within the bounds.
-- Nothing was chosen: the interval is never shorter than one by itself.
+- Objectives are as observed, or nearer to the chosen one's by 1.5 or 3 standard errors of the
+  difference. Those within reach become equal to it: selection by chance is strongest among equal
+  candidates. Others stay behind, are hardly ever chosen, and so hardly widen the interval.
+- A gap near 0 cannot be observed much smaller than it is. Equal objectives are therefore set to
+  their observed mean and a little more, and are folded like the observed gaps.
+- Values with a bound are as observed, at the bound if it is within reach, or all equal and larger
+  than observed. Only draws in which some candidate is within all bounds count.
+- There was no choice: the interval is never shorter than that of a candidate fixed beforehand.
 
-Where many could have been chosen, the chosen one is hardly ever unlucky. The end of the interval on
-that side then needs little, and what may go wrong is spent on the other.
+If many candidates could have been chosen, the chosen one is hardly ever observed too large. The
+limit on that side then needs little of the error rate, and the other limit gets more.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,18 +37,21 @@ from scipy import special
 
 from fairbench.core.arrays import Floats, Mask
 
-_REACHES = (0.0, 1.5, 3.0)  # by how many standard errors candidates are supposed to be nearer
-# The part of the error rate that is spent on the suppositions made; the rest is left for truths
-# that none of them is.
+# By how many standard errors candidates are supposed to be nearer to the chosen one, or to a bound.
+_AS_OBSERVED, _MODERATE, _FAR = 0.0, 1.5, 3.0
+# The part of the error rate that is spent on the suppositions; the rest is kept for truths that
+# none of them describes.
 _KEPT = 0.9
 _ROUNDING = 1e-9
-_AS_SHORT = 1.003  # how much longer than the shortest an interval may be for being symmetric
-_RARELY = 0.02  # a supposition is left out under which any candidate is within bounds this rarely
+_AS_SHORT = 1.003  # a more symmetric interval may be longer than the shortest by this factor
+_RARELY = (
+    0.02  # a supposition is skipped if some candidate is within all bounds less often than this
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Estimates of k candidates, one of which is chosen, and draws of their joint error.
+    """Estimates of k candidates, one of which is chosen, and draws of their joint errors.
 
     The objective of a candidate is the largest size of m signed differences ``parts @ contrasts``
     (or the one signed value itself), smaller being better.
@@ -122,18 +126,18 @@ class Candidates:
 
 
 def critical(tail: Any) -> Any:
-    """Return the quantile above which an error over its standard error has this chance."""
+    """Return the standard normal quantile that is exceeded with probability `tail`."""
     return -special.ndtri(tail)
 
 
 def chance_above(quantile: Any) -> Any:
-    """Return the chance that an error over its standard error is above a quantile."""
+    """Return the probability that a standard normal variable exceeds a quantile."""
     return special.ndtr(-quantile)
 
 
 @dataclass(frozen=True)
 class Tails:
-    """The chance of an error beyond each limit of an interval; 0.025 each at 95 % by itself."""
+    """The error probability beyond each limit; 0.025 each for one fixed candidate at 95 %."""
 
     lower: float
     upper: float
@@ -147,13 +151,13 @@ class Correction:
     ----------
     objective : the tails of the objective's interval.
     values : the tails of the interval of each other quantity.
-    together : the tail above each upper limit with which all upper limits hold at once.
+    simultaneous : the tail above each upper limit with which all upper limits hold at once.
     plausible : (k,) which candidates could have been chosen with other rows.
     """
 
     objective: Tails
     values: tuple[Tails, ...]
-    together: float
+    simultaneous: float
     plausible: Mask
 
 
@@ -169,11 +173,11 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
     """Return the tails that make the chosen candidate's intervals hold at a level.
 
     Each interval holds at that level for the candidate that :func:`choose` returns, whichever it
-    is; the two sides of an interval share what may go wrong so that it is as short as can be.
+    is. The error rate is divided between the two limits such that the interval is shortest.
 
     Raises
     ------
-    ValueError : candidates of which none is within the bounds.
+    ValueError : no candidate is within the bounds.
     """
     chosen = choose(candidates)
     if chosen is None:
@@ -193,7 +197,7 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
     return Correction(
         objective=tails[0],
         values=tuple(tails[1:]),
-        together=float(chance_above(-min(lowest))),
+        simultaneous=float(chance_above(-min(lowest))),
         plausible=np.any([choice.plausible for choice in all_choices], axis=0),
     )
 
@@ -204,12 +208,11 @@ class _SimulatedChoice:
 
     Attributes
     ----------
-    errors : (T', 1 + C) by how many standard errors the chosen one's objective and values are too
-        large, in the draws in which a candidate is within the bounds.
+    errors : (T', 1 + C) the errors of the chosen one's objective and values, in standard errors, in
+        the draws in which a candidate is within the bounds.
     plausible : (k,) which candidates are chosen in any draw.
-    allowed : the share of the error rate that may be spent under this supposition. The rest is for
-        suppositions that were not made: none where nothing depends on what else could have been
-        chosen.
+    allowed : the share of the error rate that may be spent under this supposition. The rest is
+        kept for suppositions that were not made; it is 0 if the other candidates do not matter.
     """
 
     errors: Floats
@@ -260,36 +263,84 @@ def _spread(noise: Floats) -> Floats:
 
 
 def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> Iterator[Floats]:
-    """Yield supposed true objectives, (k,): as they look, and nearer to the chosen one's.
+    """Yield supposed true objectives, (k,): as observed, and nearer to the chosen candidate's.
 
-    Those that come to lie with the chosen one's are as large as they look on average, and a little
-    more: a gap near 0 cannot be much smaller than it is.
+    The observed distances understate how easily another candidate could have been chosen, because
+    chance spreads the candidates. Objectives that come to equal the chosen one's are set to their
+    mean and a little more: a gap near 0 cannot be observed much smaller than it is.
     """
-    size = candidates.objectives
-    ahead = size - size[chosen]
+    objectives = candidates.objectives
+    distance = objectives - objectives[chosen]
     error = np.sqrt(((noise - noise[:, [chosen]]) ** 2).mean(axis=0))
-    for reach in _REACHES:
-        shrunk = np.sign(ahead) * np.maximum(np.abs(ahead) - reach * error, 0)
-        alike = shrunk == 0
-        level = size[alike].mean() + _REACHES[1] * noise[:, alike].mean(axis=1).std()
-        yield np.maximum(level + shrunk, 0) if candidates.folded else level + shrunk
+    for reach in (_AS_OBSERVED, _MODERATE, _FAR):
+        shrunk = _shrink_to_zero(distance, reach * error)
+        is_equal = shrunk == 0
+        error_of_mean = noise[:, is_equal].mean(axis=1).std()
+        common = objectives[is_equal].mean() + _MODERATE * error_of_mean
+        yield np.maximum(common + shrunk, 0) if candidates.folded else common + shrunk
 
 
 def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
-    """Yield supposed true values, (k, C): as they look, at bounds, or alike and larger."""
+    """Yield supposed true values, (k, C): as observed, at their bounds, and equal and larger."""
     yield candidates.values
+    if np.isfinite(candidates.bounds).any():
+        distances = _distances_to_bounds(candidates)
+        yield _values_at_bounds(candidates, distances)
+        yield _equal_larger_values(candidates, distances)
+
+
+class _BoundDistances(NamedTuple):
+    """How far the observed values are above their bounds, (k, C).
+
+    Attributes
+    ----------
+    bounded : (C,) whether a quantity has a bound.
+    beyond : the values minus their bounds; 0 without a bound.
+    reach : the largest distance that is supposed to be chance.
+    near : whether a value has a bound and may be equal to it.
+    """
+
+    bounded: Mask
+    beyond: Floats
+    reach: Floats
+    near: Mask
+
+
+def _distances_to_bounds(candidates: Candidates) -> _BoundDistances:
+    """Return the distances of the values from their bounds."""
     bounded = np.isfinite(candidates.bounds)
-    if not bounded.any():
-        return
     beyond = np.where(bounded, candidates.values - candidates.bounds, 0)
-    reach = _REACHES[-1] * candidates.value_errors
-    near = bounded & (np.abs(beyond) <= reach)
-    shrunk = np.sign(beyond) * np.maximum(np.abs(beyond) - reach, 0)
-    yield np.where(bounded, np.where(bounded, candidates.bounds, 0) + shrunk, candidates.values)
+    reach = _FAR * candidates.value_errors
+    return _BoundDistances(bounded, beyond, reach, bounded & (np.abs(beyond) <= reach))
+
+
+def _values_at_bounds(candidates: Candidates, distances: _BoundDistances) -> Floats:
+    """Return values that are moved to their bounds, or towards them if these are out of reach.
+
+    It guards against a choice among candidates whose values are all close to the bound: there
+    chance decides which are allowed, and so selects values that are too small.
+    """
+    bounded = distances.bounded
+    shrunk = _shrink_to_zero(distances.beyond, distances.reach)
+    return np.where(bounded, np.where(bounded, candidates.bounds, 0) + shrunk, candidates.values)
+
+
+def _equal_larger_values(candidates: Candidates, distances: _BoundDistances) -> Floats:
+    """Return values of which those near their bounds are equal, and larger than observed.
+
+    It guards against a bound that all candidates exceed by a little: the allowed ones are then
+    allowed by chance alone, which is where their values are most misleading.
+    """
+    near = distances.near
     count = np.maximum(near.sum(axis=0), 1)
     mean = (candidates.values * near).sum(axis=0) / count
     error = ((candidates.value_noise * near).sum(axis=1) / count).std(axis=0)
-    yield np.where(near, mean + _REACHES[1] * error, candidates.values)
+    return np.where(near, mean + _MODERATE * error, candidates.values)
+
+
+def _shrink_to_zero(numbers: Floats, amount: Floats) -> Floats:
+    """Return numbers whose sizes are reduced by an amount, to 0 at least."""
+    return np.asarray(np.sign(numbers) * np.maximum(np.abs(numbers) - amount, 0))
 
 
 def _lowest_error(choice: _SimulatedChoice, share: float) -> float:
@@ -305,10 +356,10 @@ def _shortest(
 
     Parameters
     ----------
-    without_choice : (T,) errors without a choice, in the same draws. How often they are beyond a
-        limit is known, so that the luck of the draws can be subtracted.
+    without_choice : (T,) errors without a choice, in the same draws. The probability that they are
+        beyond a limit is known, so that they serve as control variates.
     choices : errors under each supposition, with the share of them that may be missed.
-    missed : the share that a single interval may miss.
+    missed : the error rate of one interval.
     """
     lower = missed * np.concatenate([np.geomspace(1e-3, 0.5, 40), np.linspace(0.5, 0.95, 46)[1:]])
     below, above = critical(lower), critical(missed - lower)
@@ -316,13 +367,14 @@ def _shortest(
     for errors, allowed in choices:
         excess_below = _share_above(errors, below) - _share_above(without_choice, below)
         left_for_upper = allowed - lower - excess_below
-        excess_above = _share_above(-errors, steps), _share_above(-without_choice, steps)
-        chance = chance_above(steps) + excess_above[0] - excess_above[1]
+        share_above = _share_above(-errors, steps)
+        share_without_choice = _share_above(-without_choice, steps)
+        chance = chance_above(steps) + share_above - share_without_choice
         chance = np.maximum.accumulate(chance[::-1])[::-1]
         needed = np.append(steps, np.inf)[np.searchsorted(-chance, -left_for_upper)]
         above = np.maximum(above, needed)
     width = below + above
-    # Of intervals that are as good as the shortest, the one that is most alike on both sides.
+    # Of the intervals that are almost the shortest, take the most symmetric one.
     asymmetry = np.where(width <= _AS_SHORT * width.min(), np.abs(lower - missed / 2), np.inf)
     best = int(asymmetry.argmin())
     return Tails(float(lower[best]), float(chance_above(above[best])))
@@ -334,7 +386,7 @@ def _share_above(errors: Floats, limits: Floats) -> Floats:
 
 
 def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: float) -> Floats:
-    """Return lower limits of how much larger every objective is than another candidate's, (k,).
+    """Return lower limits (k,) of every objective minus that of another candidate.
 
     Parameters
     ----------
@@ -363,9 +415,9 @@ def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -
 
     Parameters
     ----------
-    factor : (n, ...) what every row adds to the error of each estimate.
+    factor : (n, ...) the contribution of every row to the error of each estimate.
     draws : the number of draws.
-    generator : draws.
+    generator : the random generator.
 
     Returns
     -------

@@ -1,18 +1,19 @@
-"""Which of many methods differ, all pairs at once, by flipping the signs of paired differences.
+"""Tests of all pairs of methods at once, by flipping the signs of paired differences.
 
 A unit is what was drawn at random: a family of tasks, a task, or a question. On each unit two
-methods have one paired difference. If a pair is alike, and its differences are as often positive as
-negative of any size, then turning the sign of whole units round changes nothing: the largest
-statistic over all pairs has a known distribution, whatever tails the scores have and however the
-pairs go together. Of right and wrong answers this is McNemar's exact test, of all pairs at once.
+methods have one paired difference. If two methods do not differ and their differences are
+distributed symmetrically around 0, flipping the signs of whole units does not change the
+distribution. The largest statistic over all pairs then has a known distribution, whatever the tails
+of the scores and the correlations of the pairs. For right and wrong answers this is McNemar's exact
+test, of all pairs at once.
 
-Where differences are skewed, such as of a method that fails now and then, flips say too little.
-The statistic is therefore at most Hall's, which knows the skewness (Hall 1992, Journal of the Royal
-Statistical Society B 54). What no construction can see is a failure so rare that the units hold
-none.
+If differences are skewed, such as those of a method that sometimes fails, sign flips reject too
+often. The statistic is therefore at most Hall's, which corrects for the skewness (Hall 1992,
+Journal of the Royal Statistical Society B 54). No method can detect a failure so rare that it
+occurs in none of the units.
 
-With fewer than :func:`fewest_units` units no flip can be rare enough. Student's t of each pair with
-Holm's correction stands in for it; it is careful where tails are heavy.
+With fewer than :func:`fewest_units` units no flip can be rare enough. Student's t test of each pair
+with Holm's correction is used instead; it is conservative with heavy tails.
 """
 
 from __future__ import annotations
@@ -34,19 +35,20 @@ Positions = NDArray[np.intp]
 Codes = NDArray[np.integer]
 FEWEST = 3  # units from which a pair is judged at all
 _ALL_FLIPS = 12  # units up to which every flip is made
-# More units than this are flipped in so many blocks of units: fewer signs, and sums of less memory.
+# More units than this are flipped in this many blocks of units, which saves signs and memory.
 _BLOCKS = 1024
-# Where methods have holes, each pair has sums of its own: of many pairs there are fewer blocks.
+# If scores are missing, each pair has its own sums over blocks: at most this many sums in all, so
+# that many pairs have fewer blocks, but at least this many blocks.
 _MOST_SUMS, _FEWEST_BLOCKS = 100_000_000, 16
-_CHUNK = 1 << 23  # numbers that are worked on at once
-# Of n units, n / (n + 5) of their skewness is believed: that of few units is mostly noise. What
-# intervals made with it cover is in docs/coverage.md, "Rankings of methods".
+_CHUNK = 1 << 23  # numbers in an array that is processed at once
+# The skewness of n units is shrunk by n / (n + 5): that of few units is mostly noise. The coverage
+# of the intervals is in docs/coverage.md, "Rankings of methods".
 _NOISY = 5
-# Hall's end lies at most so many times as far out as Student's. His formula is an expansion for
-# small skewness, and has no bound of its own where few units are very skewed.
+# Hall's limit lies at most this many times as far from the mean as Student's. His formula is an
+# expansion for small skewness, and is unbounded if few units are very skewed.
 _MOST_BENT = 2
 _FAR = 1e9  # the statistic of a mean whose differences do not vary
-_ROUNDING = 1e-9  # of a sum of squares: a difference this small is rounding
+_ROUNDING = 1e-9  # differences this small, relative to the sum of squares, are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +65,8 @@ class PairedUnits:
     squares : (P,) sums of squared differences.
     centred : (P,) sums of squared differences around their means.
     skewness : (P,) skewness of the differences.
-    blocks : sums over blocks of units, whose signs are flipped together: (G, M) of each method
-        where all were run everywhere, otherwise (G, P) of the differences of each pair.
+    blocks : sums over blocks of units, whose signs are flipped together: (G, M) sums of each
+        method's values if no score is missing, otherwise (G, P) sums of each pair's differences.
     weights : (G, 1) or (G, P) total weights of the units of each block, by which a mean is
         multiplied to be subtracted from the block's sum.
     complete : whether `blocks` has a column for each method, and not for each pair.
@@ -97,8 +99,8 @@ class PairedUnits:
     def scores(self) -> Floats:
         """The test statistic of each pair as a normal quantile with the sign of its mean, (P,).
 
-        It is made from Student's statistic, or from Hall's where that is smaller: where the longer
-        tail is on the side of 0.
+        It is computed from Student's statistic, or from Hall's where that is smaller, which is
+        where the longer tail is on the side of 0.
 
         Notes
         -----
@@ -133,7 +135,7 @@ class PairedUnits:
         return sums, signs @ self.weights
 
     def limits(self, critical: float) -> tuple[Floats, Floats]:
-        """Return the ends of each pair's interval at a normal quantile, (P,) each."""
+        """Return the limits of each pair's interval at a normal quantile, (P,) each."""
         student = as_student(critical, self.freedom)
         mean = np.nan_to_num(self.means)
         below, above = (_hall_reach(student, sign * self._bend) for sign in (1, -1))
@@ -171,12 +173,41 @@ def _hall_reach(student: Floats, bend: Floats) -> Floats:
     return np.asarray(np.clip(hall, student, _MOST_BENT * student))
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How cells belong to tasks, units and blocks, and the pairs of methods that are compared.
+
+    Attributes
+    ----------
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
+    block : (U,) the block of each unit; the signs of a block's units are flipped together.
+    first, second : (P,) the methods of each pair, in the order of ``numpy.triu_indices(M, 1)``.
+    """
+
+    group: Codes
+    unit: Codes
+    block: Codes
+    first: Positions
+    second: Positions
+
+    @cached_property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return int(self.block.max()) + 1
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """P, the number of pairs."""
+        return len(self.first)
+
+
 def paired_units(
     values: Floats,
     group: Codes,
     unit: Codes,
     *,
-    alike: bool = True,
+    equal_unit_weights: bool = True,
     strata: Codes | None = None,
     binary: bool = False,
     generator: np.random.Generator,
@@ -189,20 +220,21 @@ def paired_units(
         NaN where there is none. A pair is compared on the cells that both have.
     group : (C,) whole numbers from 0: the task of each cell. Cells of a task are averaged.
     unit : (K,) the unit of each task.
-    alike : whether units count alike in the mean; otherwise tasks do, and a unit counts as many
-        times as it has tasks.
+    equal_unit_weights : whether units have equal weights in the mean; otherwise tasks have, and a
+        unit's weight is the number of its tasks.
     strata : (U,) whole numbers from 0: the strata that units were drawn from, each with two units
-        at least. Strata count alike, and what they differ by is no error. All methods must have all
-        cells.
-    binary : whether each unit is one question, right or wrong. Differences of methods that are
-        alike are then symmetric, however skewed those at hand are.
+        at least. Strata have equal weights, and differences between strata are no error. All
+        methods must have all cells.
+    binary : whether each unit is one question, right or wrong. If two methods do not differ, their
+        differences are then symmetric, however skewed the observed ones are.
+    generator : assigns units to blocks if they are too many to be flipped one by one.
 
     Returns
     -------
     Pairs in the order of ``numpy.triu_indices(M, 1)``.
     """
-    methods, units = len(values), int(unit.max()) + 1
-    first, second = np.triu_indices(methods, 1)
+    units = int(unit.max()) + 1
+    first, second = np.triu_indices(len(values), 1)
     measured = np.isfinite(values)
     most_blocks = _BLOCKS
     if not measured.all():
@@ -210,43 +242,73 @@ def paired_units(
     block = np.arange(units)
     if units > most_blocks:
         block = generator.permutation(units) % most_blocks
+    layout = Layout(group, unit, block, first, second)
     if measured.all():
-        paired = _complete(values, group, unit, block, first, second, alike=alike, strata=strata)
+        paired = _pair_complete(values, layout, equal_unit_weights, strata)
     else:
-        paired = _with_holes(values, measured, group, unit, block, first, second, alike=alike)
-    return replace(paired, skewness=np.zeros(len(first))) if binary else paired
+        paired = _pair_with_holes(values, measured, layout, equal_unit_weights)
+    return replace(paired, skewness=np.zeros(layout.n_pairs)) if binary else paired
 
 
-def _complete(
-    values: Floats,
-    group: Codes,
-    unit: Codes,
-    block: Codes,
-    first: Positions,
-    second: Positions,
-    *,
-    alike: bool,
-    strata: Codes | None,
+def _pair_complete(
+    values: Floats, layout: Layout, equal_unit_weights: bool, strata: Codes | None
 ) -> PairedUnits:
     """Return the differences of methods that were all run on all cells.
 
-    Parameters are those of :func:`paired_units`, and `block` (U,) of the units.
+    `values`, `equal_unit_weights` and `strata` are as in :func:`paired_units`.
     """
-    n_cells, n_tasks = np.bincount(group), np.bincount(unit)
-    task_means = _sum_columns(values - values.mean(axis=0), group, len(n_cells)) / n_cells
-    unit_values = _sum_columns(task_means, unit, len(n_tasks))
-    weight = np.ones(len(n_tasks)) if alike else n_tasks.astype(float)
-    if alike:
+    n_cells, n_tasks = np.bincount(layout.group), np.bincount(layout.unit)
+    units = len(n_tasks)
+    task_means = _sum_columns(values - values.mean(axis=0), layout.group, len(n_cells)) / n_cells
+    unit_values = _sum_columns(task_means, layout.unit, units)
+    weight = np.ones(units) if equal_unit_weights else n_tasks.astype(float)
+    if equal_unit_weights:
         unit_values = unit_values / n_tasks
-    units, pairs = len(n_tasks), len(first)
-    if strata is not None:
+    if strata is None:
+        method_means = unit_values.sum(axis=1) / weight.sum()
+        total_weight = weight.sum()
+    else:
         unit_values, method_means = _around_strata(unit_values, strata)
         weight = np.zeros(units)
-    else:
-        method_means = unit_values.sum(axis=1) / weight.sum()
+        total_weight = units - 1.0
+    moments = _pair_moments(unit_values, method_means, weight, total_weight)
+    block_sums = _sum_columns(unit_values, layout.block, layout.n_blocks)
+    return PairedUnits(
+        methods=len(values),
+        first=layout.first,
+        second=layout.second,
+        **moments.statistics(),
+        blocks=block_sums.T.astype(np.float32),
+        weights=np.bincount(layout.block, weight)[:, None].astype(np.float32),
+        complete=True,
+    )
+
+
+def _pair_moments(
+    unit_values: Floats, method_means: Floats, weight: Floats, total_weight: float
+) -> _PairMoments:
+    """Return the moments of the differences of all pairs of M methods over U units.
+
+    Parameters
+    ----------
+    unit_values : (M, U) what each unit adds to each method's mean, times `total_weight`.
+    method_means : (M,) the methods' means.
+    weight : (U,) the factors of a mean difference that is subtracted from units' differences.
+    total_weight : the sum of the units' weights, by which sums become means.
+
+    Notes
+    -----
+    There are O(M^2) pairs, and each needs its U differences for the sums of squares and of cubes:
+    cubes of differences do not follow from sums over single methods. An (M, M, U) array of all
+    differences would not fit into memory where methods and units are many. So one method at a time
+    is compared with those after it, which needs an (M, U) array, and fills the moments in the order
+    of the upper triangle.
+    """
+    methods, units = unit_values.shape
+    pairs = methods * (methods - 1) // 2
     means, squares, centred, cubes = (np.zeros(pairs) for _ in range(4))
     start = 0
-    for method in range(len(values) - 1):  # pairs are in the order of the upper triangle
+    for method in range(methods - 1):
         difference = unit_values[method] - unit_values[method + 1 :]
         pairs_of_method = slice(start, start + len(difference))
         means[pairs_of_method] = method_means[method] - method_means[method + 1 :]
@@ -256,23 +318,13 @@ def _complete(
         centred[pairs_of_method] = square.sum(axis=1)
         cubes[pairs_of_method] = np.einsum("pu,pu->p", square, difference)
         start = pairs_of_method.stop
-    total_weight = weight.sum() if strata is None else units - 1.0
-    moments = _PairMoments(
+    return _PairMoments(
         sizes=np.full(pairs, float(units)),
         total_weight=np.full(pairs, total_weight),
         means=means,
         squares=squares,
         centred=centred,
         cubes=cubes,
-    )
-    return PairedUnits(
-        methods=len(values),
-        first=first,
-        second=second,
-        **moments.statistics(),
-        blocks=_sum_columns(unit_values, block, int(block.max()) + 1).T.astype(np.float32),
-        weights=np.bincount(block, weight)[:, None].astype(np.float32),
-        complete=True,
     )
 
 
@@ -311,13 +363,13 @@ class _PairMoments(NamedTuple):
 
 
 def _around_strata(values: Floats, strata: Codes) -> tuple[Floats, Floats]:
-    """Return what units (M, U) add to the error of the mean over strata, and that mean, (M,).
+    """Return the units' contributions (M, U) to the error of the mean over strata, and that mean.
 
     Notes
     -----
-    Strata count alike. Of S strata and U units in all, a unit in a stratum of n units adds its
-    distance from the stratum's mean times U / (S n), and times sqrt(n / (n - 1)) for the degree of
-    freedom that the stratum's mean takes.
+    Strata have equal weights. With S strata and U units in all, a unit in a stratum of n units
+    contributes its distance from the stratum's mean times U / (S n), and times sqrt(n / (n - 1))
+    for the degree of freedom that the stratum's mean takes.
     """
     sizes = np.bincount(strata)
     stratum_means = np.stack([np.bincount(strata, row, len(sizes)) for row in values]) / sizes
@@ -326,7 +378,7 @@ def _around_strata(values: Floats, strata: Codes) -> tuple[Floats, Floats]:
 
 
 def _skewness(cubes: Floats, squares: Floats, size: Floats | int) -> Floats:
-    """Return the skewness from sums of powers around the mean; 0 of what does not vary."""
+    """Return the skewness from sums of powers around the mean; 0 without variation."""
     with np.errstate(invalid="ignore", divide="ignore"):
         skewness = cubes / size / (squares / size) ** 1.5
     return np.where(np.isfinite(skewness), skewness, 0.0)
@@ -341,39 +393,32 @@ def _sum_columns(values: Floats, code: Codes, count: int) -> Floats:
     return np.asarray(np.add.reduceat(values[:, order], starts, axis=1))
 
 
-def _with_holes(
-    values: Floats,
-    measured: Mask,
-    group: Codes,
-    unit: Codes,
-    block: Codes,
-    first: Positions,
-    second: Positions,
-    *,
-    alike: bool,
+def _pair_with_holes(
+    values: Floats, measured: Mask, layout: Layout, equal_unit_weights: bool
 ) -> PairedUnits:
     """Return the differences over the cells that both methods of a pair were run on.
 
-    Parameters are those of :func:`paired_units`; `measured` (M, C) says where there are scores, and
-    `block` (U,) is of the units.
+    `values` and `equal_unit_weights` are as in :func:`paired_units`; `measured` (M, C) marks the
+    cells that have a score.
     """
     with np.errstate(invalid="ignore"):
         centre = np.where(measured, values, 0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
-    filled, is_measured = np.where(measured, values - centre, 0.0), measured.astype(np.float64)
-    sums = _PowerSums.zeros(len(first))
-    blocks = np.zeros((int(block.max()) + 1, len(first)), np.float32)
+    filled = np.where(measured, values - centre, 0.0)
+    is_measured = measured.astype(np.float64)
+    sums = _PowerSums.zeros(layout.n_pairs)
+    blocks = np.zeros((layout.n_blocks, layout.n_pairs), np.float32)
     weights = np.zeros_like(blocks)
-    for units, total, weight in _unit_sums(filled, is_measured, group, unit, first, second):
-        if alike:
+    for units, total, weight in _unit_sums(filled, is_measured, layout):
+        if equal_unit_weights:
             total = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
             weight = (weight > 0).astype(float)
         sums.add(total, weight)
-        np.add.at(blocks, block[units], total)
-        np.add.at(weights, block[units], weight)
+        np.add.at(blocks, layout.block[units], total)
+        np.add.at(weights, layout.block[units], weight)
     return PairedUnits(
         methods=len(values),
-        first=first,
-        second=second,
+        first=layout.first,
+        second=layout.second,
         **sums.moments().statistics(),
         blocks=blocks,
         weights=weights,
@@ -442,7 +487,7 @@ class _PowerSums:
             cubes = self.ttt + m * (3 * m * self.tww - 3 * self.ttw - m**2 * self.www)
         return _PairMoments(
             sizes=self.n,
-            # Of a single unit there is no error.
+            # A single unit has no standard error.
             total_weight=np.where(self.n > 1, self.w, np.nan),
             means=m,
             squares=np.nan_to_num(self.tt),
@@ -452,41 +497,39 @@ class _PowerSums:
 
 
 def _unit_sums(
-    filled: Floats,
-    is_measured: Floats,
-    group: Codes,
-    unit: Codes,
-    first: Positions,
-    second: Positions,
+    filled: Floats, is_measured: Floats, layout: Layout
 ) -> Iterator[tuple[Positions, Floats, Floats]]:
     """Yield units (k,), the sums of each pair's differences on them and their numbers, (k, P).
 
-    Units of a single cell, as questions are, come many at a time.
+    If every unit has a single cell, as questions have, many units are yielded at a time; otherwise
+    one.
 
     Parameters
     ----------
     filled : (M, C) scores, 0 where there is none.
     is_measured : (M, C) 1 where there is a score, else 0.
-    group, unit : (C,) and (K,), as in :func:`paired_units`.
-    first, second : (P,) the methods of each pair.
+    layout : the cells, tasks and units, and the pairs of methods.
     """
-    units = int(unit.max()) + 1
-    if len(group) == len(unit) == units:
-        cells = np.argsort(unit[group], kind="stable")
-        step = max(_CHUNK // (8 * len(first)), 1)
+    first, second = layout.first, layout.second
+    units = int(layout.unit.max()) + 1
+    if len(layout.group) == len(layout.unit) == units:
+        cells = np.argsort(layout.unit[layout.group], kind="stable")
+        step = max(_CHUNK // (8 * layout.n_pairs), 1)
         for start in range(0, units, step):
             some_units = np.arange(start, min(start + step, units))
-            value, present = filled[:, cells[some_units]].T, is_measured[:, cells[some_units]].T
+            value = filled[:, cells[some_units]].T
+            present = is_measured[:, cells[some_units]].T
             in_both = present[:, first] * present[:, second]
             yield some_units, (value[:, first] - value[:, second]) * in_both, in_both
         return
-    cells_by_task = _members(group, int(group.max()) + 1)
-    for one_unit, tasks in enumerate(_members(unit, units)):
-        total, weight = np.zeros((1, len(first))), np.zeros((1, len(first)))
+    cells_by_task = _members(layout.group, int(layout.group.max()) + 1)
+    for one_unit, tasks in enumerate(_members(layout.unit, units)):
+        total = np.zeros((1, layout.n_pairs))
+        weight = np.zeros((1, layout.n_pairs))
         for task in tasks:
             cells = cells_by_task[task]
             value, present = filled[:, cells], is_measured[:, cells]
-            # (i, j): the sum of the scores of i on the cells that j was run on as well.
+            # sums[i, j]: the sum of the scores of method i on the cells that j was also run on.
             sums = value @ present.T
             in_both = (present @ present.T)[first, second]
             total[0] += (sums[first, second] - sums[second, first]) / np.maximum(in_both, 1.0)
@@ -500,9 +543,9 @@ def _members(code: Codes, count: int) -> list[Positions]:
     return np.split(order, np.searchsorted(code[order], np.arange(1, count)))
 
 
-def fewest_units(wrong: float) -> int:
-    """Return the units from which a flip can be rarer than `wrong`."""
-    return 1 + ceil(log2(1 / wrong))
+def fewest_units(error_rate: float) -> int:
+    """Return the least number of units with which a flip can be rarer than `error_rate`."""
+    return 1 + ceil(log2(1 / error_rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -515,18 +558,18 @@ class Simultaneous:
     lower, upper : (P,) limits of the mean differences that hold together; infinite where a pair
         cannot be tested.
     may_be_best : (M,) whether a method may be the best on average; the best one is among them.
-    doubt : (P,) adjusted p-values: the chance of so large a statistic among all pairs that are not
-        told apart yet, were they alike.
+    p_values : (P,) adjusted p-values: the chance, if methods do not differ, of so large a statistic
+        among all pairs that are not told apart yet.
     critical : the normal quantile of the intervals.
     flipped : whether the tests flipped signs; otherwise they are Student's.
-    level : the largest doubt with which a pair is told apart.
+    level : the largest p-value with which a pair is told apart.
     """
 
     better: Mask
     lower: Floats
     upper: Floats
     may_be_best: Mask
-    doubt: Floats
+    p_values: Floats
     critical: float
     flipped: bool
     level: float
@@ -545,36 +588,36 @@ class Simultaneous:
 def simultaneous(
     paired: PairedUnits,
     *,
-    wrong: float = 0.05,
+    error_rate: float = 0.05,
     generator: np.random.Generator,
     flips: int = 1999,
 ) -> Simultaneous:
-    """Return which methods are surely better, intervals of all pairs, and which may be the best.
+    """Test all pairs of methods, with intervals of all pairs and the methods that may be best.
 
     Parameters
     ----------
-    paired : the paired differences of values of which larger ones are better.
-    wrong : the chance that any of all this is wrong. Half goes to the pairs and the ranks made of
-        them, half to which methods may be the best.
+    paired : the paired differences; larger values are better.
+    error_rate : the chance that any of these statements is wrong. Half is spent on the pairs and
+        on the ranks, which follow from them; half on which methods may be the best.
     generator : draws the signs.
-    flips : how many flips are drawn where there are too many to make all.
+    flips : how many flips are drawn if there are too many to make all.
 
     Notes
     -----
     Pairs: stepdown by the largest statistic (Romano and Wolf 2005, JASA 100). Intervals: the
     largest statistic of flipped residuals, at least Student's of one pair and at most Bonferroni's.
-    Where the stepdown tells a pair apart and its interval does not, the interval ends at 0. The
-    best: each method is compared with all others at once; one that another surely beats is left
-    out (Gupta 1965, Technometrics 7; Hsu 1984, Annals of Statistics 12).
+    If the stepdown tells a pair apart but its interval includes 0, the interval is cut off at 0.
+    Best methods: each method is compared with all others at once; one that another surely beats is
+    excluded (Gupta 1965, Technometrics 7; Hsu 1984, Annals of Statistics 12).
     """
-    half = wrong / 2
+    half = error_rate / 2
     enough = paired.testable & (paired.sizes >= fewest_units(half))
     flipped = bool(enough.any())
     if flipped:
         tests = _test_by_flips(paired, enough, half, generator, flips)
     else:
         tests = _test_by_student(paired, half)
-    told_apart = tests.doubt <= half
+    told_apart = tests.p_values <= half
     first_is_ahead = paired.means > 0
     ahead = np.where(first_is_ahead, paired.first, paired.second)
     behind = np.where(first_is_ahead, paired.second, paired.first)
@@ -592,7 +635,7 @@ def simultaneous(
         lower=lower,
         upper=upper,
         may_be_best=may_be_best,
-        doubt=tests.doubt,
+        p_values=tests.p_values,
         critical=tests.critical,
         flipped=flipped,
         level=half,
@@ -618,38 +661,39 @@ class _PairTests(NamedTuple):
 
     Attributes
     ----------
-    doubt : (P,) adjusted p-values.
+    p_values : (P,) adjusted p-values.
     critical : the normal quantile of the intervals of all pairs together.
     beaten : (M,) whether a method is surely not the best.
     """
 
-    doubt: Floats
+    p_values: Floats
     critical: float
     beaten: Mask
 
 
-def _test_by_student(paired: PairedUnits, wrong: float) -> _PairTests:
+def _test_by_student(paired: PairedUnits, error_rate: float) -> _PairTests:
     """Test all pairs by Student's t with Holm's correction."""
     pairs = max(int(paired.testable.sum()), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(paired.errors > 0, paired.means / paired.errors, 0.0)
     statistic = np.where(paired.testable, statistic, 0.0)
-    one_sided = special.stdtr(paired.freedom, -np.abs(statistic))  # so few units' skewness is noise
+    # Hall's correction is not used: the skewness of so few units is noise.
+    one_sided = special.stdtr(paired.freedom, -np.abs(statistic))
     order = np.argsort(one_sided, kind="stable")
     adjusted = np.empty_like(one_sided)
     still_open = np.maximum(pairs - np.arange(len(one_sided)), 1)
     adjusted[order] = np.maximum.accumulate(np.minimum(2 * one_sided[order] * still_open, 1.0))
     freedom = float(np.median(paired.freedom[paired.testable])) if paired.testable.any() else 1.0
-    student = special.stdtrit(freedom, 1 - wrong / (2 * pairs))
+    student = special.stdtrit(freedom, 1 - error_rate / (2 * pairs))
     critical = float(as_normal(student, freedom))
-    surely_behind = one_sided <= wrong / max(paired.methods - 1, 1)
+    surely_behind = one_sided <= error_rate / max(paired.methods - 1, 1)
     beaten = np.zeros(paired.methods, bool)
     beaten[np.where(paired.means > 0, paired.second, paired.first)[surely_behind]] = True
     return _PairTests(adjusted, critical, beaten)
 
 
 def _test_by_flips(
-    paired: PairedUnits, enough: Mask, wrong: float, generator: np.random.Generator, flips: int
+    paired: PairedUnits, enough: Mask, error_rate: float, generator: np.random.Generator, flips: int
 ) -> _PairTests:
     """Test all pairs by flipping the signs of their differences.
 
@@ -657,7 +701,7 @@ def _test_by_flips(
     ----------
     paired : the paired differences.
     enough : (P,) the pairs with enough units; others are not tested, and have a p-value of 1.
-    wrong : the chance that any statement may be wrong.
+    error_rate : the chance that any statement is wrong.
     generator, flips : as in :func:`simultaneous`.
     """
     observed = np.where(enough, np.abs(paired.scores), 0.0)
@@ -668,30 +712,31 @@ def _test_by_flips(
     np.maximum.at(hardest, paired.first, -signed)
     signs = _signs(len(paired.blocks), flips, len(order), generator)
     counts = _count_flips(paired, enough, observed, order, hardest, signs)
-    # Of flips at random, the data as they are count as one more.
+    # If flips are drawn at random, the observed data count as one more flip.
     extra = 0 if _makes_all_flips(len(paired.blocks)) else 1
     p_values = (counts.exceeded + extra) / (counts.flips + extra)
     descending = order[::-1]
     adjusted = np.empty_like(p_values)
     adjusted[descending] = np.maximum.accumulate(p_values[descending])
     adjusted[~enough] = 1.0
-    beaten = (counts.exceeded_hardest + extra) / (counts.flips + extra) <= wrong
+    beaten = (counts.exceeded_hardest + extra) / (counts.flips + extra) <= error_rate
     return _PairTests(
-        doubt=adjusted,
-        critical=_bounded_critical(counts.largest_residuals, wrong, int(enough.sum())),
+        p_values=adjusted,
+        critical=_bounded_critical(counts.largest_residuals, error_rate, int(enough.sum())),
         beaten=np.asarray(beaten & (hardest > 0)),
     )
 
 
 class _FlipCounts(NamedTuple):
-    """How often flips at random reach what was observed.
+    """How often flipped statistics reach the observed ones.
 
     Attributes
     ----------
     flips : the number of flips.
-    exceeded : (P,) in how many the largest statistic, of a pair and all pairs whose observed one is
-        smaller, reaches the pair's observed one.
-    exceeded_hardest : (M,) in how many the largest statistic against a method reaches the observed.
+    exceeded : (P,) numbers of flips in which the largest statistic, of a pair and all pairs whose
+        observed one is smaller, reaches the pair's observed one.
+    exceeded_hardest : (M,) numbers of flips in which the largest statistic against a method reaches
+        the observed one.
     largest_residuals : the largest residual of each flip, as a normal quantile.
     """
 
@@ -723,8 +768,8 @@ def _count_flips(
         _inverse_roots(np.where(enough, sums, 0.0)) for sums in (paired.squares, paired.centred)
     )
     mean = np.nan_to_num(paired.means).astype(np.float32)
-    # Where all pairs have as many units, statistics are made normal quantiles after the largest is
-    # taken: of fewer numbers.
+    # If all pairs have the same number of units, only the largest statistics need to be converted
+    # to normal quantiles, because the conversion is then monotone over all pairs.
     same_sizes = len(np.unique(paired.sizes[enough])) == 1
     any_pair = int(np.argmax(enough))
     exceeded, exceeded_hardest = np.zeros(len(order)), np.zeros(paired.methods)
@@ -753,15 +798,15 @@ def _count_flips(
     return _FlipCounts(n_flips, exceeded, exceeded_hardest, residuals)
 
 
-def _bounded_critical(largest: Floats, wrong: float, pairs: int) -> float:
+def _bounded_critical(largest: Floats, error_rate: float, pairs: int) -> float:
     """Return the quantile of largest residuals, from that of one pair up to Bonferroni's."""
-    critical = float(np.quantile(largest, 1 - wrong, method="higher"))
-    bonferroni = -float(special.ndtri(wrong / (2 * max(pairs, 1))))
-    return min(max(critical, -float(special.ndtri(wrong / 2))), bonferroni)
+    critical = float(np.quantile(largest, 1 - error_rate, method="higher"))
+    bonferroni = -float(special.ndtri(error_rate / (2 * max(pairs, 1))))
+    return min(max(critical, -float(special.ndtri(error_rate / 2))), bonferroni)
 
 
 def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
-    """Return 1 over the roots of sums of squares, 0 of none."""
+    """Return 1 over the roots of sums of squares; 0 where the sum is 0."""
     with np.errstate(divide="ignore"):
         return np.where(sums > 0, 1 / np.sqrt(sums), 0.0).astype(np.float32)
 
@@ -771,8 +816,8 @@ def _ratios_as_normal_of_pair(ratio: Sums, paired: PairedUnits, pair: int) -> Fl
 
     Notes
     -----
-    Of the ratio r over n units Student's statistic is t^2 / f = (r^2 / n) / (1 - r^2 / n), with
-    f = n - 1 degrees of freedom; :func:`as_normal` needs log(1 + t^2 / f) = -log(1 - r^2 / n).
+    Student's statistic t of a ratio r over n units satisfies t^2 / f = (r^2 / n) / (1 - r^2 / n),
+    with f = n - 1 degrees of freedom; :func:`as_normal` needs log(1 + t^2 / f) = -log(1 - r^2 / n).
     """
     size, freedom = paired.sizes[pair], paired.freedom[pair]
     scale = np.sqrt(freedom) * (8 * freedom + 1) / (8 * freedom + 3)
@@ -812,10 +857,10 @@ def _makes_all_flips(blocks: int) -> bool:
 def _signs(
     blocks: int, flips: int, pairs: int, generator: np.random.Generator
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield signs of blocks, (B, G): every flip of few blocks, otherwise some at random."""
+    """Yield signs of blocks in chunks, (B, G): all flips of few blocks, otherwise random ones."""
     if _makes_all_flips(blocks):
-        # Each flip and its opposite. Their sizes are equal, but of one method against another, the
-        # sign counts, too.
+        # Each flip and its opposite: absolute statistics are the same, but those against a method
+        # have a sign.
         codes = np.arange(1 << (blocks - 1))
         signs = 1 - 2.0 * ((codes[:, None] >> np.arange(blocks)) & 1)
         signs = np.concatenate([signs, -signs])

@@ -1,20 +1,21 @@
-"""What tuning gains: intervals for the best of many trials against what was not tuned.
+"""Intervals for the gain of tuning: the best of many trials against the untuned default.
 
-Validation rows chose the trial, so that it looks better on them than it is: its luck was chosen
-with it. Two intervals are made of its gain over the untuned default, both corrected for the choice
-(`selection.py` beside it): one of the expected gain on new people, and a wider one of
-the gain that a given number of fresh test rows will show, which have a luck of their own.
+The trial was chosen on validation rows, so that on average it looks better on them than it is. Two
+intervals of its gain over the untuned default are computed, both corrected for the choice
+(`selection.py`): one of the expected gain on new people, and a wider one of the gain that a given
+number of fresh test rows will show, which adds their sampling error.
 
-All trials are judged on the same rows, so that only what they do differently adds to the noise. The
-mean over folds is judged as one set of rows, which estimates the mean of these very fits (Bayle et
-al. 2020, NeurIPS 33). A gap between groups is a largest size of differences: the gain is the
-largest over the default's differences of the smallest over the tuned one's, and its interval is the
-same of their limits, which no sign that is not known can make too narrow.
+All trials are judged on the same rows, so that only the differences between them add to the noise.
+The mean over folds is judged as one set of rows, which estimates the mean of these fits (Bayle et
+al. 2020, NeurIPS 33). A gap between groups is the largest of several signed differences. The gain
+is therefore the maximum over the default's differences of the minimum over the tuned trial's, and
+the limits of the gain are the same maximum and minimum of limits. They hold whichever signs the
+true differences have.
 
-The trials were proposed one after the other, each after a look at those before, so that their
-errors are not those of trials that were listed before looking. A fifth of the variance of each
-counts as noise of its own, however much it resembles the others; the coverage of this is measured
-in benchmarks/tuning.py.
+The trials were proposed one after the other, each depending on the results of those before, so that
+their errors are not distributed like those of trials that were fixed beforehand. A fifth of each
+trial's variance is treated as independent noise, however similar the trials are; the resulting
+coverage is measured in benchmarks/tuning.py.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.comparing.selection import Candidates, Tails, correction, joint_noise
 
-Ends = tuple[float, float]
-_OWN = 0.2  # the share of a trial's variance that counts as a luck of its own
+Interval = tuple[float, float]
+_INDEPENDENT = 0.2  # the share of a trial's variance that is treated as independent noise
 _DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class GoalEstimate:
-    """A metric of one candidate on some rows, as the largest of some sums of means.
+    """A metric of one candidate on some rows, as the largest of several weighted sums of means.
 
     Attributes
     ----------
     parts : (P,) means, such as the rates of groups.
-    influence : (n, P) what each row adds to the error of each mean.
-    least : (P,) variances of the means that the rows cannot show: those of one more row of another
-        kind.
+    influence : (n, P) the contribution of each row to the error of each mean.
+    least : (P,) least variances of the means, added for events that did not occur in the rows: the
+        variance from one more row with another outcome.
     sides : (A, P) weights of the means in each sum; the value is the largest of ``sides @ parts``,
         smaller being better.
     sign : 1 where the metric is better small, -1 where it is better large.
@@ -59,34 +60,34 @@ class GoalEstimate:
 
     @cached_property
     def value(self) -> float:
-        """What is minimised; NaN where it does not exist."""
+        """The value, which is minimised; NaN where it is undefined."""
         return float((self.sides @ self.parts).max(initial=-np.inf)) if len(self.sides) else np.nan
 
     @cached_property
     def side(self) -> Floats:
-        """The sum that is the largest, (P,)."""
+        """The weights of the largest sum, (P,)."""
         return np.asarray(self.sides[int((self.sides @ self.parts).argmax())])
 
     @cached_property
     def linear(self) -> Floats:
-        """What each row adds to the error of the value, (n,)."""
+        """The contribution of each row to the error of the value, (n,)."""
         return np.asarray(self.influence @ self.side)
 
     @cached_property
     def least_of_value(self) -> float:
-        """The variance of the value that the rows cannot show."""
+        """The least variance of the value, added for events that did not occur in the rows."""
         return float(self.side**2 @ self.least)
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
-    """The rows that candidates were judged on, and how many fresh ones will judge.
+class JudgingRows:
+    """The rows that candidates were judged on, and the number of fresh test rows to come.
 
     Attributes
     ----------
-    unit : (n,) codes of what is independent: people, or clusters of them.
+    unit : (n,) codes of the independent units: people, or clusters of them.
     fold : (n,) codes of the fold in which each row was judged; a person may be in several.
-    fresh : the number of fresh test rows that there will be.
+    fresh : the number of fresh test rows.
     """
 
     unit: NDArray[np.int64]
@@ -95,7 +96,7 @@ class Looks:
 
     @cached_property
     def units(self) -> int:
-        """How many units there are."""
+        """The number of units."""
         return int(self.unit.max()) + 1
 
     @cached_property
@@ -105,13 +106,19 @@ class Looks:
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def by_unit(self, influence: Floats) -> Floats:
-        """Return the sums over units of what rows add, (n, ...) -> (U, ...)."""
+        """Return the sums by unit of contributions of rows, (n, ...) -> (U, ...)."""
         return _sums(self.unit, influence, self.units)
 
     def spread(self, influence: Floats, *, fresh: bool) -> Floats:
-        """Return the covariance of errors, (n, D) -> (D, D), of fresh rows' errors as well."""
-        of_units = self.by_unit(influence)
-        covariance = of_units.T @ of_units
+        """Return the covariance matrix of errors, (n, D) -> (D, D).
+
+        Parameters
+        ----------
+        influence : the contribution of each row to each error.
+        fresh : whether the sampling variance of the fresh rows is added.
+        """
+        unit_sums = self.by_unit(influence)
+        covariance = unit_sums.T @ unit_sums
         if fresh:
             code = self._unit_and_fold
             sums = _sums(code, influence, int(code.max()) + 1)
@@ -120,20 +127,20 @@ class Looks:
 
     @property
     def rows_per_fresh_row(self) -> float:
-        """How many rows were judged for each fresh row that there will be."""
+        """The number of rows judged on, divided by that of fresh rows."""
         return len(self.unit) / self.fresh
 
 
 def _sums(code: NDArray[np.int64], values: Floats, count: int) -> Floats:
-    """Return the sums of rows of one code, (n, ...) -> (count, ...)."""
+    """Return the sums over rows with the same code, (n, ...) -> (count, ...)."""
     flat = np.asarray(values, float).reshape(len(values), -1)
     sums = [np.bincount(code, column, count) for column in flat.T]
     return np.asarray(np.stack(sums, axis=1), float).reshape(count, *values.shape[1:])
 
 
-def value_limits(estimate: GoalEstimate, looks: Looks, tails: Tails) -> Ends:
+def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Interval:
     """Return the limits of a value, on the scale on which small is good."""
-    spread = looks.spread(estimate.influence, fresh=False) + np.diag(estimate.least)
+    spread = rows.spread(estimate.influence, fresh=False) + np.diag(estimate.least)
     error = np.sqrt(np.einsum("ap,pq,aq->a", estimate.sides, spread, estimate.sides))
     centre = estimate.sides @ estimate.parts
     below, above = _critical(tails)
@@ -141,26 +148,31 @@ def value_limits(estimate: GoalEstimate, looks: Looks, tails: Tails) -> Ends:
 
 
 def gain_limits(
-    default: GoalEstimate, tuned: GoalEstimate, looks: Looks, tails: Tails, *, fresh: bool = False
-) -> Ends:
+    default: GoalEstimate,
+    tuned: GoalEstimate,
+    rows: JudgingRows,
+    tails: Tails,
+    *,
+    fresh: bool = False,
+) -> Interval:
     """Return the limits of how much smaller the tuned value is than the default's.
 
     Parameters
     ----------
     default, tuned : the estimates of both on the same rows.
-    looks : these rows.
+    rows : these rows.
     tails : the chance that the limits may fail on either side.
-    fresh : whether the limits are of the gain that fresh rows will show, rather than of the
+    fresh : whether to return limits of the gain that fresh rows will show; otherwise limits of the
         expected gain.
 
     Notes
     -----
-    The gain is the largest over the default's sums a of the smallest over the tuned one's sums b of
-    a - b, and so are its limits: of those of a - b.
+    With the default's sums a and the tuned trial's sums b, the gain is max_a min_b (a - b). Its
+    limits are the same maximum and minimum of the limits of a - b.
     """
     count = len(default.parts)
-    spread = looks.spread(np.hstack([default.influence, tuned.influence]), fresh=fresh)
-    least = tuned.least * (1 + looks.rows_per_fresh_row if fresh else 1)
+    spread = rows.spread(np.hstack([default.influence, tuned.influence]), fresh=fresh)
+    least = tuned.least * (1 + rows.rows_per_fresh_row if fresh else 1)
     a, b = default.sides, tuned.sides
     variance_a = np.einsum("ap,pq,aq->a", a, spread[:count, :count], a)
     variance_b = np.einsum("bp,pq,bq->b", b, spread[count:, count:] + np.diag(least), b)
@@ -173,7 +185,8 @@ def gain_limits(
     return float(lower), float((centre + above * error).min(axis=1).max())
 
 
-def _critical(tails: Tails) -> Ends:
+def _critical(tails: Tails) -> Interval:
+    """Return how many standard errors the lower and the upper limit are from the estimate."""
     return float(-special.ndtri(tails.lower)), float(-special.ndtri(tails.upper))
 
 
@@ -201,11 +214,11 @@ class Trials:
     ----------
     values : (k, M) values of the trials, small being good.
     default : (M,) values of the default.
-    noise : (k, M, U) what each unit adds to the errors of a trial's values.
-    default_noise : (M, U) what each unit adds to the errors of the default's values.
-    unseen : (k, M) variances that the rows cannot show.
+    noise : (k, M, U) the contribution of each unit to the errors of a trial's values.
+    default_noise : (M, U) the contribution of each unit to the errors of the default's values.
+    unseen : (k, M) least variances, added for events that did not occur in the rows.
     fresh : (k, M) the variance of the gain that comes from fresh rows.
-    weights : (M,) weights of the metrics in the sum of which the smallest is chosen.
+    weights : (M,) weights of the metrics in the score; the trial with the smallest score is chosen.
     """
 
     values: Floats
@@ -223,7 +236,7 @@ class Trials:
         gain, value = self._draws(generator)
         fresh = gain + np.sqrt(self.fresh) * generator.standard_normal(gain.shape)
         score = (self.values - self.default) @ self.weights
-        made = correction(
+        chosen_correction = correction(
             Candidates(
                 parts=score[:, None],
                 part_noise=(gain @ self.weights)[..., None],
@@ -235,29 +248,28 @@ class Trials:
             ),
             level=level,
         )
-        parts = [made.values[i * count : (i + 1) * count] for i in range(3)]
+        tails_by_kind = [chosen_correction.values[i * count : (i + 1) * count] for i in range(3)]
         return [
             ChosenTails(_mirror(gain_tails), _mirror(fresh_tails), value_tails)
-            for gain_tails, fresh_tails, value_tails in zip(*parts, strict=True)
+            for gain_tails, fresh_tails, value_tails in zip(*tails_by_kind, strict=True)
         ]
 
     def _draws(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return draws of the errors of what the trials gain, and of their values, (T, k, M)."""
-        every = np.concatenate([self.noise, self.default_noise[None]])
-        shape = every.shape[:2]
-        factor = np.moveaxis(every, -1, 0).reshape(every.shape[-1], -1)
-        drawn = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *shape)
-        values = drawn[:, :-1]
-        unseen = np.sqrt(self.unseen) * generator.standard_normal(values.shape)
-        return self._with_independent_part(
-            values - drawn[:, -1:] + unseen, generator
-        ), values + unseen
+        """Return draws (T, k, M) of the errors of the trials' gains, and of their values."""
+        noise = np.concatenate([self.noise, self.default_noise[None]])
+        shape = noise.shape[:2]
+        factor = np.moveaxis(noise, -1, 0).reshape(noise.shape[-1], -1)
+        errors = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *shape)
+        trial_errors, default_errors = errors[:, :-1], errors[:, -1:]
+        unseen = np.sqrt(self.unseen) * generator.standard_normal(trial_errors.shape)
+        gain_errors = trial_errors - default_errors + unseen
+        return self._with_independent_part(gain_errors, generator), trial_errors + unseen
 
-    def _with_independent_part(self, drawn: Floats, generator: np.random.Generator) -> Floats:
+    def _with_independent_part(self, errors: Floats, generator: np.random.Generator) -> Floats:
         """Return draws of the same variance, a part of which is independent between trials."""
-        spread = np.sqrt((drawn**2).mean(axis=0))
-        independent = spread * generator.standard_normal(drawn.shape)
-        return np.asarray(np.sqrt(1 - _OWN) * drawn + np.sqrt(_OWN) * independent)
+        spread = np.sqrt((errors**2).mean(axis=0))
+        independent = spread * generator.standard_normal(errors.shape)
+        return np.asarray(np.sqrt(1 - _INDEPENDENT) * errors + np.sqrt(_INDEPENDENT) * independent)
 
 
 def _mirror(tails: Tails) -> Tails:
@@ -266,20 +278,20 @@ def _mirror(tails: Tails) -> Tails:
 
 
 def stack_noise(
-    estimates: Sequence[Sequence[GoalEstimate]], looks: Sequence[Looks], units: int
+    estimates: Sequence[Sequence[GoalEstimate]], rows: Sequence[JudgingRows], units: int
 ) -> Floats:
-    """Return what each unit adds to the error of every value, (k, M, U).
+    """Return the contribution of each unit to the error of every value, (k, M, U).
 
     Parameters
     ----------
     estimates : the estimates of each of k candidates, one for each of M metrics.
-    looks : the rows that each candidate was judged on; one that was stopped was judged on the first
+    rows : the rows that each candidate was judged on; one that was stopped was judged on the first
         folds alone.
-    units : how many units all rows have.
+    units : the number of units of all rows.
     """
     return np.stack(
         [
-            np.stack([_sums(look.unit, metric.linear, units) for metric in metrics])
-            for metrics, look in zip(estimates, looks, strict=True)
+            np.stack([_sums(judging.unit, metric.linear, units) for metric in metrics])
+            for metrics, judging in zip(estimates, rows, strict=True)
         ]
     )

@@ -1,9 +1,10 @@
-"""Rates of groups from few labels, helped by scores of any quality.
+"""Rates of groups from few labels, assisted by scores of any quality.
 
-A rate of labelled rows is corrected by the scores of the rows without a label, as far as scores
-have predicted labels within the group. Nothing is assumed of the scores: those that are wrong help
-less, and at worst not at all. The result is given as effective counts: as many labels as the labels
-and the scores together are worth. Whatever takes counts can therefore take them.
+The rate of the labelled rows is corrected by the scores of the rows without a label. The better the
+scores have predicted labels within the group, the larger is the correction. Nothing is assumed of
+the scores: bad ones help less, and at worst not at all. The result is given as effective counts,
+the number of labels that would give the same variance without scores. All functions of counts can
+therefore use it.
 
 Difference estimators of survey sampling (Särndal, Swensson & Wretman 1992, "Model assisted survey
 sampling", chapter 6); with a fitted slope, prediction-powered inference (Angelopoulos, Duchi &
@@ -24,14 +25,13 @@ from fairbench.inference.survey import sums
 from fairbench.metrics.rates import Rate
 
 Codes = NDArray[np.int64]
-# As many average squared weights are added to the squared errors with and without the scores. It
-# draws what scores explain towards nothing where there are few labels, which show little of how
-# well scores predict.
+# This many mean squared weights are added to the squared errors with and without scores. With few
+# labels, which hardly show how well scores predict, it shrinks what scores explain towards 0.
 UNSEEN = 2.0
 # With n rows of a rate's rarer outcome, n / (n + FEW_EVENTS) of the fitted slope is kept: a few
 # errors are predicted by chance as often as not.
 FEW_EVENTS = 4.0
-FEWEST = 5  # labels of a group under which scores are not used
+FEWEST = 5  # with fewer labels in a group, its scores are not used
 _TINY = 1e-12
 
 
@@ -50,7 +50,7 @@ class LabelledRows:
     weight : (n,) how many rows of its group each label stands for; None where all labels stand for
         equally many.
     copies : (N,) how many rows of the data each row stands for; None where each is one. `score` is
-        their mean score.
+        the mean score of the rows it stands for.
     spread : (N,) the variance of the scores of these rows; None where it is 0.
     """
 
@@ -65,9 +65,9 @@ class LabelledRows:
     spread: Floats | None = None
 
     def of_group(self, group: int) -> LabelledRows:
-        """Return the rows of one group, where its rows without a label are merged by decision.
+        """Return the rows of one group, with its unlabelled rows merged by decision.
 
-        The rates stay the same, as what is expected of a row is linear in its score.
+        The rates stay the same, because a row's expected influence is linear in its score.
         """
         of_this_group = np.flatnonzero(self.group[self.rows] == group)
         labelled_rows = self.rows[of_this_group]
@@ -108,34 +108,34 @@ class LabelledRows:
         return successes, sizes
 
     def effective_counts_of_mean(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
-        """Return effective counts (R, G) of rates of distinct rows that are right for their mean.
+        """Return effective successes and sizes (R, G) whose mean over rates has the right variance.
 
-        The errors of rates that are helped one by one go together. A score that says "rather 1"
-        moves the true positive and the true negative rate in opposite directions: what it takes
-        away of the error of either it does not take away of their mean's, and the two errors that
-        are left are alike. So the slope is fitted to the mean, and the labels of each rate are
-        worth so many times more as those of the mean are. The errors then count as independent, as
-        those of labels alone are; it is the mean of the rates that is right, not either of them.
+        If every rate is assisted by itself, the errors of the rates become correlated: a high score
+        moves the true positive and the true negative rate in opposite directions, so that it
+        reduces the error of either but not that of their mean. Here the slope is fitted to the mean
+        of the rates; each rate's effective size is scaled by the variance reduction of that mean.
+        The errors of the rates then count as independent, as they are with labels alone. The counts
+        are valid for the mean of the rates, not for a single one.
 
         Parameters
         ----------
         rates : the rates; no row is in the denominators of two of them.
         """
         from_labels = [self._from_labels(rate) for rate in rates]
-        # Influences are put in rows of the rate that rests on fewest.
-        fewest = np.minimum.reduce([estimate.denominator for estimate in from_labels])
+        # Influences are scaled to the smallest denominator of the rates.
+        smallest = np.minimum.reduce([estimate.denominator for estimate in from_labels])
         influence = np.zeros(len(self.rows))
         expected = _Expected(np.zeros(len(self.score)), np.zeros(len(self.score)))
         for estimate in from_labels:
-            factor = fewest / estimate.denominator
+            factor = smallest / estimate.denominator
             influence += factor[self.group[self.rows]] * estimate.influence
             expected = expected.plus(estimate.expected, factor[self.group])
         events = np.minimum.reduce([estimate.events for estimate in from_labels])
-        help_of_scores = self._help_of_scores(influence, expected, events)
+        reduction = self._variance_reduction(influence, expected, events)
         shares = _move_together(
-            np.array([estimate.share for estimate in from_labels]), help_of_scores.moved / fewest
+            np.array([estimate.share for estimate in from_labels]), reduction.moved / smallest
         )
-        sizes = np.array([estimate.size for estimate in from_labels]) / help_of_scores.variance_left
+        sizes = np.array([estimate.size for estimate in from_labels]) / reduction.remaining
         return shares * sizes, sizes
 
     def rows_of(self, rates: Sequence[Rate]) -> Floats:
@@ -158,15 +158,13 @@ class LabelledRows:
     def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
         """Return the effective successes and sizes (G,) of a rate, from labels and scores."""
         estimate = self._from_labels(rate)
-        help_of_scores = self._help_of_scores(
-            estimate.influence, estimate.expected, estimate.events
-        )
-        size = estimate.size / help_of_scores.variance_left
-        share = np.clip(estimate.share + help_of_scores.moved / estimate.denominator, 0, 1)
+        reduction = self._variance_reduction(estimate.influence, estimate.expected, estimate.events)
+        size = estimate.size / reduction.remaining
+        share = np.clip(estimate.share + reduction.moved / estimate.denominator, 0, 1)
         return share * size, size
 
     def _from_labels(self, rate: Rate) -> _FromLabels:
-        """Return a rate of the labelled rows, and what scores lead one to expect of it."""
+        """Return a rate of the labelled rows, and the influence that scores predict for all."""
         cell = 2 * self.label + self.decision[self.rows]
         group, weight = self.group[self.rows], self._weights
         in_numerator = _cells(rate.numerator)[cell]
@@ -187,7 +185,7 @@ class LabelledRows:
         )
 
     def _expect(self, rate: Rate, share: Floats) -> _Expected:
-        """Return what the scores lead one to expect of every row's influence on a rate."""
+        """Return the influence of every row on a rate that its score predicts."""
         in_numerator, in_denominator = _cells(rate.numerator), _cells(rate.denominator)
 
         def influence_with(label: int) -> Floats:
@@ -199,20 +197,16 @@ class LabelledRows:
         return _Expected((1 - self.score) * if_zero + self.score * if_one, if_one - if_zero)
 
     def _variance(self, expected: _Expected, mean: Floats) -> Floats:
-        """Return the variance (G,) over all rows of what is expected of them."""
+        """Return the variance (G,) of the expected influence over all rows."""
         squares = (expected.influence - mean[self.group]) ** 2
         if self.spread is not None:
             squares = squares + self.spread * expected.by_score**2
         return self._sum_all(squares) / np.maximum(self._group_sizes, 1)
 
-    def _help_of_scores(
+    def _variance_reduction(
         self, influence: Floats, expected: _Expected, events: Floats
-    ) -> _HelpOfScores:
-        """Return how far scores move each group's rate, and how much of its variance is left.
-
-        The slope of influences on what scores predict of them is fitted by least squares to the
-        labelled rows of a group. It is reduced as far as it predicts rows that are left out of its
-        fit worse than the others, and the more the fewer rows have the rarer outcome.
+    ) -> _VarianceReduction:
+        """Return how far scores move each group's rate, and how much of its variance remains.
 
         Parameters
         ----------
@@ -222,52 +216,73 @@ class LabelledRows:
 
         Notes
         -----
-        With the fitted slope b (:meth:`_fit_slope`) and the errors of rows left out with and
-        without scores, E and E0 (:meth:`_leave_one_out`), the slope that is used is::
+        In each group:
 
-            b * [(1 - E / E0) / (1 - E_in / E0_in), between 0 and 1] * e / (e + FEW_EVENTS)
-
-        where E_in and E0_in are the same errors in the fit, and e is the number of events. The
-        share of the variance that is left is (E + u) / (E0 + u), with u = UNSEEN times the mean
-        squared weight. Where the slope is reduced to a share q, what it explains is reduced to
-        1 - (1 - q)^2. Rows with a label are known: of them the variance is not reduced.
+        1. Fit the slope b of influences on predictions, by least squares (:meth:`_fit_slope`), and
+           compute the errors of rows that are left out of the fit (:meth:`_leave_one_out`).
+        2. Shrink b by the factor s by which left-out rows are predicted worse than those in the fit
+           (:meth:`_shrinkage`).
+        3. Estimate the share of the variance that remains, v (:meth:`_remaining_variance`).
+        4. Keep the part q = e / (e + FEW_EVENTS) of the slope, where e is the number of events. The
+           slope is then b s q, and the explained share of the variance (1 - v) (1 - (1 - q)^2).
+        5. Leave the variance of labelled rows as it is: their labels are known.
         """
         n_labels = self._labels
         fit = self._fit_slope(influence, expected)
         left_out = self._leave_one_out(fit)
+        has_enough = n_labels >= FEWEST
+        slope = np.where(has_enough, fit.slope * self._shrinkage(fit, left_out), 0)
+        remaining = np.where(has_enough, self._remaining_variance(fit, left_out), 1.0)
+        kept = events / (events + FEW_EVENTS)
+        slope = slope * kept
+        remaining = 1 - (1 - remaining) * kept * (2 - kept)
+        labelled_share = n_labels / np.maximum(self._group_sizes, 1)
+        return _VarianceReduction(
+            moved=slope * (fit.mean_of_all - fit.mean_of_labelled) * fit.total_weight,
+            remaining=remaining + (1 - remaining) * labelled_share,
+        )
+
+    def _shrinkage(self, fit: _SlopeFit, left_out: _LeftOutErrors) -> Floats:
+        """Return the factors (G,) from 0 to 1 that slopes are shrunk by against overfitting.
+
+        Notes
+        -----
+        With the squared errors of left-out rows with and without scores, E and E0, and the same
+        errors of the rows in the fit, E_in and E0_in, the factor is
+        (1 - E / E0) / (1 - E_in / E0_in), limited to [0, 1].
+        """
         explained_left_out = 1 - left_out.with_scores / np.maximum(left_out.without_scores, _TINY)
         group = self.group[self.rows]
         error_in_fit = self._sum((fit.response - fit.slope[group] * fit.predictor) ** 2)
         explained_in_fit = 1 - error_in_fit / np.maximum(self._sum(fit.response**2), _TINY)
-        kept = np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
-        slope = np.where(n_labels >= FEWEST, fit.slope * kept, 0)
-        unseen = UNSEEN * fit.squared_weights / np.maximum(n_labels, 1)
-        left = np.clip(
+        return np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
+
+    def _remaining_variance(self, fit: _SlopeFit, left_out: _LeftOutErrors) -> Floats:
+        """Return the shares (G,) of the rates' variance that the fitted scores leave.
+
+        Notes
+        -----
+        The share is (E + u) / (E0 + u), at most 1, with the squared errors of left-out rows with
+        and without scores, E and E0, and with u = UNSEEN times the mean squared weight.
+        """
+        unseen = UNSEEN * fit.squared_weights / np.maximum(self._labels, 1)
+        return np.clip(
             (left_out.with_scores + unseen) / np.maximum(left_out.without_scores + unseen, _TINY),
             _TINY,
             1,
         )
-        left = np.where(n_labels >= FEWEST, left, 1.0)
-        trusted = events / (events + FEW_EVENTS)
-        slope = slope * trusted
-        left = 1 - (1 - left) * trusted * (2 - trusted)
-        labelled_share = n_labels / np.maximum(self._group_sizes, 1)
-        return _HelpOfScores(
-            moved=slope * (fit.mean_of_all - fit.mean_of_labelled) * fit.total_weight,
-            variance_left=left + (1 - left) * labelled_share,
-        )
 
     def _fit_slope(self, influence: Floats, expected: _Expected) -> _SlopeFit:
-        """Fit influences of labelled rows by what scores predict of them, in every group.
+        """Regress the influences of labelled rows on their predictions, in every group.
 
         Notes
         -----
-        Of the labelled rows i of a group with weights w_i, influences y_i and predictions x_i, the
+        The labelled rows i of a group have weights w_i, influences y_i and predictions x_i. The
         predictor is a_i = w_i (x_i - mean of x), the response is z_i = w_i y_i, and the slope is
-        sum(a z) / max(sum(a^2), V). V is what sum(a^2) would be if predictions varied as much as
-        among all rows, with or without a label. Otherwise, where few rows have extreme scores and
-        none of these has a label yet, a slope fitted to small differences among the others would be
-        extrapolated to them, and be noise.
+        sum(a z) / max(sum(a^2), V). V is the value of sum(a^2) if the predictions of labelled rows
+        varied as much as those of all rows. Without V, if few rows have extreme scores and none of
+        them is labelled yet, a slope fitted to small differences among the others would be
+        extrapolated to them, and would be noise.
         """
         weight = self._weights
         predicted = expected.influence[self.rows]
@@ -278,7 +293,7 @@ class LabelledRows:
         predictor = weight * (predicted - mean_of_labelled[self.group[self.rows]])
         response = weight * influence
         at_least_two = np.maximum(self._labels, 2)
-        # How much larger an error is of a row that is left out of its own mean: n / (n - 1).
+        # Leaving a row out of its own mean enlarges its error by this factor, n / (n - 1).
         jackknife = at_least_two / (at_least_two - 1)
         variance_of_all = self._variance(expected, mean_of_all)
         least_squares = np.maximum(squared_weights * variance_of_all / jackknife, _TINY)
@@ -327,16 +342,16 @@ class LabelledRows:
 
     @property
     def _labels(self) -> Floats:
-        """The labels of each group; where they stand for unequally many, Kish's number."""
+        """Numbers of labels (G,); Kish's effective numbers where labels have unequal weights."""
         total, squares = self._sum(self._weights), self._sum(self._weights**2)
         return total**2 / np.maximum(squares, _TINY)
 
     @property
     def _degrees_of_freedom_left(self) -> Floats:
-        """The share of each group's labels that is left after one for each further weight.
+        """The share (G,) of degrees of freedom that remains after one for each further weight.
 
-        Parts of a group that were labelled at different rates have a mean each. Every mean that is
-        estimated takes a degree of freedom from what labels tell of how they scatter.
+        The parts of a group that were labelled at different rates have a mean each. Every mean that
+        is estimated takes one degree of freedom from the estimate of the variance.
         """
         if self.weight is None:
             return np.ones(self.groups)
@@ -363,12 +378,12 @@ class LabelledRows:
 
 
 class _Expected(NamedTuple):
-    """What scores lead one to expect of the influence of every row.
+    """The influence of every row that its score predicts.
 
     Attributes
     ----------
     influence : (N,) the expected influence.
-    by_score : (N,) how much it changes with the score: its slope.
+    by_score : (N,) the slope of the expected influence in the score.
     """
 
     influence: Floats
@@ -381,17 +396,17 @@ class _Expected(NamedTuple):
         )
 
 
-class _HelpOfScores(NamedTuple):
-    """How scores help the rates of G groups.
+class _VarianceReduction(NamedTuple):
+    """What scores change in the rates of G groups.
 
     Attributes
     ----------
     moved : (G,) what the scores add to the sum of influences.
-    variance_left : (G,) the share of its variance that they leave.
+    remaining : (G,) the share of the rate's variance that remains.
     """
 
     moved: Floats
-    variance_left: Floats
+    remaining: Floats
 
 
 class _SlopeFit(NamedTuple):
@@ -438,7 +453,7 @@ class _FromLabels(NamedTuple):
     denominator : (G,) how many rows of the group the labels in the denominator stand for.
     events : (G,) how many labels of the rarer outcome there are.
     influence : (n,) how far each labelled row moves its group's rate, times `denominator`.
-    expected : what the scores lead one to expect of every row's influence.
+    expected : the influence of every row that its score predicts.
     """
 
     share: Floats
@@ -450,10 +465,10 @@ class _FromLabels(NamedTuple):
 
 
 def _move_together(shares: Floats, sum_change: Floats) -> Floats:
-    """Return shares (R, G) whose sum is changed; each goes equally far on the way to 0 or to 1.
+    """Return shares (R, G) whose sum is changed, each by the same part of its way to 0 or 1.
 
-    What the scores move is the sum: how much of it falls to which of the shares is not known so
-    well, and none can leave [0, 1].
+    The scores determine the sum. How the change divides among the shares is known less well; this
+    division keeps each share in [0, 1].
     """
     room = np.where(sum_change > 0, (1 - shares).sum(axis=0), shares.sum(axis=0))
     step = np.clip(sum_change / np.maximum(room, _TINY), -1, 1)

@@ -1,8 +1,8 @@
-"""Groups that are known through a proxy's probabilities alone: what follows for their rates.
+"""Bounds of groups' rates if groups are known only through a proxy's probabilities.
 
-Nobody's group is recorded, but how probable each group is for a surname or a postcode. Among people
-of the same probabilities, who of them was decided upon positively stays unknown; the bounds hold
-for every way in which that may be.
+Nobody's group is recorded, only the probability of each group given, say, a surname or a postcode.
+Among people with the same probabilities it is unknown which group those with positive decisions
+belong to; the bounds hold for every possible assignment.
 
 Kallus, Mao & Zhou (2022), "Assessing algorithmic fairness with unobserved protected class using
 data combination". The bounds are theirs (Fréchet's inequalities among people of equal
@@ -25,7 +25,7 @@ from fairbench.metrics.rates import Rate
 Codes = NDArray[np.int64]
 
 _FOLDS = 2
-_ROWS_OF_CELL = 50  # rows on average in a cell of people whose probabilities are alike
+_ROWS_OF_CELL = 50  # rows on average in a cell of people with about the same probability
 _MOST_CELLS = 50
 _FEWEST = 20  # rows in a rate's denominator under which no bounds are given
 
@@ -71,21 +71,21 @@ class ProxyRows:
     ----------
     group : (n, G) the probability of each group, which sum to 1.
     cell : (n,) which cell of the confusion table (TN, FP, FN, TP) a row is in, 0 .. 3.
-    alike : (n, G) for each group, the code of a row's cell; rows of one cell have about the same
-        probability of the group.
+    probability_cell : (n, G) for each group, the code of a row's cell; rows of one cell have about
+        the same probability of the group.
     fold : (n,) 0 or 1, drawn at random.
     """
 
     group: Floats
     cell: Codes
-    alike: Codes
+    probability_cell: Codes
     fold: Codes
 
     @classmethod
     def of(cls, group: Floats, label: Codes, decision: Codes, fold: Codes) -> ProxyRows:
-        """Return rows with labels and decisions (n,), in cells of enough rows that are alike."""
+        """Return rows with labels and decisions (n,), in cells of about the same probability."""
         most = int(np.clip(len(group) // _ROWS_OF_CELL, 1, _MOST_CELLS))
-        return cls(group, 2 * label + decision, cells_of_alike(group, most=most), fold)
+        return cls(group, 2 * label + decision, cells_of_equal_probability(group, most=most), fold)
 
     def weighted(self, rate: Rate) -> Floats:
         """Return a rate (G,) with rows counted by their probability of each group.
@@ -102,9 +102,8 @@ class ProxyRows:
         Notes
         -----
         A bound is a mean over people of the smaller of two numbers, their group's probability and
-        their cell's share of successes. Which of them is smaller is found from the other half of
-        the rows; so no bound is too far inside for noise: with any choice at all, bounds only get
-        wider.
+        their cell's share of successes. Which one is smaller is estimated from the other half of
+        the rows, so that noise does not make bounds too narrow: a wrong choice only widens them.
         """
         numerator, denominator = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
         n_groups = self.group.shape[1]
@@ -139,7 +138,7 @@ class ProxyRows:
 
     def _at_most(self, g: int, in_set: Floats) -> Floats:
         """Return (n,) numbers whose mean is at least the share of rows in group `g` and a set."""
-        group, cells = self.group[:, g], self.alike[:, g]
+        group, cells = self.group[:, g], self.probability_cell[:, g]
         n_cells = int(cells.max()) + 1
         group_is_smaller = np.zeros(len(group), bool)
         for fold in range(_FOLDS):
@@ -179,11 +178,11 @@ def _share(success: Floats, failure: Floats) -> _Share:
     return _Share(value, float(np.clip(rows, 1e-9, count)))
 
 
-def cells_of_alike(group: Floats, *, most: int) -> Codes:
-    """Return for each group (n, G) the cell of every row; rows of one cell are alike.
+def cells_of_equal_probability(group: Floats, *, most: int) -> Codes:
+    """Return for each group (n, G) the cell of every row, of about the same probability.
 
-    Rows of equal probability make one cell. Where there are more than `most` distinct
-    probabilities, their quantiles make the cells.
+    Rows of equal probability form one cell. If there are more than `most` distinct probabilities,
+    quantiles delimit the cells.
     """
     codes = np.empty(group.shape, np.int64)
     for g, probability in enumerate(group.T):

@@ -1,16 +1,16 @@
 """Evidence that two rates are further apart than a gap, and intervals of it, valid at every look.
 
-Evidence is money won in fair bets against a claim: whoever starts with 1 reaches 1 / a, ever, with
-a probability of at most a if the claim is true, no matter how often you look (Ville's inequality).
-Here the claim is that the second group's rate is at most `gap` above the first's. It depends on the
-counts alone, so that nothing but counts has to be kept.
+Evidence is the money won in fair bets against a claim. If the claim is true, a bettor who starts
+with 1 ever reaches 1 / a with a probability of at most a, no matter how often you look (Ville's
+inequality). Here the claim is that the second group's rate is at most `gap` above the first's. The
+evidence depends only on the counts, so that only counts have to be kept.
 
-The claim has a second unknown, how high both rates are. Against each height there is one bet: that
-the rates are further apart in the direction in which the two groups' counts can tell it best. The
-evidence is the least that any height's bet has won. As these directions stand at right angles to
-the line of heights, not to know the height costs nothing to first order, unlike in a ratio to the
-largest likelihood (universal inference; Wasserman et al. 2020, PNAS 117) that mixes over both
-rates, which costs about half the logarithm of the rows.
+The claim has a nuisance parameter, the height of both rates. Against each height there is one bet:
+that the rates are further apart, in the direction that the two groups' counts can detect best. The
+evidence is the smallest winnings over all heights. These directions are orthogonal to the line of
+heights, so that not knowing the height costs nothing to first order. In contrast, a ratio to the
+largest likelihood that mixes over both rates (universal inference; Wasserman et al. 2020, PNAS 117)
+costs about half the logarithm of the rows.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from scipy.special import xlogy
 from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits
 
-# How far beyond the claimed gap the bets say that the rates are, and how much is put on each.
+# The distances beyond the claimed gap that are bet on, and the stake of each bet.
 _DISTANCES = np.array([0.003, 0.0063, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])
 _STAKES = np.array([0.02, 0.03, 0.04, 0.12, 0.52, 0.14, 0.08, 0.05])
-# What is put on each rate being, by itself, at the claim or such a part of the way beyond it.
+# The stake of the bet that each rate, by itself, is at the claim or one of these parts of the way
+# from the claim to 0 or 1.
 _ANYWHERE = 0.1
 _PARTS = (0.03, 0.1, 0.3, 0.6)
 _TINY = 1e-12
-# Heights that are tried: closest around the likeliest one and at the ends of the scale; then,
-# twice, between the neighbours of the worst.
+# Heights that are tried: densest around the likeliest one and at 0 and 1; then, twice, between the
+# neighbours of the height with the smallest winnings.
 _FIRST = np.linspace(-1, 1, 29)
 _EDGE = np.array([0, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.06])
 _EDGES = np.concatenate([_EDGE, 1 - _EDGE])
 _AGAIN = np.linspace(0, 1, 11)
-_GRID_ERROR = 0.01  # the least of all heights is at most so much lower; taken off
+_GRID_ERROR = 0.01  # subtracted: the minimum over all heights is at most this much below the grid's
 _BLOCK = 2048  # evaluated at once
 _HALVINGS = 20
 
@@ -50,9 +51,9 @@ class Pair(NamedTuple):
     ----------
     first, second : successes of the first and of the second group.
     first_size, second_size : their numbers of rows.
-    share : the share of the rows of both that the first group is expected to have. It may be known
-        from whatever is not an outcome, must not change while rows are counted, and only makes the
-        bets good or bad: evidence is valid with any.
+    share : the expected share of the first group among the rows of both. It may be derived from
+        anything but outcomes, and must not change while rows are counted. Evidence is valid with
+        any share; a good one only makes the bets win more.
     """
 
     first: ArrayLike
@@ -110,20 +111,20 @@ def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
 
 
 def _least(pair: Pair, gap: Floats) -> Floats:
-    """Return the log winnings of the bet that won least, over all heights, (P,)."""
+    """Return the smallest log winnings over all heights, (P,)."""
     heights = _heights(pair, gap)
     for _ in range(2):
-        worst = _won(pair, gap, heights).argmin(axis=-1)[:, None]
+        worst = _log_winnings(pair, gap, heights).argmin(axis=-1)[:, None]
         left, right = (
             np.take_along_axis(heights, np.clip(worst + step, 0, heights.shape[1] - 1), -1)
             for step in (-1, 1)
         )
         heights = left + (right - left) * _AGAIN
-    least: Floats = _won(pair, gap, heights).min(axis=-1)
+    least: Floats = _log_winnings(pair, gap, heights).min(axis=-1)
     return least
 
 
-def _won(pair: Pair, gap: Floats, low: Floats) -> Floats:
+def _log_winnings(pair: Pair, gap: Floats, low: Floats) -> Floats:
     """Return the log winnings of the bets against each height, (P, H).
 
     Parameters
@@ -152,7 +153,7 @@ def _heights(pair: Pair, gap: Floats) -> Floats:
 
 
 def _likely(pair: Pair, gap: Floats) -> Floats:
-    """Return about the likeliest first rate (P, 1) if the rates differ by the gap."""
+    """Return approximately the likeliest first rate (P, 1) if the rates differ by the gap."""
     first, weight = _rate_and_weight(pair.first, pair.first_size)
     second, other = _rate_and_weight(pair.second, pair.second_size)
     likely = (weight * first + other * (second - gap)) / (weight + other)
@@ -218,15 +219,16 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
 
     Notes
     -----
-    What is won against one height bounds the evidence, and the ratio of likelihoods bounds that:
-    nearly all looks are passed over by the second, and most of the others by the first.
+    The winnings against one height are an upper bound of the evidence, and the likelihood ratio is
+    an upper bound of these winnings. The ratio rules out nearly all looks, and the winnings most of
+    the others, before the evidence is computed.
     """
     wide = pair.flat()
     claimed = np.full(wide.first.shape, gap)  # type: ignore[union-attr]
     looks = np.flatnonzero(_likelihood_ratio(wide, claimed) >= needed)
     for some in np.array_split(looks, len(looks) // _BLOCK + 1):
         part = Pair(*(np.asarray(array)[some] for array in wide))
-        likely = _won(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
+        likely = _log_winnings(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
         for few in np.array_split(some[likely], likely.sum() // 32 + 1):
             part = Pair(*(np.asarray(array)[few, 0] for array in wide))
             reached = log_evidence(part, gap) >= needed
@@ -247,7 +249,7 @@ def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
 def _likelihood_ratio(pair: Pair, gap: Floats) -> Floats:
     """Return the log of the largest likelihood over that at one height, (P,) of columns (P, 1).
 
-    It is 0 where the counts themselves are as claimed: nothing is won there.
+    It is 0 if the observed rates agree with the claim: nothing is won then.
     """
     low = _likely(pair, gap)
     sides = ((pair.first, pair.first_size, low), (pair.second, pair.second_size, low + gap))
@@ -285,7 +287,7 @@ def gap_limits(pair: Pair, needed: ArrayLike) -> Limits:
 
 
 def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
-    """Return the largest gap below the value that is excluded, to 1e-6 on the safe side."""
+    """Return the largest excluded gap below the value, to 1e-6 and rounded down."""
     low, high = np.full(value.shape, -1.0), value.copy()
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -13,17 +13,17 @@ from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits
 
 _HALVINGS = 40
-# Sizes of the bets on a mean; each half as large as the one before, all of the same stake.
+# Sizes of the bets on a mean, each half of the one before; all bets have the same stake.
 _BETS = 0.5 ** np.arange(1, 11)
-_COST = -np.log1p(-_BETS) - _BETS  # of a squared value (Fan, Grama and Liu 2015)
+_COST = -np.log1p(-_BETS) - _BETS  # per squared value (Fan, Grama and Liu 2015)
 
 
 def log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
     """Return the logarithm of the evidence against a rate.
 
-    The likelihood of the counts, averaged over Beta(1/2, 1/2), over that of the rate (Robbins 1970;
-    Howard et al. 2021). If the rate is true, it ever reaches log(1 / a) with a probability of at
-    most a.
+    The evidence is the likelihood of the counts, averaged over Beta(1/2, 1/2), divided by that of
+    the rate (Robbins 1970; Howard et al. 2021). If the rate is true, the logarithm ever reaches
+    log(1 / a) with a probability of at most a.
     """
     x, n, p = (np.asarray(array, float) for array in (successes, size, rate))
     averaged = betaln(x + 0.5, n - x + 0.5) - betaln(0.5, 0.5)
@@ -46,6 +46,7 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
         value = np.where(n > 0, x / n, np.nan)
 
     def excluded(rate: Floats) -> NDArray[np.bool_]:
+        """Return whether the evidence excludes rates."""
         return log_evidence_of_rate(x, n, rate) >= reach
 
     inside = np.where(n > 0, value, 0.5)
@@ -116,13 +117,14 @@ def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(n > 0, total / n, np.nan)
 
-    def excluded_from(side: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
-        return lambda mean: log_evidence_above(Sums(n, side, squares), mean) >= reach
+    def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
+        """Return the function that tells whether values with this total exclude lower means."""
+        return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
 
     inside = np.where(n > 0, value, 0.0)
     outermost = -np.ones(n.shape)
-    lower = _last_excluded(excluded_from(total), outermost, inside)
-    upper = -_last_excluded(excluded_from(-total), outermost, -inside)
+    lower = _last_excluded(excludes(total), outermost, inside)
+    upper = -_last_excluded(excludes(-total), outermost, -inside)
     return Limits(value, lower, upper)
 
 
@@ -138,7 +140,7 @@ def _last_excluded(
 
 
 def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
-    """Return after how many values a mean above a bound is found, if sums are as expected.
+    """Return the number of values after which a mean above a bound is found, with expected sums.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def test_both_upper_ends_hold_at_once():
     for noise in population.drawn(300):
         candidates = population.candidates(noise)
         place = choose(candidates)
-        missed.append(noise[place].min() < special.ndtri(correction(candidates).together))
+        missed.append(noise[place].min() < special.ndtri(correction(candidates).simultaneous))
     assert np.mean(missed) < 0.09
 
 

@@ -31,8 +31,8 @@ def test_differences_are_those_of_a_paired_t_test():
         assert paired.skewness[place] == pytest.approx(stats.skew(values[one] - values[other]))
 
 
-@pytest.mark.parametrize("alike", [True, False])
-def test_holes_change_nothing_of_pairs_without_them(alike):
+@pytest.mark.parametrize("equal_unit_weights", [True, False])
+def test_holes_change_nothing_of_pairs_without_them(equal_unit_weights):
     random = np.random.default_rng(2)
     values, group = random.normal(size=(4, 60)), np.repeat(np.arange(20), 3)
     unit = random.permutation(np.repeat(np.arange(10), 2))
@@ -41,8 +41,10 @@ def test_holes_change_nothing_of_pairs_without_them(alike):
     part[4, :30] = random.normal(size=30)
     generator = np.random.default_rng(0)
     full, holed = (
-        paired_units(values, group, np.unique(unit, return_inverse=True)[1], alike=alike,
-                     generator=generator)
+        paired_units(
+            values, group, np.unique(unit, return_inverse=True)[1],
+            equal_unit_weights=equal_unit_weights, generator=generator,
+        )
         for values in (whole, part)
     )  # fmt: skip
     kept = holed.second < 4
@@ -61,7 +63,7 @@ def test_splits_of_a_task_count_once_and_families_alike():
     group, unit = np.array([0, 0, 1, 1, 1, 2]), np.array([0, 1, 1])
     generator = np.random.default_rng(0)
     by_family = paired_units(values, group, unit, generator=generator)
-    by_task = paired_units(values, group, unit, alike=False, generator=generator)
+    by_task = paired_units(values, group, unit, equal_unit_weights=False, generator=generator)
     assert by_family.means[0] == pytest.approx(3) and by_task.means[0] == pytest.approx(11 / 3)
 
 
@@ -70,7 +72,9 @@ def test_few_questions_right_and_wrong_are_judged_as_by_mcnemars_exact_test():
     values = np.zeros((2, 10))
     values[0, :gained], values[1, gained:] = 1, 1
     _, held = judged(values, flips=19999, binary=True)
-    assert held.doubt[0] == pytest.approx(2 * stats.binom.cdf(lost, gained + lost, 0.5), abs=0.003)
+    assert held.p_values[0] == pytest.approx(
+        2 * stats.binom.cdf(lost, gained + lost, 0.5), abs=0.003
+    )
 
 
 def test_methods_that_are_equal_everywhere_are_not_told_apart():
@@ -110,7 +114,7 @@ def test_what_is_told_apart_has_an_interval_on_its_side():
     for _ in range(30):
         values = random.normal(size=(5, 9)) + random.normal(size=(5, 1))
         paired, held = judged(values)
-        told = held.doubt <= held.level
+        told = held.p_values <= held.level
         assert ((held.lower >= 0) | (held.upper <= 0))[told].all()
         assert ((held.lower <= paired.means) & (paired.means <= held.upper)).all()
 

@@ -7,7 +7,7 @@ from scipy import stats
 from fairbench.inference.comparing.selection import Tails
 from fairbench.inference.comparing.tuned_gain import (
     GoalEstimate,
-    Looks,
+    JudgingRows,
     Trials,
     gain_limits,
     value_limits,
@@ -37,18 +37,18 @@ def gap(selected, group):
     return GoalEstimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
 
 
-def looks(rows, fresh=np.inf):
-    return Looks(np.arange(rows), np.zeros(rows, np.int64), fresh)
+def judging_rows(rows, fresh=np.inf):
+    return JudgingRows(np.arange(rows), np.zeros(rows, np.int64), fresh)
 
 
 def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
     rng = np.random.default_rng(0)
     one, two = (rng.random((2, 400)) < [[0.3], [0.25]]).astype(float)
-    result = gain_limits(rate(one), rate(two), looks(400), PLAIN)
+    result = gain_limits(rate(one), rate(two), judging_rows(400), PLAIN)
     difference = one - two
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() / 20)
     assert result == pytest.approx(expected)
-    fresh = gain_limits(rate(one), rate(two), looks(400, 100), PLAIN, fresh=True)
+    fresh = gain_limits(rate(one), rate(two), judging_rows(400, 100), PLAIN, fresh=True)
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() * np.sqrt(5) / 20)
     assert fresh == pytest.approx(expected)
 
@@ -56,7 +56,7 @@ def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
 def test_rows_of_one_person_count_as_one():
     wrong = np.repeat(np.random.default_rng(0).random(100) < 0.3, 4).astype(float)
     unit = np.repeat(np.arange(100), 4)
-    below, above = value_limits(rate(wrong), Looks(unit, np.zeros(400, np.int64)), PLAIN)
+    below, above = value_limits(rate(wrong), JudgingRows(unit, np.zeros(400, np.int64)), PLAIN)
     error = wrong.std() / np.sqrt(100)
     assert (above - below) == pytest.approx(2 * 1.96 * error, rel=1e-3)
 
@@ -78,7 +78,7 @@ def test_the_gain_in_a_gap_is_covered_where_its_sign_is_not_known(before, after,
 
     for _ in range(150):
         one, two = (gap(right, group) for right in drawn())
-        low, high = gain_limits(one, two, looks(rows, rows), PLAIN, fresh=fresh)
+        low, high = gain_limits(one, two, judging_rows(rows, rows), PLAIN, fresh=fresh)
         truth = before - after
         if fresh:
             first, second = (gap(right, group).value for right in drawn())
@@ -134,7 +134,7 @@ def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
         one, two = rate(losses[:, 0]), rate(losses[:, best])
         row = []
         for chosen, expected in ((tails.gain, True), (tails.fresh, False), (PLAIN, True)):
-            low, high = gain_limits(one, two, looks(rows, fresh), chosen, fresh=not expected)
+            low, high = gain_limits(one, two, judging_rows(rows, fresh), chosen, fresh=not expected)
             shown = (truth if expected else test)[[0, best]]
             row.append(low <= shown[0] - shown[1] <= high)
         result.append(row)

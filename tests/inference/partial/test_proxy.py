@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
 from fairbench.audits.gaps import RATE_OF
 from fairbench.inference.partial.bounds import gap_bounds
-from fairbench.inference.partial.proxy import ProxyRows, cells_of_alike, proxy_bounds
+from fairbench.inference.partial.proxy import ProxyRows, cells_of_equal_probability, proxy_bounds
 from fairbench.metrics.rates import base_rate
 from tests.inference.partial.linear import extremes
 
@@ -96,7 +96,10 @@ def test_of_many_rows_the_ends_are_the_bounds():
     kind = (generator.random((rows, 1)) > kinds.cumsum(axis=1)[z]).sum(axis=1)
     cell = np.array([3, 2, 0])[kind]  # of the true positive rate
     result = ProxyRows(
-        group[z], cell, cells_of_alike(group[z], most=50), generator.integers(0, 2, rows)
+        group[z],
+        cell,
+        cells_of_equal_probability(group[z], most=50),
+        generator.integers(0, 2, rows),
     ).bounds(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
     np.testing.assert_allclose(result.lower, lower, atol=0.015)
@@ -107,7 +110,9 @@ def test_known_groups_leave_nothing_open():
     generator = np.random.default_rng(5)
     group, cell = generator.integers(0, 2, 3000), generator.integers(0, 4, 3000)
     share = np.stack([1.0 - group, group], axis=1)
-    rows = ProxyRows(share, cell, cells_of_alike(share, most=50), generator.integers(0, 2, 3000))
+    rows = ProxyRows(
+        share, cell, cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
+    )
     for rate in RATES.values():
         ends = rows.bounds(rate)
         counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in (0, 1)])

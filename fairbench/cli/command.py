@@ -113,12 +113,12 @@ def check_folder(out: Path, *, new: bool = False) -> None:
     """
     from fairbench.results.packs import is_pack
 
-    for place in (*([out] if not new else []), *out.parents):
-        if place.exists() and not place.is_dir():
-            raise UserError(f"out={out}: {place} is a file; name another place, out=FOLDER")
-        if is_pack(place):
+    for path in (*([out] if not new else []), *out.parents):
+        if path.exists() and not path.is_dir():
+            raise UserError(f"out={out}: {path} is a file; name another place, out=FOLDER")
+        if is_pack(path):
             raise UserError(
-                f"out={out}: {place} is a pack, which stays as it is; name a place beside it"
+                f"out={out}: {path} is a pack, which stays as it is; name a place beside it"
             )
 
 

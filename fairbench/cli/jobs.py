@@ -68,7 +68,7 @@ def carry_out_jobs(
     if config["plan"]:
         return planned
     execution = Execution(
-        [outcome.run for outcome in planned if outcome.run],
+        [outcome.plan for outcome in planned if outcome.plan],
         executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
         figure_drawer(config["figures"]),
         progress.cell,
@@ -77,7 +77,7 @@ def carry_out_jobs(
     progress.add_planned(execution)
     ends = iter(execution.carry_out())
     return [
-        Outcome.of(next(ends), outcome.words) if outcome.run else outcome for outcome in planned
+        Outcome.of(next(ends), outcome.words) if outcome.plan else outcome for outcome in planned
     ]
 
 
@@ -105,14 +105,14 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
 
     from fairbench.cli.summary import Outcome, job_name
     from fairbench.experiments.configuration import run_name
-    from fairbench.experiments.execute import plan
+    from fairbench.experiments.execute import plan_run
 
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
-        planned: Plan = plan(config)
+        planned: Plan = plan_run(config)
         named_plan = replace(planned, name=job_name(planned.name, words, varied))
-        return Outcome("planned", named_plan.name, words, run=named_plan)
+        return Outcome("planned", named_plan.name, words, plan=named_plan)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:

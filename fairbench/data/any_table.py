@@ -274,9 +274,9 @@ def text_table(
     return _table_alone(table, path.name, lambda line: f"line {lines_above + line}")
 
 
-def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> TextTable:
+def _table_alone(table: TextTable, file: str, name_of_line: Callable[[int], str]) -> TextTable:
     """Return a table without totals and notes; refuse another table below or beside it."""
-    refuse_another_table(table.data, table.separator, table.names, file, place)
+    refuse_another_table(table.data, table.separator, table.names, file, name_of_line)
     data, left_out = without_totals(table.data, table.separator, table.names, file)
     return replace(
         table, data=data, guessed=(*table.guessed, *left_out_text(left_out)), left_out=left_out

@@ -88,8 +88,8 @@ def entries(conf: Path) -> list[DatasetEntry]:
     tasks = []
     for path in sorted((conf / "dataset").glob("*.yaml")):
         options = yaml.safe_load(path.read_text(encoding="utf-8"))
-        place, _, function = options.pop("_target_").rpartition(".")
-        module = imported(place)
+        module_name, _, function = options.pop("_target_").rpartition(".")
+        module = imported(module_name)
         tasks.append(DatasetEntry(path.stem, module, getattr(module, function), options))
     return sorted(tasks, key=lambda entry: (entry.module.__name__, entry.name))
 
@@ -216,8 +216,8 @@ def check_file(archive: Archive, source: Source) -> Found:
             return Found("wrong", source, str(error))
         reason = str(error).partition("nor downloaded (")[2].partition("). Get it")[0]
         return Found("missing", source, f"{reason or error}; see {source.page}")
-    place = archive.locate(source)
-    note = f"{place}" if before else f"downloaded to {place}"
+    path = archive.locate(source)
+    note = f"{path}" if before else f"downloaded to {path}"
     return Found("there", source, note if source.sha256 else f"{note} (no checksum is recorded)")
 
 

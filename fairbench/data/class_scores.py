@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
-from fairbench.data.columns import Place, RowError, numbers_of, scores_of
+from fairbench.data.columns import ColumnRef, RowError, numbers_of, scores_of
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
 
@@ -104,16 +104,16 @@ def read_class_scores(
     ------
     UserError : an unknown class, no prediction, or probabilities that are none or do not sum to 1.
     """
-    shares = np.column_stack([scores_of(frame, Place(file, name)) for name in columns])
+    shares = np.column_stack([scores_of(frame, ColumnRef(file, name)) for name in columns])
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
     names = tuple(classes) or _sort_names({*labels, *predicted} - {""})
     if len(columns) > 1:
         _check_sums(shares, columns, file, "classes", _SLACK)
         names = tuple(classes) or _classes(columns, labels)
-    targets = _codes(labels, names, Place(file, target), optional=True)
+    targets = _codes(labels, names, ColumnRef(file, target), optional=True)
     most_probable = shares.argmax(axis=1).astype(np.int64)
-    chosen = _codes(predicted, names, Place(file, prediction)) if prediction else most_probable
+    chosen = _codes(predicted, names, ColumnRef(file, prediction)) if prediction else most_probable
     if len(columns) == 1:
         return MulticlassScores(targets, chosen, shares[:, 0], names)
     confidence = shares[np.arange(len(shares)), chosen]
@@ -136,19 +136,19 @@ def _sort_names(names: set[str]) -> tuple[str, ...]:
 
 
 def _codes(
-    names: pd.Series, classes: Sequence[str], place: Place, *, optional: bool = False
+    names: pd.Series, classes: Sequence[str], column: ColumnRef, *, optional: bool = False
 ) -> Codes:
-    """Return places among the classes; `UNKNOWN` where there is no name."""
+    """Return names as positions among the classes; `UNKNOWN` where there is no name."""
     codes = pd.Index(classes).get_indexer(pd.Index(names)).astype(np.int64)
     missing = (names == "").to_numpy()
     listed = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     expected = f"one of the {len(classes)} classes ({listed})"
-    place.refuse(names, (codes < 0) & ~(missing & optional), expected)
+    column.refuse(names, (codes < 0) & ~(missing & optional), expected)
     return np.where(missing, UNKNOWN, codes)
 
 
 def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
-    """Return what columns of probabilities are of: their names, or what follows a shared start."""
+    """Return the classes of columns of probabilities: their names without the shared beginning."""
     start = len(os.path.commonprefix(list(columns)))
     suffixes = tuple(name[start:] for name in columns)
     return suffixes if all(suffixes) and not {*labels} - {""} <= {*columns} else tuple(columns)
@@ -168,10 +168,10 @@ def read_group_shares(
     ------
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
-    shares = np.column_stack([numbers_of(frame, Place(file, name)) for name in columns])
+    shares = np.column_stack([numbers_of(frame, ColumnRef(file, name)) for name in columns])
     for name, share in zip(columns, shares.T, strict=True):
-        wrong = (share < 0) | (share > 1)
-        Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
+        is_outside = (share < 0) | (share > 1)
+        ColumnRef(file, name).refuse(frame[name], is_outside, "a probability between 0 and 1")
     if len(columns) == 1:
         return [f"not {columns[0]}", *columns], np.hstack([1 - shares, shares])
     hint = "; name a column for every group"

@@ -273,9 +273,9 @@ _NO_ROWS = re.compile(rb"[\r\n]*\Z")
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
-def line_of(content: bytes, place: int) -> int:
+def line_of(content: bytes, position: int) -> int:
     """Return the line that a byte of a text is in, the first being 1."""
-    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, place))
+    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, position))
 
 
 def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
@@ -290,9 +290,10 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     """
     if kind := _kind(content):
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
-    if (place := content.find(b"\0")) >= 0:
+    if (position := content.find(b"\0")) >= 0:
         raise DataError(
-            f"{file}: line {line_of(content, place)} holds a byte of value 0, as UTF-16 text does"
+            f"{file}: line {line_of(content, position)} holds a byte of value 0, as UTF-16 text "
+            "does"
         )
     read = start = len(content) - len(content.lstrip(b"\r\n"))
 

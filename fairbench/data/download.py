@@ -171,7 +171,7 @@ def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     return content
 
 
-def refuse_web_page(content: bytes, place: str, page: str) -> None:
+def refuse_web_page(content: bytes, file: str, page: str) -> None:
     """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
     start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
@@ -179,7 +179,7 @@ def refuse_web_page(content: bytes, place: str, page: str) -> None:
         name = f" titled '{title.group(1).decode('utf-8', 'replace')}'" if title else ""
         hint = f" from {page}" if page else ""
         raise DataError(
-            f"{place} is a web page{name}, not the data: a server's error message saved under the "
+            f"{file} is a web page{name}, not the data: a server's error message saved under the "
             f"file's name? Delete it and get the file{hint}"
         )
 

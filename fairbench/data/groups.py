@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.core.formats import MISSING, label_notes, quoted
 from fairbench.data.bands import are_quantities, in_order
-from fairbench.data.columns import Place, each_value
+from fairbench.data.columns import ColumnRef, each_value
 from fairbench.data.dataset import check_combinable, combine, reference_first
 from fairbench.data.distinct_rows import tally, times_of
 
@@ -75,14 +75,14 @@ def with_rare_pooled(
 
 
 def groups_of(
-    text: pd.Series, place: Place, most: int = MOST_GROUPS, *, option: str = "group"
+    text: pd.Series, column: ColumnRef, most: int = MOST_GROUPS, *, option: str = "group"
 ) -> pd.Series:
-    """Return a column of groups, the largest first, bands in their order, ``unknown`` of no label.
+    """Return a column of groups: the largest first, bands in their order, blanks as ``unknown``.
 
     Parameters
     ----------
-    most : the most groups that are allowed.
-    option : the one that names the column.
+    most : the largest number of groups that is allowed.
+    option : the option by which the column is named, for messages.
 
     Raises
     ------
@@ -90,19 +90,19 @@ def groups_of(
     """
     codes, values = each_value(text, lambda value: value or MISSING)
     names = in_order(set(values))
-    column = place.column
     hint = ""
     holds = f"holds {len(names)} different"
     if are_quantities(names):
-        hint = f": make bands of them, such as {option}={column}:25,40,62 or {column}:quantiles(4)"
+        hint = f": make bands of them, such as {option}={column.name}:25,40,62 or "
+        hint += f"{column.name}:quantiles(4)"
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
-        raise place.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
+        raise column.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
     if len(names) > MOST_GROUPS and hint:
-        raise place.fault(f"{holds} numbers, which are no groups yet{hint}")
-    places = pd.Index(names).get_indexer(values)[codes]
-    largest = names[int(tally(places, times_of(text)).argmax())]
-    return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)
+        raise column.fault(f"{holds} numbers, which are no groups yet{hint}")
+    group_codes = pd.Index(names).get_indexer(values)[codes]
+    largest = names[int(tally(group_codes, times_of(text)).argmax())]
+    return reference_first(pd.Series(pd.Categorical.from_codes(group_codes, names)), largest)
 
 
 def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict[str, str]:
@@ -190,7 +190,7 @@ def read_groups(
     most, most_cells = MOST_GROUPS, MOST_CELLS
     if many:
         most = most_cells = max(MOST_GROUPS, min(_MOST_TOGETHER, len(frame) // 2))
-    singles = {name: groups_of(frame[name], Place(file, name), most) for name in names}
+    singles = {name: groups_of(frame[name], ColumnRef(file, name), most) for name in names}
     check_combinable(pd.DataFrame(singles), file)
     references = {name: str(labels.cat.categories[0]) for name, labels in singles.items()}
     references |= references_of(singles, asked)

@@ -26,7 +26,7 @@ from fairbench.core.seeds import integer_seed, rng
 from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
 from fairbench.experiments.configuration import Config
-from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan, prepared
+from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.study import Cell
 from fairbench.experiments.tuning_settings import Tuning
@@ -125,7 +125,7 @@ class Search:
     @cached_property
     def default_plan(self) -> Plan:
         """The run of the untuned default."""
-        return plan(self.compose({}))
+        return plan_run(self.compose({}))
 
     @cached_property
     def goals(self) -> tuple[Goal, ...]:
@@ -290,7 +290,7 @@ class Search:
         """
         trial = Trial(values)
         try:
-            trial.plan = plan(self.compose(values)) if values else self.default_plan
+            trial.plan = plan_run(self.compose(values)) if values else self.default_plan
             self._fit(trial, folds)
         except UserError as error:
             if not values:
@@ -345,11 +345,13 @@ class Search:
             WorkUnit(planned, cell.id) for cell in cells if refit or not planned.store.has(cell.id)
         ]
         while missing:
-            done = list(self.executor.run(missing))
-            self.fitted += sum(outcome.computed for outcome in done)
-            if errors := [outcome.error for outcome in done if outcome.error]:
+            results = list(self.executor.run(missing))
+            self.fitted += sum(result.computed for result in results)
+            if errors := [result.error for result in results if result.error]:
                 raise UserError(errors[0])
-            missing = [WorkUnit(planned, d.task.cell, wait=True) for d in done if d.busy]
+            missing = [
+                WorkUnit(planned, result.unit.cell, wait=True) for result in results if result.busy
+            ]
 
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
         """Return whether one finished trial is better in every objective, on the same rows."""
@@ -357,7 +359,7 @@ class Search:
         rivals = [other for other in finished if other.folds == folds and not other.error]
         scores = [self.tuning.score(np.array(self._objective_values(rival))) for rival in rivals]
         best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
-        return any(self._is_behind(trial, rivals[place]) for place in best)
+        return any(self._is_behind(trial, rivals[index]) for index in best)
 
     def _is_behind(self, trial: Trial, rival: Trial) -> bool:
         """Return whether a trial is surely worse than a rival in every objective."""

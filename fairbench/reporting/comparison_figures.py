@@ -199,9 +199,9 @@ def _letters(axes: Axes, best: pd.DataFrame) -> None:
     size = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
     near: dict[tuple[float, float], list[str]] = {}
     outline = withStroke(linewidth=3, foreground="white")
-    for place, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
-        places_nearby = (at for at in near if (np.abs(place - at) < _NEAR * size).all())
-        near.setdefault(next(places_nearby, (place[0], place[1])), []).append(str(letter))
+    for point, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
+        places_nearby = (at for at in near if (np.abs(point - at) < _NEAR * size).all())
+        near.setdefault(next(places_nearby, (point[0], point[1])), []).append(str(letter))
     for at, letters in near.items():
         axes.annotate(
             letters_text(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",

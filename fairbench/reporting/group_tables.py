@@ -43,7 +43,7 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     values = np.array([*ends, (-epsilon, 0, epsilon)], float)
     low, high = np.nanmin(values), np.nanmax(values)
     scaled = (100 * (values - low) / (high - low)).tolist()
-    *placed, (left, zero, right) = [[round(place, 1) for place in triple] for triple in scaled]
+    *placed, (left, zero, right) = [[round(end, 1) for end in triple] for triple in scaled]
     return [
         None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
         for lower, value, upper in placed

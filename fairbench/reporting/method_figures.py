@@ -160,14 +160,14 @@ def _legend(figure: Figure) -> None:
 def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     """Draw, for each method, boxes of individuals' uncertainties across variants, and of noise."""
     for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
-        for place, (method, style) in enumerate(styles.items()):
+        for position, (method, style) in enumerate(styles.items()):
             box = quantile_box(metrics[metrics["method"] == method], name)
             if box is None:
                 continue
             colour = GREY if name == "noise" else style.colour
             line = {"color": colour, "linewidth": 1.5}
             axes.bxp(
-                [box], positions=[place + shift], widths=width, orientation="horizontal",
+                [box], positions=[position + shift], widths=width, orientation="horizontal",
                 manage_ticks=False, boxprops=line, whiskerprops=line, capprops=line,
                 medianprops=line, flierprops={"marker": "x", "markeredgecolor": colour},
             )  # fmt: skip

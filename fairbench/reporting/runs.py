@@ -377,9 +377,7 @@ def ranking_document(
     ranks : (R,), from 1; equal ones are tied.
     """
     order = np.argsort(ranks, kind="stable")
-    places = [
-        [rank_of(ranks, i), place, names[i], ids[i]] for place, i in enumerate(order, start=1)
-    ]
+    places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
     return Document(title, [Section("", [Table(columns, places), _matrix(outperforms, order)])])
 
@@ -395,8 +393,8 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     columns = [Column("", "count", narrow=True)]
     columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
     rows = [
-        [place, *(None if i == j else outperforms[i, j] for j in order)]
-        for place, i in enumerate(order, start=1)
+        [rank, *(None if i == j else outperforms[i, j] for j in order)]
+        for rank, i in enumerate(order, start=1)
     ]
     return Table(columns, rows, title=MATRIX, repeated=1)
 

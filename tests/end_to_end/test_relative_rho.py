@@ -36,7 +36,7 @@ def results(tmp_path_factory):
 
 
 def run(folder, *words):
-    return carry_out(configuration(*COMMON, *words, results=folder)).run.id
+    return carry_out(configuration(*COMMON, *words, results=folder)).plan.id
 
 
 def load(results, name):

@@ -202,13 +202,14 @@ def print_and_write(
         document = replace(document, made=replace(document.made, command=as_typed()))
     (print_document if detail == ALL else print_summary)(document)
     try:
-        place = folder()
-        make_folder(place, 0o700)  # reports are about people: only their author may read them
-        names = write_document(document, place, name, formats, mode=0o600)
+        report_folder = folder()
+        # Reports are about people: only their author may read them.
+        make_folder(report_folder, 0o700)
+        names = write_document(document, report_folder, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
     detail_hint = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
-    print_line(f"\nwritten: {place / ', '.join(names)}{more}{detail_hint}")
+    print_line(f"\nwritten: {report_folder / ', '.join(names)}{more}{detail_hint}")
 
 
 @dataclass(frozen=True)

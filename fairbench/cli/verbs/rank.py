@@ -55,8 +55,8 @@ def rank(options: _Options) -> None:
         )
     else:
         report = report_of(narrow_options(options, RankOptions))
-    place = Path(options.out) if options.out else _folder(options.path)
-    print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
+    folder = Path(options.out) if options.out else _folder(options.path)
+    print_and_write(report.document, lambda: folder, "rank", options.formats, detail=options.detail)
 
 
 def _of_experiment(options: _Options) -> tuple[_Options, BenchmarkTable]:

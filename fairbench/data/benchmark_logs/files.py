@@ -120,10 +120,10 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     content = read_bytes(path, most_memory())
     check_memory(2 * len(content), name)
-    for place, line in enumerate(content.split(b"\n"), 1):
+    for line_number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            values = parse_json(line, f"{name}, line {place},")
-            yield place, as_object(values, f"{name}, line {place},")
+            values = parse_json(line, f"{name}, line {line_number},")
+            yield line_number, as_object(values, f"{name}, line {line_number},")
 
 
 def as_object(values: Any, name: str) -> dict[str, Any]:

@@ -337,13 +337,15 @@ class _ItemReader:
     def add(self, method: str, run: _Samples) -> None:
         """Read a file: a line is a document under one filter."""
         row_of_item: dict[str, dict[Any, Any]] = {}
-        for place, line in json_lines(run.path, run.name):
-            item = _item(line, run.name, place)
+        for line_number, line in json_lines(run.path, run.name):
+            item = _item(line, run.name, line_number)
             _check_document(self.documents, run, item, line)
             row = row_of_item.setdefault(item, {"method": method, "task": run.task, "item": item})
             if self.family:
                 row["family"] = self.family.get(run.task, run.task)
-            self._add_scores(row, run, line, f"{run.name}, line {place}: document {quoted(item)}")
+            self._add_scores(
+                row, run, line, f"{run.name}, line {line_number}: document {quoted(item)}"
+            )
         if not row_of_item:
             raise DataError(f"{run.name} has no lines")
         self.rows += row_of_item.values()
@@ -411,10 +413,10 @@ def _samples(path: Path, results: Sequence[_Results], files: Files) -> _Samples:
     return _Samples(path, files.name(path), task, results_file)
 
 
-def _item(line: Mapping[str, Any], name: str, place: int) -> str:
+def _item(line: Mapping[str, Any], name: str, line_number: int) -> str:
     item = line.get("doc_id")
     if isinstance(item, bool) or not isinstance(item, str | int):
-        raise DataError(f"{name}, line {place} has no doc_id: its documents cannot be paired")
+        raise DataError(f"{name}, line {line_number} has no doc_id: its documents cannot be paired")
     return str(item)
 
 

@@ -48,8 +48,8 @@ def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
 def table_frame(table: Table) -> pd.DataFrame:
     """Return a table with a column for each part of an interval or an estimate."""
     columns: dict[str, list[Any]] = {}
-    for place, column in enumerate(table.columns):
-        values = [as_cell(row[place]).value for row in table.rows]
+    for column_index, column in enumerate(table.columns):
+        values = [as_cell(row[column_index]).value for row in table.rows]
         for part, name in enumerate(_PARTS.get(column.kind, ())):
             numbers = [float("nan") if value is None else value[part] for value in values]
             columns[f"{column.title} {name}".strip()] = numbers

@@ -451,9 +451,9 @@ class Document:
             return
         summary = self.on_first_page
         beside = [block for block in (summary.key_figures, summary.chart) if block]
-        for place, (title, sentences) in enumerate(summary.parts):
+        for index, (title, sentences) in enumerate(summary.parts):
             yield _listed(title, sentences)
-            if place == 0:
+            if index == 0:
                 yield from beside
         if self.audited:
             yield Section(summary.audited_title, [Definitions(self.audited)])

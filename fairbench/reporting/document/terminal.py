@@ -131,18 +131,18 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     yield _Part((0, 0), "", [line for text in title for line in _wrap(text, console)])
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
-        for place, sentence in enumerate(sentences):
-            is_late = place >= _AT_ONCE and name != "found"
+        for index, sentence in enumerate(sentences):
+            is_late = index >= _AT_ONCE and name != "found"
             later = len(_IMPORTANCE) if is_late else 0
             lines = _wrap(shown_text(f"- {sentence}"), console)
-            yield _Part((order + later, place), heading, lines)
+            yield _Part((order + later, index), heading, lines)
         if name == "found" and summary.key_figures is not None:
             lines = _figure_lines(summary.key_figures, console)
             yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
-    for place, (term, text) in enumerate(document.audited):
+    for index, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
             lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
-            yield _Part((_IMPORTANCE.index("audited"), place), summary.audited_title, lines)
+            yield _Part((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:
@@ -230,9 +230,11 @@ def _print_table(console: Console, table: Table) -> None:
 
 def _parts(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
-    places = [i for i, column in enumerate(table.columns) if _is_shown(column)]
-    texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
-    widths = {i: _width(table.columns[i], column) for i, column in zip(places, texts, strict=True)}
+    shown_columns = [i for i, column in enumerate(table.columns) if _is_shown(column)]
+    texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in shown_columns]
+    widths = {
+        i: _width(table.columns[i], column) for i, column in zip(shown_columns, texts, strict=True)
+    }
     if table.repeated:
         yield from _split_columns(table, widths, width, table.repeated)
         return
@@ -241,7 +243,7 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
         if not table.columns[last].left_out:
             break
         del widths[last]
-    words = {i: _longest_word(texts[places.index(i)]) for i in widths}
+    words = {i: _longest_word(texts[shown_columns.index(i)]) for i in widths}
     least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
     if _sum(table, least) > width:  # too narrow for all columns side by side
         names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
@@ -287,9 +289,9 @@ def _is_shown(column: Column) -> bool:
     return not column.page_only and column.kind != "bar"
 
 
-def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
-    """Return the columns of a table at some places, for printing."""
-    columns = [table.columns[i] for i in places]
+def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
+    """Return the columns of a table at some positions, for printing."""
+    columns = [table.columns[i] for i in shown_columns]
     rich_table = RichTable(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -306,7 +308,7 @@ def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
     for number, row in enumerate(rows):
         if number and number in table.rules:
             rich_table.add_section()
-        rich_table.add_row(*(_cell(row[i], table.columns[i]) for i in places))
+        rich_table.add_row(*(_cell(row[i], table.columns[i]) for i in shown_columns))
     return rich_table
 
 

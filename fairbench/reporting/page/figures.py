@@ -268,9 +268,9 @@ def _add_letters(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     variances = [[row["error_variance"], row["gap_variance"]] for row in rows]
     sds = np.sqrt(np.array(variances, float).reshape(-1, 2)).mean(axis=0)
     letters: dict[int, list[str]] = {}
-    for i, place in enumerate(best):
+    for i, index in enumerate(best):
         nearby_points = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
-        letters.setdefault(next(nearby_points, i), []).append(_letter(rows[place]))
+        letters.setdefault(next(nearby_points, i), []).append(_letter(rows[index]))
     labels = {best[i]: letters_text(sorted(near_letters)) for i, near_letters in letters.items()}
     return [{**row, "label": labels.get(i, "")} for i, row in enumerate(rows)]
 
@@ -362,7 +362,7 @@ def confusion_counts(
     counts_by_rate = []
     for rate in _RATES:
         has_rate = (rows["metric"] == rate).to_numpy(bool)
-        places = tuple(place[has_rate] for place in places_of_rows)
+        places = tuple(positions[has_rate] for positions in places_of_rows)
         table = np.full((2, len(runs), len(splits), len(groups)), np.nan)
         for column, name in zip(table, ("value", "n"), strict=True):
             column[places] = rows[name].to_numpy(float)[has_rate]

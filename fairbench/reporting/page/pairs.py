@@ -224,15 +224,15 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
         Column("run"),
         Column("accuracy", "number"),
         Column(metric_label(best.gap), "number"),
-        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+        *(Column(str(position), "percent") for position in range(1, len(order) + 1)),
     ]
     rows = []
-    for place, i in enumerate(order, start=1):
+    for position, i in enumerate(order, start=1):
         id_ = compared.ids[i]
         cells = [_cell(pairs, i, j, str(verdicts[i, j])) for j in order]
         run = TableCell(labels[id_], link=f"#run-{id_}")
         means = [best.accuracy[id_], best.gap_mean[id_]]
-        rows.append([rank_of(ranks, i), place, run, *means, *cells])
+        rows.append([rank_of(ranks, i), position, run, *means, *cells])
     return Table(columns, rows, style="pairs")
 
 

@@ -379,5 +379,5 @@ def _run_row(run: Run, label: str) -> list[Any]:
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows as name -> value; pandas' own way takes ten times as long."""
     names = [str(name) for name in rows]
-    columns = [rows.iloc[:, place].tolist() for place in range(len(names))]
+    columns = [rows.iloc[:, column].tolist() for column in range(len(names))]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

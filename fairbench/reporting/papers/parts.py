@@ -178,8 +178,8 @@ def _digest(paper: Paper, words: Sequence[str]) -> str:
 def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list[Failure]:
     """Run parts one after the other, whatever happens to one, and return those that failed."""
     failures = []
-    for place, part in enumerate(parts, 1):
-        print(f"[{place} of {len(parts)}] {part.paper}, {part.name}", flush=True)
+    for number, part in enumerate(parts, 1):
+        print(f"[{number} of {len(parts)}] {part.paper}, {part.name}", flush=True)
         before = _cpu_seconds()
         try:
             result = part.run()

@@ -88,9 +88,9 @@ def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
     Those of a smaller size than the paper's are only counted.
     """
     for row in changed[changed["whole"]].to_dict("records"):
-        place = ", ".join(filter(None, (row[name] for name in (*KEYS, "metric"))))
+        row_name = ", ".join(filter(None, (row[name] for name in (*KEYS, "metric"))))
         print(
-            f"{paper.name}, table {row['table']}, {place}: {row['verdict']} "
+            f"{paper.name}, table {row['table']}, {row_name}: {row['verdict']} "
             f"(recorded: {row['before']}); theirs {row['value']}, ours {row['ours']:.4g}"
         )
     smaller = int((~changed["whole"]).sum())

@@ -288,7 +288,7 @@ class Asked:
 
     @cached_property
     def line(self) -> CommandLine:
-        """All words but those on learner, intervention and method."""
+        """The command line of all words except those on learner, intervention and method."""
         words_by_name = {
             k: text
             for k, text in self._words_by_name.items()
@@ -386,7 +386,7 @@ class Asked:
     def _space(
         self, choices: Mapping[str, str], config: Mapping[str, Any]
     ) -> tuple[dict[str, str], tuple[Any, ...]]:
-        """Return the options of a family that are set, and those that are drawn."""
+        """Return the options of a family that are fixed, and those that are drawn."""
         stated = {
             f"{group}.{option}": str(text)
             for group, name in choices.items()

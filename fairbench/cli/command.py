@@ -101,7 +101,7 @@ def narrow_options(options: Any, kind: type[T]) -> T:
 
 
 def check_folder(out: Path, *, new: bool = False) -> None:
-    """Refuse a place that cannot become a folder, before anything is computed.
+    """Refuse a path that cannot become a folder, before anything is computed.
 
     Parameters
     ----------

@@ -20,11 +20,11 @@ Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its 
 
 
 def protect_from_collection(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
-    """Keep cells and runs from being collected as garbage as long as these runs last.
+    """Protect cells and runs from garbage collection until these runs have ended.
 
     Parameters
     ----------
-    make : whether folders that are not there are made, as they are for what is more than a plan.
+    make : whether missing folders are made; a plan makes none.
     """
     from fairbench.core.locks import using
     from fairbench.results.packs import refuse_pack
@@ -54,7 +54,12 @@ def carry_out_jobs(
     *,
     whole: bool,
 ) -> list[Outcome]:
-    """Plan some jobs, or all, and carry them out; whatever happens to one, the others go on."""
+    """Plan jobs and carry them out; if one fails, the others go on.
+
+    Parameters
+    ----------
+    whole : whether these are all jobs of the sweep.
+    """
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Execution
     from fairbench.experiments.executors import executor
@@ -62,7 +67,7 @@ def carry_out_jobs(
     config = jobs[0][1]
     planned = [_plan_job(job, varied) for job in jobs]
     if whole:
-        _refuse_what_is_alike(planned)
+        _refuse_common_failure(planned)
     for outcome in planned:
         progress.outcome(outcome)
     if config["plan"]:
@@ -81,7 +86,7 @@ def carry_out_jobs(
     ]
 
 
-def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
+def _refuse_common_failure(planned: Sequence[Outcome]) -> None:
     """Refuse a sweep if all of its jobs fail for the same reason, with one message.
 
     Raises
@@ -95,11 +100,11 @@ def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
 
 
 def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
-    """Plan a job: what is planned is to be carried out; others are skipped or have failed.
+    """Return the outcome of planning a job: planned, skipped or failed.
 
     Parameters
     ----------
-    varied : the options in which the jobs of the sweep differ, which its name tells.
+    varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
     import traceback
 

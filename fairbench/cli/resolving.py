@@ -70,7 +70,7 @@ class _Experiment:
         return self.deadline - time.monotonic()
 
     def carry_out(self, jobs: Sequence[tuple[int, Job]]) -> int:
-        """Carry out jobs by their places; return how many cells were fitted.
+        """Carry out jobs, given with their indices; return how many cells were fitted.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class _Experiment:
         return fits
 
     def at_least(self, splits: Mapping[str, int], approaches: Sequence[str]) -> int:
-        """Run approaches on so many splits of each task; return the number of fits."""
+        """Run approaches on a number of splits of each task; return the number of fits."""
         kept_methods = set(approaches)
         further = list[tuple[int, Job]]()
         for index, (method, task) in self.runs.named.items():

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fairbench.cli.command_line import SweepSettings
     from fairbench.results.catalogue import Catalogue
 
-FAILED = 1  # the exit status
-Words = tuple[str, ...]  # of a job, such as "dataset=german", "method=ensemble"
+FAILED = 1  # the exit status if a run failed
+Words = tuple[str, ...]  # the words of a job, such as "dataset=german", "method=ensemble"
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[li
 
     Parameters
     ----------
-    runs : the runs among which comparable ones are looked for.
+    runs : the runs to search for comparable ones.
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
     ids_or_all = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
@@ -352,7 +352,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
 
     Parameters
     ----------
-    sweep : the name of the sweep that they are of.
+    sweep : the name of their sweep.
     """
     from fairbench.results.runs import Run
     from fairbench.results.sweeps import Sweep

@@ -21,7 +21,7 @@ _AS_IT_IS = -1  # of a buffer that was not worth packing
 
 
 def stream_size(source: pa.NativeFile) -> int:
-    """Return how many bytes the batches of a stream take, from where `source` stands.
+    """Return the number of bytes of a stream's batches, from the present position of `source`.
 
     Raises
     ------

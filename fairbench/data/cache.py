@@ -90,7 +90,7 @@ def _sha256(source: Source, archive: Archive) -> str | None:
 def _cacheable(data: Dataset, archive: Archive) -> bool:
     """Return whether a data set can be cached: columns from files, with texts as labels."""
     if isinstance(data.features, Sequences):
-        return False  # which are files of arrays already, and read as fast as a cache of them
+        return False  # they are files of arrays, which are read as fast as a cache
     located = all(archive.locate(source) for source in data.sources)
     texts = all(
         isinstance(label, str)

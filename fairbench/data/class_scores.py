@@ -24,7 +24,7 @@ UNKNOWN = -1
 _MISSING = ("", "nan")
 # Sums of rounded probabilities miss 1 by this much at most, even of a thousand classes.
 _SLACK = 0.05
-_GROUP_SLACK = 0.02  # the same of groups, of which there are few
+_GROUP_SLACK = 0.02  # the same for groups, which are few
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class MulticlassScores:
     prediction : (n,) codes of the predicted classes.
     confidence : (n,) probability that the classifier gave its prediction, in [0, 1].
     classes : names of the C classes.
-    probabilities : (n, C) of all classes, where they are known.
+    probabilities : (n, C) of all classes, or None.
     """
 
     target: Codes
@@ -121,7 +121,7 @@ def read_class_scores(
 
 
 def class_names(column: pd.Series) -> pd.Series:
-    """Return labels with whole numbers in one spelling, 5 for 5.0, and empty where missing."""
+    """Return labels with whole numbers in one spelling, 5 for 5.0; missing ones are empty."""
     text = column.astype(str).str.strip()
     text = text.mask(text.str.lower().isin(_MISSING), "")
     value = pd.to_numeric(text, errors="coerce")
@@ -130,7 +130,7 @@ def class_names(column: pd.Series) -> pd.Series:
 
 
 def _sort_names(names: set[str]) -> tuple[str, ...]:
-    """Return names in the order of their numbers where all are numbers, or of the alphabet."""
+    """Return names sorted as numbers if all are numbers, else alphabetically."""
     numeric = all(name.lstrip("-").isdigit() for name in names)
     return tuple(sorted(names, key=int if numeric else str))
 
@@ -161,8 +161,9 @@ def read_group_shares(
 
     Parameters
     ----------
-    columns : one for each group, which it is called after; of one alone, the other group is
-        everybody else. file : the name for messages.
+    file : the name of the file, for messages.
+    columns : a column for each group, which gives the group its name; with one column, everybody
+        else is the other group.
 
     Raises
     ------

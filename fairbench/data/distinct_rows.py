@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Times = NDArray[np.int64]
 
-MANY_ROWS = 5_000_000  # fewer are read as any other table, which takes seconds
+MANY_ROWS = 5_000_000  # fewer rows are read like any other table, which takes seconds
 MOST_DISTINCT = 100_000  # rows, and values of a column; more are not counted here
 _BATCH = 1 << 20
 _TIMES = "times"
@@ -52,7 +52,7 @@ def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int 
 def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     """Return the distinct rows of a Parquet file as strings, in the order of their first rows.
 
-    The index has the place of the first row of each; :func:`times_of` says how often it comes.
+    The index is the number of the first such row; :func:`times_of` returns how often each occurs.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
             for group in range(file.metadata.num_row_groups):
                 long = check_parquet(file, part, path.name, columns=columns, groups=[group])
                 if any(text.prefixed for text in long.values()):
-                    return None  # of these Arrow makes no dictionaries, so that each is written out
+                    return None  # Arrow makes no dictionaries of this type: every value is stored
             metadata = file.metadata
         with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
             return counter.frame() if counter.read(file) else None
@@ -93,7 +93,7 @@ class _Counter:
     def __init__(self, file: str, columns: list[str]) -> None:
         self.file, self.columns = file, columns
         self.values: list[dict[str, int]] = [{} for _ in columns]  # text -> code, of each column
-        self.rows: dict[tuple[int, ...], int] = {}  # codes of a distinct row -> its place
+        self.rows: dict[tuple[int, ...], int] = {}  # codes of a distinct row -> its index
         self.first: list[int] = []
         self.times: list[int] = []
         self.read_so_far = 0
@@ -131,7 +131,7 @@ class _Counter:
     def _codes(
         self, column: pa.Array, column_index: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a code for each row, and what codes of the whole file these stand for."""
+        """Return a code for each row of the batch, and what these codes are in the whole file."""
         import pyarrow as pa
 
         if not pa.types.is_dictionary(column.type):

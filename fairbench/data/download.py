@@ -1,4 +1,4 @@
-"""Finding, verifying and, if need be, downloading the raw files of data sets."""
+"""Finding, verifying and, if they are missing, downloading the raw files of data sets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Archive:
     Attributes
     ----------
     search_path : folders, first match wins; files may be plain or gzip-compressed.
-    verify : whether a file is refused whose sha256 is not the recorded one.
+    verify : whether files are refused if their sha256 differs from the recorded one.
     download : whether a missing file is fetched from its mirrors into `store`.
     """
 
@@ -109,6 +109,7 @@ class Archive:
         raise DataError(self._missing(source, "; ".join(reasons)))
 
     def _missing(self, source: Source, why: str) -> str:
+        """Return the message that a file is neither in the folders nor was downloaded."""
         looked_in = (*self.search_path, self.store)
         folders = ", ".join(dict.fromkeys(map(str, looked_in)))
         return (

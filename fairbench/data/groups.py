@@ -18,10 +18,10 @@ from fairbench.data.distinct_rows import tally, times_of
 
 MOST_GROUPS = 50
 MOST_CELLS = 100  # combinations of all attributes
-_MOST_TOGETHER = 10_000  # groups that are estimated together
-CROSSED = " x "  # between the columns whose combinations are groups, and between their values
+_MOST_ESTIMATED = 10_000  # groups of one joint estimate
+CROSSED = " x "  # joins the names of columns, and their values, in groups of combinations
 _POOLED = "other groups"
-_RARE = 10  # rows of a group, of which hardly anything can be said
+_RARE = 10  # groups of fewer rows than this are too small for any finding
 
 
 def cross_groups(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -54,7 +54,7 @@ def without_groups(
 def with_rare_pooled(
     frame: pd.DataFrame, groups: Sequence[str], rare: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table whose groups of fewer rows than `rare` are one group, and notes on it.
+    """Return a table in which groups of fewer than `rare` rows are pooled, and notes on it.
 
     Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
     name.
@@ -178,7 +178,7 @@ def read_groups(
     ----------
     names : the attributes.
     asked : their references, as in :func:`references_of`.
-    many : there may be thousands of combinations, which are then all that is returned.
+    many : whether there may be thousands of combinations; then these alone are returned.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def read_groups(
         raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
     most, most_cells = MOST_GROUPS, MOST_CELLS
     if many:
-        most = most_cells = max(MOST_GROUPS, min(_MOST_TOGETHER, len(frame) // 2))
+        most = most_cells = max(MOST_GROUPS, min(_MOST_ESTIMATED, len(frame) // 2))
     singles = {name: groups_of(frame[name], ColumnRef(file, name), most) for name in names}
     check_combinable(pd.DataFrame(singles), file)
     references = {name: str(labels.cat.categories[0]) for name, labels in singles.items()}

@@ -153,7 +153,7 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
 
 
 def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
-    """Yield where periods (n,) of rows end, and in between even steps of about a block."""
+    """Yield the row numbers at which periods (n,) end, and even steps of about a block between."""
     ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
     for begin, end in zip([0, *ends], ends, strict=False):
         number = max(1, round((end - begin) / block))

@@ -25,8 +25,9 @@ from fairbench.data.tabular import to_numbers
 Cells = Sequence[str]
 Numbers = Callable[[int], NDArray[np.float64]]  # position of a column -> its values above a row
 
-_LAST = 100  # rows at the end among which totals and notes are looked for
-# Blank rows behind which another table is looked for. A file with more has them between all rows.
+_LAST = 100  # the number of last rows that are searched for totals and notes
+# The number of blank rows after which another table is searched for. A file with more has them
+# between all rows.
 _MOST_BLANK = 1000
 _TOTAL = re.compile(
     r"((grand|sub|overall)[\s-]?)?total\w*|sums?|summen?|gesamt\w*|insgesamt|zwischensumme|averages?"
@@ -49,7 +50,7 @@ class LeftOut:
     Attributes
     ----------
     row : the number of the row, counted from 1 below the header.
-    text : its cells; empty where the row is blank.
+    text : its cells; empty for a blank row.
     """
 
     row: int
@@ -203,16 +204,16 @@ def _is_named_total(cells: Cells, body: Sequence[Cells]) -> bool:
 
 
 def _adds_up(cells: Cells, numbers: Numbers) -> bool:
-    """Return whether all numbers of a row are sums or means of their columns, one beyond doubt.
+    """Return whether all numbers of a row are sums or means of their columns, one certainly.
 
-    A sum above all values is beyond doubt, and so is an exact mean that no row has.
+    A sum above all values is certainly a total, and so is an exact mean that no row has.
     """
     filled = [column for column, cell in enumerate(cells) if cell]
     if filled and _is_total(cells[filled[0]]):
         filled = filled[1:]
     if not filled or not all(_is_number(cells[column]) for column in filled):
         return False
-    beyond_doubt = False
+    is_certain = False
     for column in filled:
         values = numbers(column)
         if len(values) < 2 or not np.isfinite(values).all():
@@ -225,8 +226,8 @@ def _adds_up(cells: Cells, numbers: Numbers) -> bool:
         if not is_total and off > _rounding(cells[column], mean):
             return False
         exact = off <= 1e-6 * max(abs(mean), 1e-9) and not (values == value).any()
-        beyond_doubt = beyond_doubt or is_total or exact
-    return beyond_doubt
+        is_certain = is_certain or is_total or exact
+    return is_certain
 
 
 def _rounding(text: str, value: float) -> float:
@@ -287,6 +288,7 @@ def refuse_another_table(
 
 
 def _refuse(file: str, where: str, header: Sequence[str]) -> None:
+    """Raise the error that another table begins in a line or a column, with its first names."""
     columns = ", ".join(quoted(name, 20) for name in header[:3])
     if len(header) > 3:
         columns += ", ..."
@@ -355,7 +357,7 @@ def _refuse_beside(data: bytes, separator: str, names: Sequence[str], file: str)
 
 
 def _rows_begin(data: bytes, separator: str) -> int:
-    """Return the byte behind the header, whose names may hold the ends of lines."""
+    """Return the position after the header, whose names may hold line breaks."""
     at = len(data) - len(data.lstrip(b"\r\n"))
     while at < len(data):
         end = data.find(b"\n", at)
@@ -367,7 +369,7 @@ def _rows_begin(data: bytes, separator: str) -> int:
 
 
 def _lines(data: bytes, start: int, separator: str) -> Iterator[tuple[int, Cells]]:
-    """Yield where each line begins, and its cells."""
+    """Yield the position and the cells of each line."""
     while start < len(data):
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
@@ -376,7 +378,7 @@ def _lines(data: bytes, start: int, separator: str) -> Iterator[tuple[int, Cells
 
 
 def _lines_from_end(data: bytes, start: int, separator: str) -> Iterator[tuple[int, Cells]]:
-    """Yield where each line begins, and its cells, the last first; until one has half a field."""
+    """Yield the position and the cells of each line, the last first, up to an unclosed quote."""
     end = len(data) - data.endswith(b"\n")
     while end > start:
         begin = max(data.rfind(b"\n", start, end) + 1, start)

@@ -121,7 +121,7 @@ class DrawnSearch(Search):
 
     @property
     def values(self) -> Floats:
-        """Gap and error of the model in use and of every candidate, (k, 2); NaN where none."""
+        """Gap and error of the model in use and of every candidate, (k, 2); NaN if it failed."""
         missing = [np.nan, np.nan]
         return np.array([missing if t.error else self._objective_values(t) for t in self.everyone])
 
@@ -151,13 +151,13 @@ class DrawnSearch(Search):
         return super()._goes_on() and not self.is_enough
 
     def _propose(self, number: int) -> Values:
-        """Return the candidate of a number, fitted with the next ones where there are processes."""
+        """Return the candidate of a number; with several processes, fit the next ones with it."""
         if self.jobs > 1 and number % self.jobs == 0 and self.default_plan.config["resume"]:
             self._fit_ahead(range(number, min(number + self.jobs, self.tuning.trials)))
         return self._candidate(number)
 
     def _fit_ahead(self, numbers: Iterable[int]) -> None:
-        """Fit several candidates at a time; each is judged, or its failure told, in its turn."""
+        """Fit several candidates in parallel; each is judged or reported as failed in its turn."""
         units = []
         for number in numbers:
             with suppress(UserError):
@@ -167,6 +167,6 @@ class DrawnSearch(Search):
         self.fitted += sum(result.computed for result in self.executor.run(units))
 
     def _candidate(self, number: int) -> Values:
-        """Return the candidate of a number, which no other has a say in."""
+        """Return the candidate of a number, drawn independently of all others."""
         generator = rng(self._run.study.seed, "drawn", number)
         return self.families[int(generator.integers(len(self.families)))].sample(generator)

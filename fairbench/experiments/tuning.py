@@ -1,4 +1,4 @@
-"""Tuning: a search over options by what cells predict of validation rows, and of nothing else.
+"""Tuning: a search over options by the predictions for validation rows alone.
 
 Every trial is made of ordinary cells, one a repeat, so that nothing is fitted twice, whoever asks.
 The study is a folder of the results: the space it searches, and a line for each trial that ended.
@@ -94,7 +94,9 @@ class Dimension:
         """Return one of its values, each as likely as any other; of a logarithm, evenly in it."""
         if self.values:
             return self.values[generator.integers(len(self.values))]
-        beyond = self.high + self.whole  # a whole number stands for those from it to the next
+        beyond = (
+            self.high + self.whole
+        )  # a whole number stands for the numbers from it to the next one
         limits = np.log([self.low, beyond]) if self.log else np.array([self.low, beyond])
         value = generator.uniform(*limits)
         value = float(np.exp(value) if self.log else value)
@@ -138,7 +140,7 @@ class Search:
 
     @property
     def _kind(self) -> tuple[str, ...]:
-        """The settings that tell this study from those of other searches."""
+        """The settings that distinguish this study from others."""
         return ()
 
     @property
@@ -151,7 +153,7 @@ class Search:
     def record(self) -> StudyRecord:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
-        # Cells do not tell whose gaps are meant, nor how a method reads what they predict.
+        # Cells alone do not determine the protected attribute, nor how a method reads their outputs.
         read = [list(self._run.study.protect), self._run.identity.config["method"]]
         key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)
@@ -304,7 +306,7 @@ class Search:
         run = prepared(trial.plan)
         parts = list[GoalRows]()
         cells = sorted(
-            (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.place
+            (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.repeat_and_fold
         )[:folds]
         note_begun(run.store, [self.record.folder.name], self._cells(cells))
         for start in range(0, len(cells), self.jobs):

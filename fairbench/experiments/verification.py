@@ -71,7 +71,7 @@ def _inert(value: Any, where: str) -> Any:
 
     Raises
     ------
-    UserError : it holds an interpolation, or an option with which Hydra is told what to call.
+    UserError : it holds an interpolation, or an option that tells Hydra what to call.
     """
     if isinstance(value, Mapping):
         for name, inner in value.items():
@@ -100,7 +100,7 @@ class Difference:
 
 
 def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list[str]:
-    """Make what is damaged of a run's files again from its cells; return what was damaged.
+    """Make damaged files of a run again from its cells; return their names.
 
     Figures that there are, are drawn again.
 
@@ -124,7 +124,7 @@ def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list
 
 
 def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> bool:
-    """Evaluate a stored run from its cells where the code that evaluates has changed; fit nothing.
+    """Evaluate a stored run from its cells if the evaluation's code has changed; fit nothing.
 
     Figures that there are, are drawn again.
 

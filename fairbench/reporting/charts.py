@@ -125,7 +125,7 @@ def svg_drawing(content: str, height: float) -> str:
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
 
-LOOKS = (  # how a drawing looks in a page
+STYLE_SHEET = (  # of drawings in a page
     "text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:#1a1a1a}.title{font-weight:600}"
     ".letter{font-size:13px;font-weight:700}.frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
     ".grid{stroke:#d5d5d5;stroke-width:.5}.range{stroke:#1a1a1a;stroke-width:2.5}"
@@ -144,7 +144,7 @@ def file_of(drawings: Sequence[str]) -> str:
         top += height
     box = f'width="{PANEL}" height="{top}" viewBox="0 0 {PANEL} {top}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
-    style = f"<style>{LOOKS}</style>"
+    style = f"<style>{STYLE_SHEET}</style>"
     return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{style}{ground}{"".join(parts)}</svg>'
 
 
@@ -262,6 +262,8 @@ def track(
 
 @dataclass(frozen=True)
 class _Scale:
+    """A linear scale from the values of an axis to its coordinates, of 0 to `size`."""
+
     low: float
     high: float
     size: float
@@ -392,6 +394,7 @@ def _key_text(series: Series) -> str:
 
 
 def _key(series: Series, texts: Sequence[str]) -> str:
+    """Return an entry of the key in SVG: line and marker of a series, and lines of text."""
     line = f'<path d="M-11 0H11" fill="none" stroke="{series.colour}"{_dash(series)}/>'
     line = line if series.lined or series.outline is not None else ""
     marker = _marker(series) if series.marked else ""
@@ -423,8 +426,8 @@ def with_looks(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
-    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
+def _cycled(names: Any, styles: Sequence[str]) -> dict[str, str]:
+    return {name: styles[i % len(styles)] for i, name in enumerate(names)}
 
 
 def letters_text(letters: Sequence[str]) -> str:

@@ -91,7 +91,7 @@ def _name(metric: Metric) -> str:
 
 
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
-    """Return which other runs cannot be told from the best, the first five by name."""
+    """Return which other runs cannot be distinguished from the best, the first five by name."""
     order = np.argsort(choice.objectives, kind="stable")
     best = choice.runs[choice.chosen_index]
     near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
@@ -163,6 +163,7 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
 
 
 def _standing(choice: Choice, i: int) -> str:
+    """Return how run `i` compares with the chosen one, in a few words."""
     if i == choice.chosen_index:
         return "chosen"
     if choice.same[i]:

@@ -336,7 +336,7 @@ def _rank_table(
 
 
 def _interval_bars(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> list[Bar | None]:
-    """Return the interval of each row as a bar; None where an end is not known."""
+    """Return the interval of each row as a bar; None if a limit is unknown."""
     ends = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
     ends[~np.isfinite(ends).all(axis=1)] = np.nan
     return bars([(low, value, high) for low, value, high in ends.tolist()], answer.epsilon)
@@ -439,7 +439,7 @@ def _pair_table(answer: Ranking, rows: Sequence[PairedDifference], title: str = 
 
 
 def _pairs(answer: Ranking) -> Details:
-    """Return the first pairs in a table that is folded away, and where all are."""
+    """Return a folded table of the first pairs, and the file that holds all pairs."""
     pairs = len(answer.paired.first)
     rows: list[PairedDifference] = []
     for difference in answer.differences():
@@ -455,7 +455,7 @@ def _pairs(answer: Ranking) -> Details:
 
 
 def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
-    """Yield the table of what would resolve each open pair, and how many rivals it omits."""
+    """Yield the table of what would resolve each open pair, and the number of rivals left out."""
     cells = _cells(table)
     yield table_of(
         answer.plans,

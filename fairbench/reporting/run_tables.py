@@ -22,7 +22,7 @@ _FACTS = (
 
 
 def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
-    """Return a row for each run, named by what tells it apart, those of one data set by error.
+    """Return a row for each run, named by how it differs, sorted by data set and then by error.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ _POOLED_CAPTION = (
 
 
 def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
-    """Yield the table of groups estimated together, where an attribute has three or more."""
+    """Yield the table of jointly estimated groups, if an attribute has three or more."""
     group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
     group_rows = group_rows[group_rows["outcome"].isna()]
     group_rows = group_rows[
@@ -202,13 +202,13 @@ def _unlike(unlike: pd.DataFrame) -> Table:
 
 
 def _rate_label(metric: str) -> str:
-    """Return the label of a rate, with the class that it is of, if any."""
+    """Return the label of a rate, with its class, if any."""
     rate, of, name = metric.partition(CLASS)
     return f"{label(rate)}{of}{name}"
 
 
 def about(summary: pd.DataFrame) -> str:
-    """Say what the intervals of a summary are of, such as ``of the fits of these folds``."""
+    """Return the estimand of a summary's intervals, such as ``of the fits of these folds``."""
     estimands = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
     return f"of {estimands[0]}" if estimands else "there is none"
 
@@ -383,7 +383,7 @@ def ranking_document(
 
 
 def rank_of(ranks: NDArray[np.int64], i: int) -> str:
-    """Return a run's rank, with = where it is tied."""
+    """Return a run's rank, with = if it is tied."""
     is_tied = (ranks == ranks[i]).sum() > 1
     return f"{ranks[i]}=" if is_tied else f"{ranks[i]}"
 

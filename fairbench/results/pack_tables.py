@@ -151,7 +151,7 @@ def _numbers(texts: Sequence[str]) -> pd.Series:
 
 
 def without_groups(table: pa.Table) -> pa.Table:
-    """Return the rows that are of everyone, or of all groups of an attribute together."""
+    """Return the rows about everyone, or about all groups of an attribute together."""
     return table.filter(compute.equal(table["group"].cast(pa.string()), ""))
 
 

@@ -82,7 +82,7 @@ def noise_of_tasks(
     values = scores.larger_is_better
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
-    if not units.alike:
+    if not units.equal_weights:
         weights = np.full(len(units.unit), 1 / len(units.unit))
     noises = []
     for number, name in enumerate(table.tasks):

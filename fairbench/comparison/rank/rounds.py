@@ -132,10 +132,10 @@ class ApproachRuns:
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         return read_scores(options, None, read), options
 
-    def answer(self, wrong: float) -> tuple[Ranking, ScoreTable, RankOptions]:
-        """Rank the approaches, with family-wise error rate `wrong`."""
+    def answer(self, error_rate: float) -> tuple[Ranking, ScoreTable, RankOptions]:
+        """Rank the approaches, with family-wise error rate `error_rate`."""
         table, options = self.table()
-        (answer,) = answers(table, options, wrong=wrong, most_planned=0)
+        (answer,) = answers(table, options, error_rate=error_rate, most_planned=0)
         return answer, table, options
 
     def seconds_of_splits(self) -> dict[str, float]:

@@ -146,7 +146,7 @@ def is_sample(values: Mapping[str, Any]) -> bool:
 def read(
     results: Sequence[Path], samples: Sequence[Path], files: Files, *, items: bool | None = None
 ) -> BenchmarkTable:
-    """Return the scores of documents, or of tasks where there are no samples.
+    """Return the scores of documents, or of tasks if there are no samples.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _results(path: Path, name: str) -> _Results:
 
 
 def _score_name(metric: str, filtered: str, several: set[str]) -> str:
-    """Return the name of a metric, with its filter where some task has several of them."""
+    """Return the name of a metric, with its filter if some task has several filters."""
     return f"{metric}/{filtered}" if metric in several else metric
 
 
@@ -323,7 +323,7 @@ class _ItemReader:
     rows : one for each method and document, with scores by (metric, filter).
     directions : (metric, filter) -> which values are good.
     pairs : each (task, metric, filter) that has scores.
-    left_out : the metrics of which a value is no number.
+    left_out : the metrics that have a value that is no number.
     documents : the content of each (task, document), and the file in which it was first seen.
     """
 

@@ -25,10 +25,10 @@ class Score:
 
     Attributes
     ----------
-    better : which values are good; empty if the file does not tell.
+    better : whether higher or lower values are better; empty if the file does not say.
     binary : whether every value is 0 or 1, wrong or right.
-    error : the column of its standard errors; empty where there is none.
-    epsilon : the largest difference that does not matter in practice, where that is declared; such
+    error : the column of its standard errors; empty if there is none.
+    epsilon : the largest difference that does not matter in practice, if declared; such
         a score is on one scale in all rows.
     """
 
@@ -207,12 +207,13 @@ def number(value: object) -> float:
 def distinct_names(
     names: Sequence[str], settings: Sequence[Mapping[str, Any]], among: Sequence[object]
 ) -> list[str]:
-    """Return names, with their settings where namesakes have different ones.
+    """Return names, with settings appended to equal names that differ in them.
 
     Parameters
     ----------
-    settings : the settings of each name, which may differ between namesakes.
-    among : the context of each name, such as its task: namesakes are told apart within one.
+    settings : the settings of each name, which may differ between equal names.
+    among : the context of each name, such as its task; only equal names of one context are
+        distinguished.
 
     Examples
     --------

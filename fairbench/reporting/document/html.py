@@ -243,7 +243,7 @@ def _with_interval(parts: tuple[float, float, float], column: Column) -> str:
 
 
 def _bar(bar: Bar, *, narrow: bool) -> str:
-    """Return an interval as a small drawing, with what makes no difference shaded."""
+    """Return an interval as a small drawing; negligible values are shaded."""
     parts = []
     if bar.band is not None:
         low, high = bar.band

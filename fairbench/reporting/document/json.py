@@ -76,6 +76,7 @@ def finite(value: Any) -> Any:
 
 
 def _structure(document: Document) -> dict[str, Any]:
+    """Return a document as nested dictionaries and lists."""
     return {
         "title": document.title,
         "verdict": asdict(document.verdict) if document.verdict else None,

@@ -40,7 +40,7 @@ _FOLDED = 18  # width to which a text column is wrapped if the table is too wide
 
 
 def terminal(width: int = 0) -> Console:
-    """Return a console as wide as the screen, or of so many columns."""
+    """Return a console as wide as the screen, or with this number of columns."""
     if not width and not sys.stdout.isatty():
         width = DEFAULT_WIDTH
     console = Console(width=width or None, highlight=False)
@@ -69,7 +69,7 @@ def print_document(document: Document, console: Console | None = None) -> None:
 
 
 MOST_LINES = 40  # of a summary, with the lines that the command prints after it
-_SAID_AFTER = 3  # lines that the command prints after a summary: where the page is
+_LINES_AFTER = 3  # lines that the command prints after a summary: the path of the page
 _LONGEST = 5  # lines of a sentence, at most
 
 
@@ -89,7 +89,7 @@ class _Part:
 
 
 def print_summary(document: Document, console: Console | None = None) -> None:
-    """Print the summary of a document in at most `MOST_LINES` lines, or all where it has none.
+    """Print the summary of a document in at most `MOST_LINES` lines; all of it without a summary.
 
     What has no room is left out, what matters least first: it is on the page.
     """
@@ -100,7 +100,7 @@ def print_summary(document: Document, console: Console | None = None) -> None:
     parts = list(_summary_parts(document, console))
     printed_parts: list[_Part] = []
     for part in sorted(parts, key=lambda part: part.order):
-        if _height([*printed_parts, part]) <= MOST_LINES - _SAID_AFTER:
+        if _height([*printed_parts, part]) <= MOST_LINES - _LINES_AFTER:
             printed_parts.append(part)
     heading = ""
     for part in parts:
@@ -146,7 +146,7 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:
-    """Return a text in lines, cut where it is longer than anybody reads here."""
+    """Return a text in lines, cut off if it is too long for a terminal."""
     lines = list(text.wrap(console, console.width))
     if len(lines) > _LONGEST:
         lines = lines[:_LONGEST]
@@ -164,7 +164,7 @@ def _figure_lines(table: Table, console: Console) -> list[Text]:
 
 
 def _print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the conclusions last: the end of the output is what is seen first."""
+    """Print the conclusions last, as the end of the output is seen first."""
     _list(console, "Can be concluded", verdict.can)
     _list(console, "Cannot be concluded", verdict.cannot)
 
@@ -206,7 +206,7 @@ def _print_block(console: Console, block: Block) -> None:
 
 
 def _print_section(console: Console, section: Section) -> None:
-    """Print a section; where it is a table alone, its title is the table's."""
+    """Print a section; if it holds one table only, the table has its title."""
     first = section.blocks[0]
     if len(section.blocks) == 1 and isinstance(first, Table) and not first.title:
         _print_table(console, replace(first, title=section.title))
@@ -218,6 +218,7 @@ def _print_section(console: Console, section: Section) -> None:
 
 
 def _print_table(console: Console, table: Table) -> None:
+    """Print a table, in parts that fit the width, between its title and its remarks."""
     if table.title:
         console.print(shown_text(table.title, style="italic"))
     for part in _parts(table, console.width):
@@ -313,6 +314,7 @@ def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
 
 
 def _cell(value: object, column: Column) -> Text:
+    """Return a cell as text, with what stands around its value and its note."""
     cell = as_cell(value)
     if cell.value is not None and column.kind == "estimate":
         text = half_width(*cell.value)

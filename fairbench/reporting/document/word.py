@@ -180,7 +180,7 @@ def _gallery(file: Any, figures: Sequence[Figure]) -> None:
 
 
 def _pictures(figure: Figure) -> list[bytes]:
-    """Return the pictures of a figure, none where its drawings cannot be drawn here."""
+    """Return the pictures of a figure; none if its drawings cannot be drawn on this machine."""
     try:
         return [figure.png] if figure.png else [png_of(drawing) for drawing in figure.drawings]
     except ValueError:
@@ -188,7 +188,7 @@ def _pictures(figure: Figure) -> list[bytes]:
 
 
 def _picture(text_run: Any, figure: Figure, content: bytes, width: float) -> None:
-    """Add a picture of so many centimetres, smaller where it would be higher than a page."""
+    """Add a picture of this width in centimetres, or smaller if it is higher than a page."""
     from docx.shared import Cm
 
     shape = text_run.add_picture(io.BytesIO(content), width=Cm(width))

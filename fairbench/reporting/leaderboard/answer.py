@@ -235,6 +235,7 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], style_of: Styles) -> Fi
 
 
 def _panel(points: Sequence[MeanFrontierPoint], style_of: Styles) -> Panel:
+    """Return the panel of one gap: changes of error and of gap, with a line per intervention."""
     gap = gap_label(points[0].gap_metric)
     x = np.array([[point.error, point.error_lower, point.error_upper] for point in points])
     y = np.array([[point.gap, point.gap_lower, point.gap_upper] for point in points])

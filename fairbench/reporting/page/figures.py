@@ -144,7 +144,7 @@ def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]
 
 
 def _figure(title: str, drawing: Drawing, note: str) -> Figure:
-    """Return a drawing for a document, with what a reader has to know under it."""
+    """Return a drawing for a document, with its caption."""
     return Figure(title, png=_png(drawing), caption=f"{title}: {note}" if note else title)
 
 
@@ -161,7 +161,7 @@ def _png(figure: Drawing) -> bytes:
 
 
 def _with_labels(block: MeasuredBlock) -> pd.DataFrame:
-    """Return the metrics of a block with its name and what each run is called, as categories."""
+    """Return the metrics of a block, with its name and the names of its runs as categories."""
     labels = dict(zip(block.runs, name_runs(list(block.runs.values())), strict=True))
     names = list(dict.fromkeys(labels.values()))
     run = block.metrics["run"].cat
@@ -228,7 +228,7 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
 
 
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric: filled points with a letter are those none dominates."""
+    """Return a panel for each metric; points that none dominates are filled and have a letter."""
     rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
     kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
     panels = []

@@ -1,4 +1,4 @@
-"""Which run of a block is better: those of the best means, compared pair by pair."""
+"""Pairwise comparisons of the runs of a block that have the best means."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Contenders:
     ----------
     accuracy, gap_mean : run -> mean over splits; those that fewest outperform by them come first,
         of these the more accurate.
-    gap : equal opportunity, or statistical parity where that is undefined.
+    gap : equal opportunity, or statistical parity if that is undefined.
     available : the number of runs that could be compared; at most `MOST` of them are here.
     """
 
@@ -102,7 +102,7 @@ def _epsilons(gap: str) -> tuple[float, ...]:
 
 
 def contenders(block: MeasuredBlock) -> Contenders | None:
-    """Return the runs of a block to compare; None where fewer than two can be."""
+    """Return the runs of a block to compare; None if fewer than two can be compared."""
     metrics = block.metrics[block.metrics["metric"].isin(["error_rate", *GAPS])]
     errors = _means(block, metrics, "error_rate", "")
     if len(errors) < _FEWEST:

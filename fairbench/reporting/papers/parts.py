@@ -99,6 +99,7 @@ def figure_parts(
 def _sweep_parts(
     paper: Paper, sweeps: Iterator[list[str]], root: Path, results: Path, effort: Effort
 ) -> Iterator[PaperPart]:
+    """Yield the parts that carry out sweeps, each given by the words of its command."""
     for words in sweeps:
         yield PaperPart(
             paper.name,

@@ -230,6 +230,7 @@ def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
 
 
 def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
+    """Write a table as CSV and as Markdown, with the commands that made it."""
     rows = table.rows
     write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
     written = _decimals(rows)

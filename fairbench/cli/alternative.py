@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from fairbench.cli.command import (
-    as_typed,
     check_run_words,
     components_folder,
     quote_for_hydra,
+    typed_command,
     with_note,
 )
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
@@ -76,7 +76,7 @@ def carry_out(options: AlternativeOptions) -> int:
     )
     if answer is None:
         return 0
-    document = alternative_document(answer, as_typed())
+    document = alternative_document(answer, typed_command())
     folder = Path(options.out) if options.out else default_folder
     print_and_write(document, lambda: folder, "alternative", options.formats, detail=options.detail)
     print_line(last_line) if last_line else None

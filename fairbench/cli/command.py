@@ -87,7 +87,7 @@ class Printed:
     )
 
 
-def as_typed() -> str:
+def typed_command() -> str:
     """Return the current command line, quoted so that it can be pasted into a shell."""
     import shlex
 

@@ -277,7 +277,7 @@ def refuse_another_table(
     DataError : says where the other table begins.
     """
     start = _rows_begin(data, separator)
-    if len(names) > 1 and (below := _below(data, start, separator, names)):
+    if len(names) > 1 and (below := _find_table_below(data, start, separator, names)):
         at, header = below
         where = name_of_line(data.count(b"\n", 0, at) + 1)
         _refuse(file, where, header)
@@ -298,7 +298,7 @@ def _refuse(file: str, where: str, header: Sequence[str]) -> None:
     )
 
 
-def _below(
+def _find_table_below(
     data: bytes, start: int, separator: str, names: Sequence[str]
 ) -> tuple[int, Sequence[str]] | None:
     """Return the position of another header behind a blank row, and the header."""

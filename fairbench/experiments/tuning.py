@@ -153,7 +153,7 @@ class Search:
     def record(self) -> StudyRecord:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
-        # Cells alone do not determine the protected attribute, nor how a method reads their outputs.
+        # Cells determine neither the protected attribute nor how a method reads their outputs.
         read = [list(self._run.study.protect), self._run.identity.config["method"]]
         key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)

@@ -404,7 +404,7 @@ def _key(series: Series, texts: Sequence[str]) -> str:
     return f"{line}{marker}{''.join(lines)}"
 
 
-def with_looks(table: pd.DataFrame) -> pd.DataFrame:
+def with_styles(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of runs with names, colours, markers, and letters for the non-dominated."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
     kind = list(map(", ".join, zip(*(table[name] for name in varying), strict=True)))

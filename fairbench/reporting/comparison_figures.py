@@ -23,7 +23,7 @@ from fairbench.inference.comparing.practical_difference import (
     Region,
     event_name,
 )
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_looks
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_styles
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
@@ -155,7 +155,7 @@ def tradeoff_figure(
     base : the name of the model that the curve was made from.
     spread : the quantity whose posterior the ellipses describe.
     """
-    table = with_looks(table)
+    table = with_styles(table)
     metrics = list(dict.fromkeys(table["metric"]))
     with rc_context({"font.size": 14}):
         figure = Figure((11, 12), dpi=90, layout="constrained")

@@ -76,7 +76,7 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     return [item for item in unused if _is_older(item.path, before)]
 
 
-def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
+def garbage_of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
     """Return what to remove with some runs: the runs first, then what they alone read.
 
     Cells, rows and people of other runs, finished or begun, stay. The caller must hold the folder

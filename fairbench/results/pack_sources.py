@@ -21,9 +21,9 @@ from fairbench.results.pack_file import FORMAT, Packed
 from fairbench.results.pack_tables import (
     columns_of,
     differs,
-    of_metrics,
     packed,
     plain_texts,
+    rows_of_metrics,
     summary_columns,
     under_settings,
     unpacked,
@@ -218,7 +218,7 @@ def difference(one: Run, other: Run) -> str:
         *({*table["metric"].unique().to_pylist()} for table in metric_tables)
     )
     first_table, second_table = (
-        of_metrics(table, sorted(shared_metrics) or [""]) for table in metric_tables
+        rows_of_metrics(table, sorted(shared_metrics) or [""]) for table in metric_tables
     )
     column = differs(
         *(
@@ -255,7 +255,7 @@ def _read_table(run: Run, kind: str, contents: Contents) -> Packed:
         all_rows = packed(run.table(kind), plain=kind == "summary")
     if kind == "predictions":
         return all_rows
-    table = of_metrics(all_rows.table, under_settings(contents.metrics))
+    table = rows_of_metrics(all_rows.table, under_settings(contents.metrics))
     return Packed(table if contents.groups else without_groups(table), all_rows.note)
 
 

@@ -162,7 +162,7 @@ def under_settings(names: Sequence[str]) -> list[str]:
     return [*forms, "postprocessed_gap"] if names else []
 
 
-def of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def rows_of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the rows of some metrics; all rows if no name is given."""
     if not names:
         return table

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fairbench.audits.gate.options import GatedOptions, Gating
 from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrow_options
+from fairbench.cli.command import (
+    ALL,
+    SUMMARY,
+    Command,
+    Printed,
+    Results,
+    narrow_options,
+    typed_command,
+)
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, refused
@@ -199,7 +207,7 @@ def print_and_write(
     from fairbench.reporting.document.writing import write_document
 
     if document.made is not None:
-        document = replace(document, made=replace(document.made, command=as_typed()))
+        document = replace(document, made=replace(document.made, command=typed_command()))
     (print_document if detail == ALL else print_summary)(document)
     try:
         report_folder = folder()

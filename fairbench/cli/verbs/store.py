@@ -243,7 +243,7 @@ def rm(options: RemoveOptions) -> None:
     store = Store(options.results)
     with alone(options.results, options.wait):
         runs = _selected_runs(options)
-        removed = garbage.of_runs(store, list(runs))
+        removed = garbage.garbage_of_runs(store, list(runs))
         lines = runs_lines(runs)
         cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
         if not options.dry_run:

@@ -15,7 +15,15 @@ from fairbench.evaluation.columns import without_classes
 from fairbench.inference.comparing.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, letters_text, with_looks
+from fairbench.reporting.charts import (
+    COLOURS,
+    GREY,
+    Panel,
+    Series,
+    chart,
+    letters_text,
+    with_styles,
+)
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, MeasuredBlock, name_runs
 from fairbench.reporting.page.metric_table import test_share
@@ -224,7 +232,7 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
     ]
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
     curve, base = _frontier(block, metrics)
-    yield _tradeoff_chart(with_looks(table), curve, base)
+    yield _tradeoff_chart(with_styles(table), curve, base)
 
 
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
